@@ -47,6 +47,8 @@ inline void append_hex(std::string& out, char byte, std::string_view digits = kH
   const auto value = static_cast<unsigned char>(byte);
   out.append(1, digits[value >> 4U]).append(1, digits[value & 15U]);
 }
+/// RFC 3986, 2.3, without letters and digits.
+inline constexpr std::string_view kUnreserved = "-._~";
 /// Percent-encodes every byte but letters, digits and those of `plain`.
 [[nodiscard]] std::string percent_encoded(std::string_view text, std::string_view plain);
 /// 0 to 15, or -1: not a hexadecimal digit.

@@ -18,14 +18,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using testkit::must;
 
-constexpr int kWriters = 4;
+constexpr int kAdoptWriters = 4;
 /// Between two events of a writer: the measurement is about waiting, not about a busy machine.
-constexpr std::chrono::milliseconds kPause{2};
-constexpr int kKeys = 10'000;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
+constexpr std::chrono::milliseconds kAdoptPause{2};
+constexpr int kAdoptKeys = 10'000;
 
 /// Each key counts its events, in the transaction that writes one: then they are 1, 2, 3 ...
 void make_table(Pg& pg, std::int64_t rows) {
@@ -38,19 +34,19 @@ INSERT INTO {0}.shop_outbox (aggregate_type, aggregate_id, event_type, payload)
   FROM generate_series(0, {2} - 1) i;
 INSERT INTO {0}.counter SELECT k, {2} / {1} + CASE WHEN k < {2} % {1} THEN 1 ELSE 0 END FROM generate_series(0, {1} - 1) k;
 ANALYZE {0}.shop_outbox; CHECKPOINT)",
-                     kSchema, kKeys, rows));
+                     kSchema, kAdoptKeys, rows));
 }
 
 /// The longest wait of a writer, in milliseconds.
-class Writers {
+class AdoptWriters {
  public:
-  explicit Writers(const std::string& url) : longest_(kWriters) {
-    for (int number = 0; number < kWriters; ++number) {
+  explicit AdoptWriters(const std::string& url) : longest_(kAdoptWriters) {
+    for (int number = 0; number < kAdoptWriters; ++number) {
       threads_.push_back(start_thread("ob-bench-write", [this, number,
                                                          url](const std::stop_token& stop) {
         Pg pg(url);
         for (int round = 0; !stop.stop_requested(); ++round) {
-          const int key = (round * kWriters + number) % kKeys;
+          const int key = (round * kAdoptWriters + number) % kAdoptKeys;
           const auto start = Clock::now();
           pg.run(fmt::format(
               "WITH c AS (UPDATE {0}.counter SET n = n + 1 WHERE key = {1} RETURNING n) INSERT INTO {0}.shop_outbox "
@@ -59,7 +55,7 @@ class Writers {
               kSchema, key));
           auto& longest = longest_[static_cast<std::size_t>(number)];
           longest = std::max(longest, ms_since(start));
-          std::this_thread::sleep_for(kPause);
+          std::this_thread::sleep_for(kAdoptPause);
         }
       }));
     }
@@ -97,13 +93,13 @@ std::vector<Figure> bench_adopt(const BenchOptions& options) {
   make_table(log.admin(), options.events);
   const double bare = bare_copy(log.admin(), options.events);
   log.say("writing undisturbed");
-  Writers undisturbed(options.store_url);
+  AdoptWriters undisturbed(options.store_url);
   std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds));
   const double alone = undisturbed.longest_ms();
 
   const auto adopter = must(store::open_adopter(
       {.url = options.store_url, .schema = kSchema, .application = "outbox bench"}));
-  Writers disturbed(options.store_url);
+  AdoptWriters disturbed(options.store_url);
   std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds / 5));
   const auto start = Clock::now();
   const auto plan = must(adopter->plan(std::string(kSchema) + ".shop_outbox", {}));

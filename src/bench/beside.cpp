@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::minutes kLimit{10};
+constexpr std::chrono::minutes kBesideLimit{10};
 
 class DownSink final : public BatchSink {
  public:
@@ -36,7 +36,7 @@ class DownSink final : public BatchSink {
 SubscriptionSpec custom(const std::string& name) { return {.name = name, .sink = "custom"}; }
 
 /// Events per second to the live one, which is resumed when everything stands.
-double rate_of(PostgresFixture& log, bool beside) {
+double rate_beside(PostgresFixture& log, bool beside) {
   const Count taken = std::make_shared<std::atomic<std::int64_t>>(0);
   const Count taken_slowly = std::make_shared<std::atomic<std::int64_t>>(0);
   const auto catalog = testkit::must(
@@ -66,7 +66,7 @@ double rate_of(PostgresFixture& log, bool beside) {
     testkit::give_up(Errc::deadline_exceeded, "the live subscription did not start");
   const std::int64_t first = *taken;
   const auto start = Clock::now();
-  if (!testkit::eventually([&] { return *taken >= log.options().events; }, kLimit))
+  if (!testkit::eventually([&] { return *taken >= log.options().events; }, kBesideLimit))
     testkit::give_up(Errc::deadline_exceeded, "not all events were delivered");
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   (void)relay->stop(std::chrono::seconds(10));
@@ -82,8 +82,8 @@ std::vector<Figure> bench_beside(const BenchOptions& options) {
   std::vector<double> alone;
   std::vector<double> beside;
   for (int i = 0; i < options.repeats; ++i) {
-    alone.push_back(rate_of(log, false));
-    beside.push_back(rate_of(log, true));
+    alone.push_back(rate_beside(log, false));
+    beside.push_back(rate_beside(log, true));
     log.say(fmt::format("alone {:.0f} events/s, beside three others {:.0f}", alone.back(),
                         beside.back()));
   }

@@ -8,7 +8,7 @@
 namespace outbox::bench {
 namespace {
 
-constexpr int kDrainsOfALog = 4;
+constexpr int kEventDrains = 4;
 
 SubscriptionSpec to_null(const std::string& name, int number) {
   return SubscriptionSpec{.name = fmt::format("{}-{}", name, number), .sink = "null"};
@@ -30,7 +30,7 @@ void drain_a_log(const BenchOptions& options, std::int64_t events, bool pinned,
   Pg idle(options.store_url);
   if (pinned) idle.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
   log.fill(events);
-  for (int i = 0; i < kDrainsOfALog; ++i)
+  for (int i = 0; i < kEventDrains; ++i)
     rates.push_back(log.drain(to_null("pinned", i), events).events_per_second);
 }
 

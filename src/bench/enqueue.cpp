@@ -34,9 +34,9 @@ std::string sql(const std::string& text, const std::string& account) {
 
 // ---- from C++: prepared statements, and the same Transaction on both sides
 
-class Application {
+class PostgresApplication {
  public:
-  Application(const std::string& url, bool wake) : pg_(url) {
+  PostgresApplication(const std::string& url, bool wake) : pg_(url) {
     pg_.run(fmt::format(
         "SET outbox.wake = '{}'; PREPARE business AS {};"
         "PREPARE note AS INSERT INTO {}.bench_note (kind, account, body, at) VALUES ($1::text, $2::text, $3::text, now())",
@@ -64,11 +64,11 @@ class Application {
 };
 
 Figure from_cpp(const PostgresFixture& log, bool wake) {
-  std::vector<Application> applications;
+  std::vector<PostgresApplication> applications;
   applications.reserve(kClients);
   std::vector<Side> sides(2);
   for (std::size_t i = 0; i < kClients; ++i) {
-    Application& application = applications.emplace_back(log.options().store_url, wake);
+    PostgresApplication& application = applications.emplace_back(log.options().store_url, wake);
     for (const bool event : {true, false})
       sides[event ? 0 : 1].push_back([&, event](int id) { application.transact(event, id); });
   }

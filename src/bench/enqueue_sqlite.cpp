@@ -33,9 +33,9 @@ struct Database {
   const std::string path;
 };
 
-class Application {
+class SqliteApplication {
  public:
-  explicit Application(const std::string& path) : file_(path) {}
+  explicit SqliteApplication(const std::string& path) : file_(path) {}
 
   void transact(bool with_event, int account) {
     const std::string id = std::to_string(account);
@@ -78,7 +78,7 @@ class Application {
 
 std::vector<Figure> bench_enqueue_sqlite(const BenchOptions& options) {
   const Database database(options.store_url);
-  Application application(database.path);
+  SqliteApplication application(database.path);
   const Side with_event{[&](int account) { application.transact(true, account); }};
   const Side plain{[&](int account) { application.transact(false, account); }};
   const auto tps = rates({with_event, plain}, options.repeats, options.seconds);

@@ -17,9 +17,9 @@ using Clock = std::chrono::steady_clock;
 using testkit::give_up;
 using testkit::must;
 
-constexpr int kSubscriptions = 20;
+constexpr int kEventSubscriptions = 20;
 constexpr int kLooks = 31;
-constexpr std::int64_t kChunk = 5000;
+constexpr std::int64_t kEventChunk = 5000;
 
 // One transaction: events with ids of ours, and the settlements of those subscriptions that keep up; the others have
 // everything pending. {0} schema, {1} events.
@@ -34,9 +34,9 @@ void fill(PostgresFixture& log) {
   const std::int64_t events = log.options().events;
   log.say(fmt::format("writing {} events", events));
   log.admin().run("SET synchronous_commit = off; SET outbox.wake = 'off'");
-  for (std::int64_t written = 0; written < events; written += kChunk)
+  for (std::int64_t written = 0; written < events; written += kEventChunk)
     log.admin().run(
-        fmt::format(fmt::runtime(kChunkSql), kSchema, std::min(kChunk, events - written)));
+        fmt::format(fmt::runtime(kChunkSql), kSchema, std::min(kEventChunk, events - written)));
   log.admin().run("CHECKPOINT");
 }
 
@@ -59,7 +59,7 @@ std::vector<Figure> bench_events(const BenchOptions& options) {
       {.url = options.store_url, .schema = kSchema, .application = "outbox bench"}));
   {
     const auto catalog = must(store->catalog());
-    for (int i = 0; i < kSubscriptions; ++i) {
+    for (int i = 0; i < kEventSubscriptions; ++i) {
       SubscriptionSpec spec;
       spec.name = fmt::format("s{}", i);
       spec.sink = "null";
@@ -79,12 +79,12 @@ std::vector<Figure> bench_events(const BenchOptions& options) {
     must(store->check());
     const auto page =
         must(must(store->events())->list({.id = ids[static_cast<std::size_t>(i)]}, 1, false));
-    if (page.events.size() != 1 || page.events[0].subscriptions.size() != kSubscriptions)
+    if (page.events.size() != 1 || page.events[0].subscriptions.size() != kEventSubscriptions)
       give_up(Errc::internal, "an event was not found", "");
   });
   const double status = median_ms([&](int) {
     must(store->check());
-    if (must(must(store->catalog())->overview(10'000)).size() != kSubscriptions)
+    if (must(must(store->catalog())->overview(10'000)).size() != kEventSubscriptions)
       give_up(Errc::internal, "a subscription was not found", "");
   });
   const double connect = median_ms([&](int) { Pg(options.store_url).run("SELECT 1"); });

@@ -3,6 +3,7 @@
 //   Figure("drain", 800'000, "events/s").beside(1'000'000).ratio_at_least(0.7)
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -40,6 +41,10 @@ void print_table(std::ostream& out, const std::vector<Figure>& figures);
 /// {"figures": [{"name", "value", "unit", "limit", "ratio", "target", "ok"}, ...]}
 void print_json(std::ostream& out, const std::vector<Figure>& figures);
 
+[[nodiscard]] inline double ms_since(std::chrono::steady_clock::time_point start) {
+  const auto now = std::chrono::steady_clock::now();
+  return std::chrono::duration<double, std::milli>(now - start).count();
+}
 [[nodiscard]] double median(std::vector<double> values);
 /// q in [0, 1].
 [[nodiscard]] double quantile(std::vector<double> values, double q);

@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 using testkit::must;
 
 constexpr int kInFlight = 100;
-constexpr int kPartitions = 90;
+constexpr int kHeadPartitions = 90;
 constexpr int kPolls = 400;
 
 /// As many partitions as a long history has; empty and ahead of the writers.
@@ -32,7 +32,7 @@ BEGIN
                    i, bound + (i - 1) * 1000, bound + i * 1000);
   END LOOP;
 END $$)",
-                     kSchema, kPartitions));
+                     kSchema, kHeadPartitions));
 }
 
 /// Writers that have enqueued but not committed.
@@ -46,10 +46,6 @@ std::vector<Pg> open_writers(const BenchOptions& options) {
             kSchema, i));
   }
   return writers;
-}
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
 }  // namespace

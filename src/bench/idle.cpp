@@ -16,7 +16,7 @@
 namespace outbox::bench {
 namespace {
 
-constexpr std::size_t kSubscriptions = 20;
+constexpr std::size_t kIdleSubscriptions = 20;
 /// For the last settlements, and the polls that follow work more closely.
 constexpr std::chrono::seconds kUntilAtRest{3};
 double cpu_seconds() {
@@ -45,7 +45,7 @@ std::string with_plan_settings(const std::string& url) {
 std::vector<Figure> bench_idle(const BenchOptions& options) {
   PostgresFixture log(options);
   RelayOptions relay_options = log.relay_options({.name = "idle-0", .sink = "null"});
-  for (std::size_t i = 1; i < kSubscriptions; ++i)
+  for (std::size_t i = 1; i < kIdleSubscriptions; ++i)
     relay_options.subscriptions.push_back({.name = fmt::format("idle-{}", i), .sink = "null"});
   relay_options.store_url = with_plan_settings(options.store_url);
   const auto relay = testkit::must(Relay::create(relay_options));
@@ -53,7 +53,7 @@ std::vector<Figure> bench_idle(const BenchOptions& options) {
   log.write(1000);
   const auto all_delivered = [&] {
     const RelayReport report = relay->report();
-    return report.subscriptions.size() == kSubscriptions &&
+    return report.subscriptions.size() == kIdleSubscriptions &&
            std::all_of(report.subscriptions.begin(), report.subscriptions.end(),
                        [](const auto& each) { return each.delivered == 1000; });
   };

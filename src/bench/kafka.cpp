@@ -40,9 +40,9 @@ double bare_produce(const BenchOptions& options) {
 constexpr Pace kWarmUp{.messages = 40'000, .per_second = 4'000, .unmeasured = 40'000};
 
 /// Reads a topic from its beginning and notes when each message arrived.
-class Consumer {
+class TopicConsumer {
  public:
-  Consumer(const KafkaTopic& topic, Arrivals& arrivals)
+  TopicConsumer(const KafkaTopic& topic, Arrivals& arrivals)
       : reader_(topic.brokers(), topic.name(), 1,
                 {{"fetch.wait.max.ms", "100"},
                  {"fetch.min.bytes", "1"},
@@ -69,7 +69,7 @@ std::vector<double> measure_bare(const std::string& brokers, const Pace& pace,
                                  const std::string& linger_ms) {
   KafkaTopic topic(brokers, 1);
   Arrivals arrivals;
-  const Consumer consumer(topic, arrivals);
+  const TopicConsumer consumer(topic, arrivals);
   testkit::KafkaProducer producer(brokers, topic.name(),
                                   {{"linger.ms", linger_ms}, {"socket.nagle.disable", "true"}});
   send_at(pace, [&](std::int64_t number, bool measured) {
@@ -113,7 +113,7 @@ std::vector<Figure> bench_latency_kafka(const BenchOptions& options) {
   const auto measured = [&](bool wake_up) {
     KafkaTopic topic(options.brokers, 1);
     Arrivals arrivals;
-    const Consumer consumer(topic, arrivals);
+    const TopicConsumer consumer(topic, arrivals);
     return measure_latencies(log, topic.subscription("latency"), wake_up, arrivals);
   };
   return latency_figures(log, "latency-kafka", {.p50_ms = 4, .p99_ms = 12}, measured, bare);

@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using testkit::must;
 
-constexpr int kWriters = 2;
+constexpr int kLatencyWriters = 2;
 constexpr std::chrono::seconds kArrivalLimit{30};
 
 /// Returns how long sending the event with COMMIT took in each transaction that is measured.
@@ -41,7 +41,7 @@ std::vector<double> write_share(const BenchOptions& options, int share) {
     tx.commit();
     if (measured) commit_ms.push_back(static_cast<double>(now_ns() - before) / 1e6);
   };
-  send_at(pace_of(options), write, share, kWriters);
+  send_at(pace_of(options), write, share, kLatencyWriters);
   return commit_ms;
 }
 

@@ -25,7 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kName = "poison";
+constexpr const char* kPoisonName = "poison";
 constexpr const char* kBadType = "Bad";
 
 /// Rejects the events of one key in so many; 0: none.
@@ -93,7 +93,7 @@ SubscriptionSpec parking(SubscriptionSpec spec) {
   return spec;
 }
 
-SubscriptionSpec custom() { return {.name = kName, .sink = "custom"}; }
+SubscriptionSpec custom() { return {.name = kPoisonName, .sink = "custom"}; }
 
 /// Per second, until nothing is pending.
 struct Rate {
@@ -101,7 +101,7 @@ struct Rate {
   double parked{0};
 };
 
-Rate rate_of(PostgresFixture& log, const SubscriptionSpec& spec, std::unique_ptr<Sink> sink) {
+Rate rate_with(PostgresFixture& log, const SubscriptionSpec& spec, std::unique_ptr<Sink> sink) {
   const auto relay = testkit::must(Relay::create(log.relay_options(parking(spec))));
   if (sink) testkit::must(relay->use(spec.name, std::move(sink)));
   const auto start = Clock::now();
@@ -148,7 +148,7 @@ std::vector<Figure> of_keys(const BenchOptions& options) {
   PostgresFixture log(options);
   log.fill(options.events);
   const auto rate = [&](std::uint64_t one_in) {
-    return rate_of(log, custom(), std::make_unique<RejectingSink>(one_in)).delivered;
+    return rate_with(log, custom(), std::make_unique<RejectingSink>(one_in)).delivered;
   };
   std::vector<double> none;
   std::vector<double> one;
@@ -171,15 +171,15 @@ std::vector<Figure> refused(const BenchOptions& options) {
   log.fill(options.events, with_bad(2));
   std::vector<Figure> figures;
   figures.push_back(compared(log, "poison.refused", [&](bool rejects) {
-    return rate_of(log, custom(), std::make_unique<RefusingSink>(rejects ? kBadType : ""));
+    return rate_with(log, custom(), std::make_unique<RefusingSink>(rejects ? kBadType : ""));
   }));
 #ifdef OUTBOX_WITH_KAFKA
   if (!options.brokers.empty()) {
     figures.push_back(compared(log, "poison.refused-kafka", [&](bool rejects) {
       const testkit::KafkaTopic topic(options.brokers, 1);
-      SubscriptionSpec spec = topic.subscription(kName);
+      SubscriptionSpec spec = topic.subscription(kPoisonName);
       if (rejects) spec.topic += "{header:suffix}";
-      return rate_of(log, spec, nullptr);
+      return rate_with(log, spec, nullptr);
     }));
   }
 #endif
@@ -194,13 +194,13 @@ Figure webhooks(const BenchOptions& options) {
   log.fill(fewer.events, with_bad(10));
   return compared(log, "poison.http", [&](bool rejects) {
     const Receiver receiver(fmt::format("\r\nevent-type: {}\r\n", rejects ? kBadType : "none"));
-    SubscriptionSpec spec{.name = kName, .sink = "http"};
+    SubscriptionSpec spec{.name = kPoisonName, .sink = "http"};
     spec.sink_settings = {{"url", receiver.url()},
                           {"allow_http", "true"},
                           {"allow_networks", "127.0.0.0/8"},
                           {"concurrency", "128"}};
     spec.headers = {{"event-type", "{event_type}"}};
-    return rate_of(log, spec, nullptr);
+    return rate_with(log, spec, nullptr);
   });
 }
 

@@ -26,7 +26,7 @@ constexpr int kPage = 1000;
 constexpr const char* kMarker = "made by outbox bench";
 constexpr std::chrono::minutes kDrainLimit{10};
 
-constexpr const char* kFill = R"(
+constexpr const char* kFillEvents = R"(
 DO $$ BEGIN
   FOR i IN {1} .. {2} LOOP
     INSERT INTO {0}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
@@ -133,7 +133,7 @@ void PostgresFixture::write(std::int64_t events, const Rows& rows) {
   const auto share = [&](std::int64_t first, std::int64_t last) {
     Pg pg(options_.store_url);
     pg.run("SET synchronous_commit = off; SET outbox.wake = 'off'");
-    pg.run(fmt::format(fmt::runtime(kFill), schema_, first, last, rows.aggregate_type,
+    pg.run(fmt::format(fmt::runtime(kFillEvents), schema_, first, last, rows.aggregate_type,
                        rows.aggregate_id, rows.event_type, rows.headers));
   };
   auto other = std::async(std::launch::async, share, events / 2 + 1, events);

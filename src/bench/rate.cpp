@@ -11,8 +11,9 @@
 namespace outbox::bench {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 double rate(const Side& clients, std::uint64_t seed, double seconds) {
-  using Clock = std::chrono::steady_clock;
   std::atomic<std::int64_t> done{0};
   std::atomic<bool> stop{false};
   std::vector<std::future<void>> running;

@@ -18,14 +18,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using testkit::must;
 
-constexpr int kPartitions = 4;
-constexpr int kWriters = 2;
+constexpr int kRetentionPartitions = 4;
+constexpr int kRetentionWriters = 2;
 /// Between two events of a writer: the measurement is about waiting, not about a busy machine.
-constexpr std::chrono::milliseconds kPause{2};
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
+constexpr std::chrono::milliseconds kRetentionPause{2};
 
 /// Partitions that so many transactions fill, and one for those that come later.
 void make_partitions(Pg& pg, std::int64_t events) {
@@ -46,14 +42,14 @@ BEGIN
     start := ending;
   END LOOP;
 END $$)",
-                     kSchema, kPartitions, events / kPartitions));
+                     kSchema, kRetentionPartitions, events / kRetentionPartitions));
 }
 
 /// The latencies of writers, in milliseconds, until a stop.
-class Writers {
+class RetentionWriters {
  public:
-  explicit Writers(const std::string& url) {
-    times_.resize(kWriters);
+  explicit RetentionWriters(const std::string& url) {
+    times_.resize(kRetentionWriters);
     for (auto& times : times_) {
       threads_.push_back(start_thread("ob-bench-write", [&times, url](const std::stop_token& stop) {
         Pg pg(url);
@@ -63,7 +59,7 @@ class Writers {
           const auto start = Clock::now();
           pg.run(enqueue);
           times.push_back(ms_since(start));
-          std::this_thread::sleep_for(kPause);
+          std::this_thread::sleep_for(kRetentionPause);
         }
       }));
     }
@@ -131,11 +127,11 @@ std::vector<Figure> bench_retention(const BenchOptions& options) {
   subscribe_at_the_end(log, *store);
   const auto retention = must(store->retention());
   log.say("writing undisturbed");
-  Writers undisturbed(options.store_url);
+  RetentionWriters undisturbed(options.store_url);
   std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds));
   const double alone = undisturbed.p99();
   log.say("removing");
-  Writers disturbed(options.store_url);
+  RetentionWriters disturbed(options.store_url);
   LockWatch locks(options.store_url);
   const auto start = Clock::now();
   std::int64_t removed = 0;

@@ -17,20 +17,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using testkit::must;
 
-constexpr const char* kName = "busy";
-constexpr std::int64_t kChunk = 1'000'000;
+constexpr const char* kBusyName = "busy";
+constexpr std::int64_t kSettlementChunk = 1'000'000;
 /// Between two of them.
 constexpr std::chrono::milliseconds kEvery{50};
 
 // {0} schema, {1} from, {2} to, {3} all.
-constexpr const char* kFill = R"(
+constexpr const char* kFillSettlements = R"(
 INSERT INTO {0}.settlement (subscription, kind, lanes, generation, config_version, s1, s2, l, acked, acked_total, at)
 SELECT s.id, 'settle', -1, 1, 1, now.s, now.s, 0, 10, i * 10, clock_timestamp() - ({3} - i) * interval '{4} ms'
 FROM {0}.subscription s CROSS JOIN (SELECT pg_current_snapshot() AS s OFFSET 0) now CROSS JOIN generate_series({1}, {2}) i)";
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 /// Until it delivers.
 double start_ms(const RelayOptions& options) {
@@ -51,7 +47,7 @@ struct Costs {
 };
 
 Costs measure(PostgresFixture& log, store::Store& store) {
-  const RelayOptions options = log.relay_options({.name = kName, .sink = "null"});
+  const RelayOptions options = log.relay_options({.name = kBusyName, .sink = "null"});
   Costs costs;
   costs.start_ms = start_ms(options);
   // Lanes of a relay that is dead, as another machine's would be: its lease is over.
@@ -82,13 +78,13 @@ std::vector<Figure> bench_settlements(const BenchOptions& options) {
   PostgresFixture log(options);
   const auto store = must(store::open_store(
       {.url = options.store_url, .schema = kSchema, .application = "outbox bench"}));
-  (void)must(must(store->catalog())->apply({.name = kName, .sink = "null"}));
+  (void)must(must(store->catalog())->apply({.name = kBusyName, .sink = "null"}));
   log.say(fmt::format("writing {} settlements", options.events));
   log.admin().run("SET synchronous_commit = off");
-  for (std::int64_t first = 1; first <= options.events; first += kChunk)
-    log.admin().run(fmt::format(fmt::runtime(kFill), kSchema, first,
-                                std::min(first + kChunk - 1, options.events), options.events,
-                                kEvery.count()));
+  for (std::int64_t first = 1; first <= options.events; first += kSettlementChunk)
+    log.admin().run(fmt::format(fmt::runtime(kFillSettlements), kSchema, first,
+                                std::min(first + kSettlementChunk - 1, options.events),
+                                options.events, kEvery.count()));
   std::vector<Figure> all = figures("before", measure(log, *store));
   log.say("removing 29 of 30 days");
   const relay::RetentionRules rules{.keep = options.events * kEvery / 30};

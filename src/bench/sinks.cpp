@@ -64,9 +64,9 @@ Drain drain_to(const std::string& to, PostgresFixture& log, const std::string& s
 }
 
 /// Notes when each message arrived.
-class Consumer {
+class TimedConsumer {
  public:
-  Consumer(Destination& destination, Arrivals& arrivals) {
+  TimedConsumer(Destination& destination, Arrivals& arrivals) {
     const auto arrived = [&arrivals](std::string_view body) { arrivals.arrived(body); };
     destination.read(arrived, std::chrono::milliseconds(0));  // what cannot be read fails here
     thread_ = std::jthread([&destination, arrived](const std::stop_token& stop) {
@@ -103,7 +103,7 @@ std::vector<Figure> bench_sinks(const BenchOptions& options) {
       const auto destination = new_destination(to);
       const SubscriptionSpec spec = destination->subscription("latency");
       Arrivals arrivals;
-      const Consumer consumer(*destination, arrivals);
+      const TimedConsumer consumer(*destination, arrivals);
       return measure_latencies(log, spec, wake_up, arrivals);
     };
     const auto latencies = latency_figures(log, "sinks." + to.substr(0, to.find('=')) + ".latency",

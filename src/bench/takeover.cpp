@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 using testkit::ChildProcess;
 
 constexpr int kTakeoversPerRun = 10;
-constexpr int kKeys = 256;
+constexpr int kTakeoverKeys = 256;
 constexpr std::chrono::seconds kLease{2};
 
 /// `outbox relay` with the sink stdout, which goes to a file.
@@ -103,7 +103,7 @@ class Takeovers {
     log_.admin().run(fmt::format(
         "SELECT {0}.enqueue('order', k::text, 'OrderPlaced', '{{}}') FROM generate_series(1, {1}) k "
         "WHERE {0}.lane_of('order', k::text, NULL) = ANY ('{2}'::smallint[]) LIMIT 1",
-        kSchema, kKeys, lanes));
+        kSchema, kTakeoverKeys, lanes));
   }
 
   PostgresFixture& log_;

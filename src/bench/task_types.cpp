@@ -19,10 +19,10 @@
 namespace outbox::bench {
 namespace {
 
-constexpr const char* kQueue = "bench";
+constexpr const char* kTypesQueue = "bench";
 constexpr int kTypes = 10;
 constexpr int kBadTypes = 2;  ///< "t0" fails, "t1" takes long.
-constexpr std::size_t kThreads = 8;
+constexpr std::size_t kTypesThreads = 8;
 constexpr std::chrono::seconds kLong{5};
 
 Handlers handlers_of(std::atomic<std::int64_t>& done, bool bad) {
@@ -47,9 +47,9 @@ Handlers handlers_of(std::atomic<std::int64_t>& done, bool bad) {
 /// Tasks of the eight per second, from the first one on.
 double rate_of_the_eight(PostgresFixture& log, std::int64_t tasks, bool bad) {
   std::atomic<std::int64_t> done{0};
-  const auto worker = testkit::must(
-      Worker::create({.relay = log.relay_options({}), .queues = {kQueue}, .threads = kThreads},
-                     handlers_of(done, bad)));
+  const auto worker = testkit::must(Worker::create(
+      {.relay = log.relay_options({}), .queues = {kTypesQueue}, .threads = kTypesThreads},
+      handlers_of(done, bad)));
   const auto wait_for = [&](std::int64_t count) {
     while (done < count) std::this_thread::sleep_for(std::chrono::microseconds(500));
   };
@@ -71,7 +71,7 @@ double rate_of_the_eight(PostgresFixture& log, std::int64_t tasks, bool bad) {
 std::vector<Figure> bench_task_types(const BenchOptions& options) {
   const std::int64_t tasks = std::max<std::int64_t>(options.events / 4 / kTypes, 100) * kTypes;
   PostgresFixture log(options);
-  log.fill(tasks, {.aggregate_type = fmt::format("'{}{}'", kTaskPrefix, kQueue),
+  log.fill(tasks, {.aggregate_type = fmt::format("'{}{}'", kTaskPrefix, kTypesQueue),
                    .aggregate_id = "''",
                    .event_type = fmt::format("'t' || i % {}", kTypes)});
   std::vector<double> with;

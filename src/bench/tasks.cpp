@@ -21,23 +21,23 @@
 namespace outbox::bench {
 namespace {
 
-constexpr const char* kQueue = "bench";
-constexpr std::size_t kThreads = 8;
+constexpr const char* kTaskQueue = "bench";
+constexpr std::size_t kTaskThreads = 8;
 /// Drains of a part are short, so that a slow phase of the machine is longer than one.
-constexpr int kDrainsOfALog = 9;
+constexpr int kTaskDrains = 9;
 
 /// Without keys: the tasks of a key run one after the other.
 Rows tasks() {
-  return {.aggregate_type = fmt::format("'{}{}'", kTaskPrefix, kQueue), .aggregate_id = "''"};
+  return {.aggregate_type = fmt::format("'{}{}'", kTaskPrefix, kTaskQueue), .aggregate_id = "''"};
 }
 
 /// Until so many are done; then the worker is stopped.
 Drain work_off(PostgresFixture& log, std::int64_t tasks) {
   Handlers handlers;
   handlers.on("OrderPlaced", [](std::string_view, const TaskRun&) {});
-  const auto worker = testkit::must(
-      Worker::create({.relay = log.relay_options({}), .queues = {kQueue}, .threads = kThreads},
-                     std::move(handlers)));
+  const auto worker = testkit::must(Worker::create(
+      {.relay = log.relay_options({}), .queues = {kTaskQueue}, .threads = kTaskThreads},
+      std::move(handlers)));
   return log.measure(*worker, tasks);
 }
 
@@ -67,7 +67,7 @@ void work_off_a_log(const BenchOptions& options, std::int64_t events, bool pinne
   testkit::Pg idle(options.store_url);
   if (pinned) idle.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
   log.fill(events, tasks());
-  for (int i = 0; i < kDrainsOfALog; ++i)
+  for (int i = 0; i < kTaskDrains; ++i)
     rates.push_back(work_off_anew(log, events).events_per_second);
 }
 
@@ -101,7 +101,7 @@ Rates after_finished(PostgresFixture& log, std::int64_t finished, std::int64_t s
   PostgresFixture fresh(log.options(), "outbox_bench_fresh");
   fresh.fill(some, tasks());
   Rates rates;
-  for (int turn = 0; turn < log.options().repeats * kDrainsOfALog; ++turn) {
+  for (int turn = 0; turn < log.options().repeats * kTaskDrains; ++turn) {
     const double rate = work_off(log, some).events_per_second;
     expect_settled(finished + some);
     log.admin().run(fmt::format("DELETE FROM {}.settlement WHERE id > {}", kSchema, settlement));
@@ -150,7 +150,7 @@ double row_rate(const BenchOptions& options, std::int64_t events) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   });
   const auto worker = testkit::must(Worker::create({.relay = log.relay_options({}),
-                                                    .queues = {kQueue},
+                                                    .queues = {kTaskQueue},
                                                     .threads = 1000,
                                                     .row_after = std::chrono::milliseconds(10)},
                                                    std::move(handlers)));
@@ -184,9 +184,9 @@ std::optional<double> scheduled_rate(const BenchOptions& options, std::int64_t e
   std::atomic<std::int64_t> runs{0};
   Handlers handlers;
   handlers.on("OrderPlaced", [&](std::string_view, const TaskRun&) { ++runs; });
-  const auto worker = testkit::must(
-      Worker::create({.relay = log.relay_options({}), .queues = {kQueue}, .threads = kThreads},
-                     std::move(handlers)));
+  const auto worker = testkit::must(Worker::create(
+      {.relay = log.relay_options({}), .queues = {kTaskQueue}, .threads = kTaskThreads},
+      std::move(handlers)));
   testkit::must(worker->start());
   const auto parked = [&] {
     return std::stoll(log.admin().value(fmt::format("SELECT count(*) FROM {}.parked", kSchema)));
@@ -220,9 +220,9 @@ std::vector<double> pick_ups(const BenchOptions& options) {
   std::atomic<std::int64_t> begun{0};
   Handlers handlers;
   handlers.on("pick", [&](std::string_view, const TaskRun&) { begun = now_ns(); });
-  const auto worker = testkit::must(
-      Worker::create({.relay = log.relay_options({}), .queues = {kQueue}, .threads = kThreads},
-                     std::move(handlers)));
+  const auto worker = testkit::must(Worker::create(
+      {.relay = log.relay_options({}), .queues = {kTaskQueue}, .threads = kTaskThreads},
+      std::move(handlers)));
   testkit::must(worker->start());
   const Pg pg(options.store_url);
   const postgres::Outbox box({.schema = kSchema});
@@ -230,7 +230,7 @@ std::vector<double> pick_ups(const BenchOptions& options) {
   for (int i = 0; i < kTasks; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10 + i % 17));
     postgres::Transaction tx(pg.native());
-    (void)enqueue_task(box, tx, {.queue = kQueue, .type = "pick", .payload = "{}"});
+    (void)enqueue_task(box, tx, {.queue = kTaskQueue, .type = "pick", .payload = "{}"});
     begun = 0;
     const std::int64_t before = now_ns();
     tx.commit();

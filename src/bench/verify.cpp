@@ -12,6 +12,8 @@
 namespace outbox::bench {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 using testkit::must;
 
 struct Verified {
@@ -21,7 +23,6 @@ struct Verified {
 
 /// Of the only subscription.
 Verified verify_log(PostgresFixture& log, std::int64_t events) {
-  using Clock = std::chrono::steady_clock;
   const auto store = testkit::migrated_store(log.options().store_url, kSchema, "outbox bench");
   const auto subscriptions = must(must(store->catalog())->subscriptions());
   const auto reader = must(store->ledger_reader());

@@ -25,7 +25,7 @@ namespace {
 using store::AdoptionRow;
 using store::Backlog;
 
-struct Options {
+struct AdoptOptions {
   std::optional<std::string> table;
   std::vector<std::string> columns;
   std::vector<std::string> values;
@@ -77,7 +77,7 @@ Backlog backlog_of(const std::optional<std::string>& word) {
   throw Failure(kUsage, "--backlog " + *word + ": unknown word", did_you_mean(*word, words));
 }
 
-store::AdoptionOptions adoption_of(const Options& options) {
+store::AdoptionOptions adoption_of(const AdoptOptions& options) {
   store::AdoptionOptions wanted;
   wanted.columns = map_of("--column", options.columns);
   wanted.values = map_of("--value", options.values);
@@ -91,7 +91,7 @@ store::AdoptionOptions adoption_of(const Options& options) {
   return wanted;
 }
 
-store::AdoptionLocks locks_of(const Options& options) {
+store::AdoptionLocks locks_of(const AdoptOptions& options) {
   const auto check = [](const char* option, std::chrono::milliseconds value) {
     if (value >= std::chrono::milliseconds(10) && value <= std::chrono::hours(24)) return;
     throw Failure(kUsage, std::string(option) + " is out of range", "10ms to 24h");
@@ -112,7 +112,7 @@ Json to_json(const AdoptionRow& row) {
       {"forwarding_since", row.switched_us ? Json(event::time_text(*row.switched_us)) : Json()}};
 }
 
-int list(const Options& options, store::Adopter& adopter) {
+int list(const AdoptOptions& options, store::Adopter& adopter) {
   const auto rows = must(repeatable(adopter.list()));
   const bool broken = std::any_of(rows.begin(), rows.end(),
                                   [](const AdoptionRow& row) { return row.state == "broken"; });
@@ -191,7 +191,7 @@ void print_plan(const store::AdoptionPlan& plan) {
   for (const auto& statement : plan.statements) print("{};\n\n", statement);
 }
 
-int show(const Options& options, const store::AdoptionPlan& plan) {
+int show(const AdoptOptions& options, const store::AdoptionPlan& plan) {
   const auto lines = obstacles(plan);
   if (options.json) {
     print_json(to_json(plan));
@@ -210,7 +210,7 @@ int show(const Options& options, const store::AdoptionPlan& plan) {
   return kOk;
 }
 
-void report(const Options& options, const store::Adopted& done) {
+void report(const AdoptOptions& options, const store::Adopted& done) {
   if (options.json) {
     Json json = to_json(done.row);
     json["changed"] = done.changed;
@@ -240,7 +240,7 @@ void report(const Options& options, const store::Adopted& done) {
       count("row", done.row.staged), std::ceil(done.longest_lock_ms), done.row.cut_lsn);
 }
 
-int undo(const Options& options, store::Adopter& adopter, const store::AdoptionLocks& locks,
+int undo(const AdoptOptions& options, store::Adopter& adopter, const store::AdoptionLocks& locks,
          const store::Adopter::Says& says) {
   const auto adopted = must(repeatable(adopter.find(*options.table)));
   if (!adopted)
@@ -257,7 +257,7 @@ int undo(const Options& options, store::Adopter& adopter, const store::AdoptionL
   return kOk;
 }
 
-int adopt(const Options& options, const Context& context) {
+int adopt(const AdoptOptions& options, const Context& context) {
   const auto wanted = adoption_of(options);
   const auto locks = locks_of(options);
   if (options.undo && !wanted.empty())
@@ -279,7 +279,7 @@ int adopt(const Options& options, const Context& context) {
 }  // namespace
 
 void add_adopt(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AdoptOptions>();
   CLI::App& verb =
       add_verb(root, "adopt", "Forward the INSERTs of another outbox's table, or show how",
                [options, &context] { return adopt(*options, context); });

@@ -22,7 +22,7 @@
 namespace outbox::cli {
 namespace {
 
-struct Options {
+struct BenchVerbOptions {
   std::vector<std::string> names;
   std::string brokers;
   std::vector<std::string> to;
@@ -57,7 +57,7 @@ void check_range(const char* option, std::uint64_t value, std::uint64_t least, s
                 fmt::format("{} to {}", least, most));
 }
 
-void check(const Options& options) {
+void check(const BenchVerbOptions& options) {
   check_range("--events", options.events, 1000, 1'000'000'000);
   check_range("--repeats", options.repeats, 1, 100);
   const auto length = options.length;
@@ -73,7 +73,7 @@ void check(const Options& options) {
 }
 
 /// Without the store.
-bench::BenchOptions wanted_of(const Options& options) {
+bench::BenchOptions wanted_of(const BenchVerbOptions& options) {
   bench::BenchOptions wanted;
   wanted.names = options.names;
   wanted.brokers = options.brokers;
@@ -89,7 +89,7 @@ bench::BenchOptions wanted_of(const Options& options) {
   return wanted;
 }
 
-int bench(const Options& options, const Context& context) {
+int bench(const BenchVerbOptions& options, const Context& context) {
   if (options.list) return list(options.json);
   check(options);
   bench::BenchOptions wanted = wanted_of(options);
@@ -113,7 +113,7 @@ int bench(const Options& options, const Context& context) {
 }  // namespace
 
 void add_bench(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchVerbOptions>();
   CLI::App& verb = add_verb(
       root, "bench",
       "Measure the figures, each beside its limit in the same run; exit 3 when one is missed",

@@ -104,7 +104,7 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& kn
   return did_you_mean(word, views, otherwise);
 }
 
-std::vector<std::string> option_names(const CLI::App& app) {
+std::vector<std::string> names_of_options(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
     for (const CLI::Option* option : at->get_options()) {
@@ -125,7 +125,7 @@ std::string unexpected(const CLI::App& at, const std::string& word) {
   const std::string help = "see " + full_name(at) + " --help";
   if (word.starts_with('-')) {
     const std::string name = word.substr(0, word.find('='));
-    const auto known = option_names(at);
+    const auto known = names_of_options(at);
     if (std::find(known.begin(), known.end(), name) != known.end())
       return usage(at, "unexpected argument " + name, "options go before --");
     return usage(at, "unknown option " + name, suggestion(name, known, help));

@@ -11,7 +11,7 @@ constexpr const char* kHead = R"(# bash completion for outbox {}, written by: ou
 )";
 
 // How bash divides the line: "--config=a.toml" is three words, "sqlite:shop.db" too.
-constexpr const char* kBody = R"(
+constexpr const char* kBashBody = R"(
 _outbox() {
   local word=${COMP_WORDS[COMP_CWORD]} verb='' verbs='' options='' argument='' value='' option='' joined='' prefix='' token i
   COMPREPLY=()
@@ -104,7 +104,7 @@ std::string bash_completion(const VerbDefinition& program) {
   text +=
       "  esac\n}\n\n# What the value of an option is; nothing for a flag.\n_outbox_value() {\n  case \"$1 $2\" in\n";
   text += values + values_of("*", program.options) + "  esac\n}\n";
-  return text + kBody;
+  return text + kBashBody;
 }
 
 }  // namespace outbox::cli

@@ -5,7 +5,7 @@
 namespace outbox::cli {
 namespace {
 
-constexpr const char* kBody = R"(
+constexpr const char* kFishBody = R"(
 # Whether the words before the cursor lead to this verb.
 function __outbox_at
     set -l verb (__outbox_verb)
@@ -106,7 +106,7 @@ std::string fish_completion(const VerbDefinition& program) {
   return fmt::format(
       "# fish completion for outbox {}, written by: outbox completion fish\n\n"
       "set -g __outbox_verbs{}\n\n# Options with a value.\nset -g __outbox_valued{}\n{}\n{}",
-      OUTBOX_VERSION, verbs, valued, kBody, lines);
+      OUTBOX_VERSION, verbs, valued, kFishBody, lines);
 }
 
 }  // namespace outbox::cli

@@ -17,7 +17,7 @@ namespace {
 using config::Entry;
 using config::Problem;
 
-struct Options {
+struct ConfigOptions {
   bool json{false};
 };
 
@@ -32,7 +32,7 @@ Json to_json(const Problem& problem) {
   return json;
 }
 
-void print_check(const Options& options, const std::string& file,
+void print_check(const ConfigOptions& options, const std::string& file,
                  const std::vector<std::string>& warnings, const config::Problems& problems) {
   if (!options.json) {
     for (const auto& warning : warnings) print_error("warning: " + warning);
@@ -47,7 +47,7 @@ void print_check(const Options& options, const std::string& file,
               {"warnings", warnings}});
 }
 
-int check(const Options& options, const Context& context) {
+int check(const ConfigOptions& options, const Context& context) {
   config::Request request = context.request(Subscriptions::used, Tasks::used);
   request.thorough = true;
   const auto loaded = config::load(request);
@@ -95,7 +95,7 @@ void show_json(const config::Loaded& loaded) {
   print_json({{"file", or_null(loaded.file)}, {"settings", settings}});
 }
 
-int show(const Options& options, const Context& context) {
+int show(const ConfigOptions& options, const Context& context) {
   const auto loaded = context.configuration(Subscriptions::unused);
   options.json ? show_json(loaded) : show_text(loaded);
   return kOk;
@@ -109,7 +109,7 @@ int reference() {
 }  // namespace
 
 void add_config(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ConfigOptions>();
   CLI::App& verb = add_verb(root, "config", "Check, show or document the configuration");
   add_example(verb, "outbox config check");
   CLI::App& checking = add_verb(verb, "check", "Report every error; exit 3 when there is one",

@@ -11,7 +11,7 @@
 namespace outbox::cli {
 namespace {
 
-struct Options {
+struct DemoVerbOptions {
   std::string store;
   std::string sink{"file"};
   std::string brokers;
@@ -46,7 +46,7 @@ void check_alone(const Context& context) {
                 "leave it out; see outbox demo --help");
 }
 
-std::string store_of(const Options& options, const Context& context) {
+std::string store_of(const DemoVerbOptions& options, const Context& context) {
   if (!options.store.empty()) return options.store;
   for (const config::Flag& flag : context.request(Subscriptions::unused).flags) {
     if (flag.path == "store.url") return flag.value;
@@ -54,7 +54,7 @@ std::string store_of(const Options& options, const Context& context) {
   return {};
 }
 
-int demo(const Options& options, const Context& context) {
+int demo(const DemoVerbOptions& options, const Context& context) {
   if (options.publisher) {
     must(demo::run_publisher(*options.publisher));
     return kOk;
@@ -90,7 +90,7 @@ int demo(const Options& options, const Context& context) {
 }  // namespace
 
 void add_demo(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DemoVerbOptions>();
   CLI::App& verb =
       add_verb(root, "demo",
                "A small shop whose relay is killed again and again; then a count of what arrived",

@@ -28,7 +28,7 @@ namespace {
 using ops::Finding;
 using ops::Severity;
 
-struct Options {
+struct DoctorOptions {
   bool repair_lineage{false};
   bool apply{false};
   bool strict{false};
@@ -53,7 +53,7 @@ std::string headline(const Finding& one) {
 }
 
 /// Its own lines, which matter in the body of a function, and nothing else that controls a terminal.
-std::string lines_of(const std::string& command) {
+std::string command_lines(const std::string& command) {
   std::string text;
   std::istringstream lines(command);
   for (std::string line; std::getline(lines, line);)
@@ -65,7 +65,7 @@ void print_finding(const Finding& one) {
   print("{:<8} {}\n", ops::to_string(one.severity), plain(headline(one)));
   if (one.severity == Severity::ok) return;
   print("         {}\n", plain(one.reason));
-  if (!one.command.empty()) print("         > {}\n", lines_of(one.command));
+  if (!one.command.empty()) print("         > {}\n", command_lines(one.command));
 }
 
 void print_findings(const std::vector<Finding>& findings) {
@@ -76,7 +76,8 @@ void print_findings(const std::vector<Finding>& findings) {
 }
 
 /// One for each finding that fails the check.
-std::vector<std::string> failures(const Options& options, const std::vector<Finding>& findings) {
+std::vector<std::string> failures(const DoctorOptions& options,
+                                  const std::vector<Finding>& findings) {
   std::vector<std::string> lines;
   for (const Finding& one : findings) {
     const bool fails =
@@ -141,7 +142,7 @@ void configure_log(const config::Config& config) {
                  config.log_format == "json" ? log::Format::json : log::Format::text);
 }
 
-int examine(const Options& options, const Context& context) {
+int examine(const DoctorOptions& options, const Context& context) {
   config::Request request = context.request(Subscriptions::used, Tasks::used);
   request.thorough = true;
   auto loaded = config::load(request);
@@ -185,7 +186,7 @@ void print_json_of(const store::LineageRepair& repair, bool applied) {
               {"pending", pending}});
 }
 
-int repair_lineage(const Options& options, store::Store& store) {
+int repair_lineage(const DoctorOptions& options, store::Store& store) {
   const store::LineageRepair repair =
       must(options.apply ? store.repair_lineage() : store.plan_lineage_repair());
   if (options.json) {
@@ -212,7 +213,7 @@ int repair_lineage(const Options& options, store::Store& store) {
   return kOk;
 }
 
-int doctor(const Options& options, const Context& context) {
+int doctor(const DoctorOptions& options, const Context& context) {
   if (options.apply && !options.repair_lineage)
     throw Failure(kUsage, "--apply: of what?", "--repair-lineage --apply");
   if (options.strict && options.repair_lineage)
@@ -227,7 +228,7 @@ int doctor(const Options& options, const Context& context) {
 }  // namespace
 
 void add_doctor(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DoctorOptions>();
   CLI::App& verb =
       add_verb(root, "doctor", "Find what keeps events from being delivered, and say what mends it",
                [options, &context] { return doctor(*options, context); });

@@ -14,7 +14,7 @@
 namespace outbox::cli {
 namespace {
 
-struct Options {
+struct EnqueueOptions {
   std::optional<std::string> aggregate_type;
   std::optional<std::string> aggregate_id;
   std::optional<std::string> event_type;
@@ -37,7 +37,7 @@ std::chrono::sys_time<std::chrono::microseconds> parse_time(const std::string& t
   return std::chrono::sys_time<std::chrono::microseconds>(std::chrono::microseconds(*us));
 }
 
-Event make_event(const Options& options) {
+Event make_event(const EnqueueOptions& options) {
   if (!options.payload) {
     throw Failure(kUsage, "missing arguments: outbox enqueue",
                   "AGGREGATE_TYPE AGGREGATE_ID EVENT_TYPE PAYLOAD, or --jsonl");
@@ -59,7 +59,7 @@ Event make_event(const Options& options) {
   return event;
 }
 
-int enqueue_one(const Options& options, const Context& context) {
+int enqueue_one(const EnqueueOptions& options, const Context& context) {
   // A single event is written or not: a signal may end the process at any time.
   Signals signals(kInterrupted);
   signals.end_at(1);
@@ -76,7 +76,7 @@ int enqueue_one(const Options& options, const Context& context) {
   return kOk;
 }
 
-int enqueue(const Options& options, const Context& context) {
+int enqueue(const EnqueueOptions& options, const Context& context) {
   if (!options.jsonl) return enqueue_one(options, context);
   if (options.aggregate_type || !options.headers.empty() || options.id || options.content_type ||
       options.occurred_at) {
@@ -96,7 +96,7 @@ int enqueue(const Options& options, const Context& context) {
                        *store);
 }
 
-constexpr const char* kFooter = R"(A line of JSON:
+constexpr const char* kEnqueueFooter = R"(A line of JSON:
   {"aggregate_type": "order", "aggregate_id": "42", "event_type": "OrderPlaced", "payload": {"total": 12.5},
    "headers": {"trace": "a1"}, "id": "...", "content_type": "...", "occurred_at": "2026-01-05T08:09:12.5Z"}
 Up to 1000 lines or 4 MiB are one transaction. When a line is bad nothing of its transaction is written, and the message says
@@ -108,7 +108,7 @@ own.)";
 }  // namespace
 
 void add_enqueue(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EnqueueOptions>();
   CLI::App& verb =
       add_verb(root, "enqueue", "Write events: one from arguments, many from JSON lines",
                [options, &context] { return enqueue(*options, context); });
@@ -132,7 +132,7 @@ void add_enqueue(CLI::App& root, Context& context) {
              "With --jsonl: a line on stderr every second, terminal or not");
   add_option(verb, "--json", &options->json, {},
              "Print the id, or with --jsonl a summary, as JSON");
-  add_footer(verb, kFooter);
+  add_footer(verb, kEnqueueFooter);
   add_example(verb, "outbox enqueue order 42 OrderPlaced '{\"total\": 12.5}' --header tenant=7");
   add_example(verb, "producer | outbox enqueue --jsonl --ids > ids.txt");
 }

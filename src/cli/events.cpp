@@ -18,7 +18,7 @@
 namespace outbox::cli {
 namespace {
 
-struct Options {
+struct EventsOptions {
   std::optional<std::string> id;
   std::optional<std::string> key;
   std::optional<std::string> type;
@@ -31,7 +31,7 @@ struct Options {
 
 // ---- which events
 
-store::EventFilter filter_of(const Options& options) {
+store::EventFilter filter_of(const EventsOptions& options) {
   store::EventFilter filter{.event_type = options.type.value_or("")};
   if (options.id) {
     const auto id = EventId::parse(*options.id);
@@ -79,12 +79,8 @@ std::string line_of(const store::EventLife& life) {
 }
 
 template <class Value>
-Json or_null(const std::optional<Value>& value) {
+Json value_or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json();
-}
-
-Json time_or_null(std::optional<std::int64_t> us) {
-  return us ? Json(event::time_text(*us)) : Json();
 }
 
 Json id_or_null(const std::optional<EventId>& id) { return id ? Json(id->str()) : Json(); }
@@ -93,13 +89,13 @@ Json to_json(const store::EventLife& life) {
   return {{"subscription", life.subscription},
           {"state", life.state},
           {"published_by", time_or_null(life.published_by_us)},
-          {"attempts", or_null(life.attempts)},
+          {"attempts", value_or_null(life.attempts)},
           {"next_attempt_at", time_or_null(life.next_attempt_at_us)},
-          {"error", cli::or_null(life.error)},
+          {"error", or_null(life.error)},
           {"waiting_for", id_or_null(life.waiting_for)},
-          {"waiting_for_seq", or_null(life.waiting_for_seq)},
-          {"ended_by", cli::or_null(life.ended_by)},
-          {"reason", cli::or_null(life.reason)},
+          {"waiting_for_seq", value_or_null(life.waiting_for_seq)},
+          {"ended_by", or_null(life.ended_by)},
+          {"reason", or_null(life.reason)},
           {"replaced_by", id_or_null(life.replaced_by)}};
 }
 
@@ -109,7 +105,7 @@ Json to_json(const store::EventListing& event, bool payload) {
             {"aggregate_type", event.aggregate_type},
             {"aggregate_id", event.aggregate_id},
             {"event_type", event.event_type},
-            {"content_type", cli::or_null(event.content_type)},
+            {"content_type", or_null(event.content_type)},
             {"created_at", event::time_text(event.created_at_us)},
             {"occurred_at", time_or_null(event.occurred_at_us)},
             {"in_log", event.in_log},
@@ -139,7 +135,7 @@ void print_text(const store::EventPage& page, bool payload) {
   table.print();
 }
 
-int events(const Options& options, const Context& context) {
+int events(const EventsOptions& options, const Context& context) {
   if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be shown", "1 or more");
   const store::EventFilter filter = filter_of(options);
   const auto store = Context::checked_store(context.store_configuration());
@@ -166,7 +162,7 @@ int events(const Options& options, const Context& context) {
   return kOk;
 }
 
-constexpr const char* kFooter = R"(What became of an event in a subscription:
+constexpr const char* kEventsFooter = R"(What became of an event in a subscription:
   pending     not passed yet
   published   accepted by the destination after it was created and by the time shown
   filtered    the subscription does not want it
@@ -177,7 +173,7 @@ constexpr const char* kFooter = R"(What became of an event in a subscription:
 }  // namespace
 
 void add_events(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EventsOptions>();
   CLI::App& verb =
       add_verb(root, "events", "Show events, and what became of them in every subscription",
                [options, &context] { return events(*options, context); });
@@ -190,7 +186,7 @@ void add_events(CLI::App& root, Context& context) {
   add_option(verb, "--limit", &options->limit, "N", "Show at most this many, the newest first");
   add_option(verb, "--payload", &options->payload, {}, "With payload and headers");
   add_option(verb, "--json", &options->json, {}, "As JSON");
-  add_footer(verb, kFooter);
+  add_footer(verb, kEventsFooter);
   add_example(verb, "outbox events --key order/42");
   add_example(verb, "outbox events --id 0198c5b2-6d1f-7c3a-9d5e-0a1b2c3d4e5f");
 }

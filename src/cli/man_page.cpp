@@ -42,7 +42,7 @@ std::size_t indentation(const std::string& line) {
   return std::min(line.find_first_not_of(' '), line.size());
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> text_lines(const std::string& text) {
   std::vector<std::string> lines;
   std::size_t start = 0;
   while (start <= text.size()) {
@@ -57,7 +57,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 /// further is a term that these explain.
 std::string notes(const std::string& text) {
   constexpr std::size_t kExplained = 4;
-  const std::vector<std::string> lines = lines_of(text);
+  const std::vector<std::string> lines = text_lines(text);
   std::string out;
   bool verbatim = false;
   const auto end_verbatim = [&] {

@@ -13,7 +13,7 @@
 namespace outbox::cli {
 namespace {
 
-struct Options {
+struct MigrateOptions {
   bool print{false};
   bool status{false};
   bool lookup_indexes{false};
@@ -44,7 +44,7 @@ std::string describe(const store::SchemaState& state) {
   return version + ", this program needs " + wanted + " (hint: outbox migrate)";
 }
 
-int show_status(const Options& options, store::Store& store) {
+int show_status(const MigrateOptions& options, store::Store& store) {
   const store::SchemaState state = must(store.schema_state());
   const bool current = is_current(state);
   if (options.json) {
@@ -58,7 +58,7 @@ int show_status(const Options& options, store::Store& store) {
   return current ? kOk : kCheckFailed;
 }
 
-int apply(const Options& options, const std::string& url, store::Store& store) {
+int apply(const MigrateOptions& options, const std::string& url, store::Store& store) {
   std::optional<Waiting> waiting;
   waiting.emplace("updating the schema");
   const auto applied = must(store.migrate());
@@ -81,7 +81,7 @@ int apply(const Options& options, const std::string& url, store::Store& store) {
   return kOk;
 }
 
-int migrate(const Options& options, const Context& context) {
+int migrate(const MigrateOptions& options, const Context& context) {
   if (options.print && options.status)
     throw Failure(kUsage, "--print and --status exclude each other: outbox migrate", "choose one");
   if (options.print && options.json)
@@ -100,7 +100,7 @@ int migrate(const Options& options, const Context& context) {
 }  // namespace
 
 void add_migrate(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MigrateOptions>();
   CLI::App& verb = add_verb(root, "migrate", "Create or update the schema; safe to repeat",
                             [options, &context] { return migrate(*options, context); });
   add_option(verb, "--print", &options->print, {}, "Print the SQL instead; connects to nothing");

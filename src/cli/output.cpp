@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/capture.hpp"
+#include "event/time_text.hpp"
 
 namespace outbox::cli {
 
@@ -33,6 +34,10 @@ void print_json(const Json& json) {
 }
 
 Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+Json time_or_null(std::optional<std::int64_t> us) {
+  return us ? Json(event::time_text(*us)) : Json();
+}
 
 void print_error(const std::string& line) {
   std::string text = plain("outbox: " + line);

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,6 +31,8 @@ using Json = nlohmann::ordered_json;
 void print_json(const Json& json);
 /// Null for an empty text.
 [[nodiscard]] Json or_null(const std::string& text);
+/// Unit: microseconds since 1970.
+[[nodiscard]] Json time_or_null(std::optional<std::int64_t> us);
 
 /// "outbox: line" to stderr. Without control characters, so that it is one line whatever went wrong.
 void print_error(const std::string& line);

@@ -23,7 +23,7 @@
 namespace outbox::cli {
 namespace {
 
-struct Options {
+struct ParkedOptions {
   std::vector<std::string> events;  ///< Ids or seqs.
   std::optional<std::string> subscription;
   std::optional<std::string> state;
@@ -56,7 +56,7 @@ std::int32_t subscription_of(const ParkedRows& open, const std::string& name) {
                 did_you_mean(name, known, "`outbox subscription list` shows them"));
 }
 
-store::ParkedState state_of(const std::string& word) {
+store::ParkedState state_of_word(const std::string& word) {
   for (const auto state : {store::ParkedState::retrying, store::ParkedState::waiting,
                            store::ParkedState::dead, store::ParkedState::running}) {
     if (word == to_string(state)) return state;
@@ -64,12 +64,12 @@ store::ParkedState state_of(const std::string& word) {
   throw Failure(kUsage, "--state " + word + ": unknown", "retrying, waiting, dead or running");
 }
 
-store::ParkedFilter filter_of(const Options& options, const ParkedRows& open) {
+store::ParkedFilter filter_of(const ParkedOptions& options, const ParkedRows& open) {
   store::ParkedFilter filter{.aggregate_type = options.type.value_or(""),
                              .aggregate_id = options.key.value_or(""),
                              .error = options.error.value_or("")};
   if (options.subscription) filter.subscription = subscription_of(open, *options.subscription);
-  if (options.state) filter.state = state_of(*options.state);
+  if (options.state) filter.state = state_of_word(*options.state);
   return filter;
 }
 
@@ -88,7 +88,7 @@ void add_event(store::ParkedFilter& filter, const std::string& text) {
   filter.id = *id;
 }
 
-std::vector<store::ParkedListing> find(const Options& options, const ParkedRows& open,
+std::vector<store::ParkedListing> find(const ParkedOptions& options, const ParkedRows& open,
                                        std::size_t limit, bool whole) {
   const store::ParkedFilter filter = filter_of(options, open);
   if (options.events.empty()) return must(open.parked->list(filter, limit, whole));
@@ -140,7 +140,7 @@ Json to_json(const store::ParkedListing& event, const ParkedRows& open, bool who
   return json;
 }
 
-int list(const Options& options, const Context& context) {
+int list(const ParkedOptions& options, const Context& context) {
   if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be shown", "1 or more");
   const ParkedRows open(context.store_configuration());
   const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(options.limit, 1'000'000));
@@ -169,7 +169,7 @@ int list(const Options& options, const Context& context) {
   return kOk;
 }
 
-int show(const Options& options, const Context& context) {
+int show(const ParkedOptions& options, const Context& context) {
   const ParkedRows open(context.store_configuration());
   Json events = Json::array();
   for (const auto& event : find(options, open, store::kMostChanged, true))
@@ -181,7 +181,7 @@ int show(const Options& options, const Context& context) {
 // ---- changing
 
 /// Which events a command is about must be said: by id or seq, or by a filter.
-void require_choice(const Options& options, const char* verb) {
+void require_choice(const ParkedOptions& options, const char* verb) {
   if (!options.events.empty() || options.subscription || options.state || options.type ||
       options.key || options.error)
     return;
@@ -191,13 +191,14 @@ void require_choice(const Options& options, const char* verb) {
 
 /// Those that are named, or all that fit.
 template <class Take>
-void each_chosen(const Options& options, const ParkedRows& open, Take take) {
+void each_chosen(const ParkedOptions& options, const ParkedRows& open, Take take) {
   if (options.events.empty()) return each_page(open, filter_of(options, open), take);
   take(find(options, open, store::kMostChanged, false));
 }
 
 /// What a command would do; without --apply it changes nothing.
-void would(const char* what, const Options& options, const ParkedRows& open, const char* apply) {
+void would(const char* what, const ParkedOptions& options, const ParkedRows& open,
+           const char* apply) {
   constexpr std::size_t kShown = 100;
   std::size_t all = 0;
   each_chosen(options, open, [&](const std::vector<store::ParkedListing>& events) {
@@ -211,7 +212,7 @@ void would(const char* what, const Options& options, const ParkedRows& open, con
   print("{}; nothing was changed ({})\n", count("event", all), apply);
 }
 
-int retry(const Options& options, const Context& context) {
+int retry(const ParkedOptions& options, const Context& context) {
   require_choice(options, "retry");
   const ParkedRows open(context.store_configuration());
   if (options.events.empty() && !options.apply) {
@@ -234,7 +235,7 @@ int retry(const Options& options, const Context& context) {
   return kOk;
 }
 
-int discard(const Options& options, const Context& context) {
+int discard(const ParkedOptions& options, const Context& context) {
   require_choice(options, "discard");
   if (options.apply && !options.reason)
     throw Failure(kUsage, "discard: --reason is missing", "--reason \"duplicate of order 42\"");
@@ -256,8 +257,8 @@ int discard(const Options& options, const Context& context) {
 
 // ---- correcting
 
-store::ParkedListing find_one(const Options& options, const ParkedRows& open) {
-  Options one = options;
+store::ParkedListing find_one(const ParkedOptions& options, const ParkedRows& open) {
+  ParkedOptions one = options;
   one.events = {options.event};
   auto found = find(one, open, 2, true);
   if (found.size() > 1)
@@ -271,7 +272,7 @@ void remove_header(std::vector<Header>& headers, std::string_view name) {
 }
 
 /// The event with what the options replace.
-Event corrected(const Options& options, const store::ParkedListing& old) {
+Event corrected(const ParkedOptions& options, const store::ParkedListing& old) {
   Event event{.aggregate_type = old.aggregate_type,
               .aggregate_id = old.aggregate_id,
               .event_type = options.event_type.value_or(old.event_type),
@@ -291,7 +292,7 @@ Event corrected(const Options& options, const store::ParkedListing& old) {
   return event;
 }
 
-int edit(const Options& options, const Context& context) {
+int edit(const ParkedOptions& options, const Context& context) {
   if (!options.event_type && !options.payload && !options.content_type && options.headers.empty() &&
       options.without_headers.empty())
     throw Failure(kUsage, "edit: nothing to change",
@@ -330,7 +331,7 @@ int edit(const Options& options, const Context& context) {
 
 // ---- options
 
-void add_filter(CLI::App& verb, const std::shared_ptr<Options>& options) {
+void add_filter(CLI::App& verb, const std::shared_ptr<ParkedOptions>& options) {
   add_option(verb, "--subscription", &options->subscription, "NAME", "Of this subscription");
   add_option(verb, "--state", &options->state, "retrying|waiting|dead|running", "In this state");
   add_option(verb, "--type", &options->type, "TYPE", "With this aggregate_type");
@@ -341,7 +342,7 @@ void add_filter(CLI::App& verb, const std::shared_ptr<Options>& options) {
 }  // namespace
 
 void add_parked(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ParkedOptions>();
   CLI::App& verb = add_verb(root, "parked",
                             "List, retry, correct or discard events that could not be delivered");
   add_example(verb, "outbox parked list");

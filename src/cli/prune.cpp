@@ -23,9 +23,9 @@
 namespace outbox::cli {
 namespace {
 
-using State = store::LogPiece::State;
+using PieceState = store::LogPiece::State;
 
-struct Options {
+struct PruneOptions {
   std::optional<std::string> archive;
   std::optional<std::string> older_than;
   bool apply{false};
@@ -43,7 +43,7 @@ struct Names {
   }
 };
 
-relay::RetentionRules rules_of(const Options& options, const config::Loaded& loaded) {
+relay::RetentionRules rules_of(const PruneOptions& options, const config::Loaded& loaded) {
   relay::RetentionRules rules{.keep = loaded.config.relay.retention,
                               .archive = options.archive.value_or(loaded.config.relay.archive)};
   if (!options.older_than) return rules;
@@ -64,7 +64,7 @@ std::string size_text(std::int64_t bytes) {
 }
 
 std::string holders(const store::LogPiece& piece, const Names& names) {
-  if (piece.state != State::held) return "-";
+  if (piece.state != PieceState::held) return "-";
   if (piece.held_by.empty()) return "(there is no subscription)";
   std::string text;
   for (const std::int32_t subscription : piece.held_by)
@@ -108,12 +108,12 @@ Json to_json(const std::vector<store::LogPiece>& pieces, const Names& names) {
 }
 
 std::size_t count_removable(const std::vector<store::LogPiece>& pieces) {
-  return static_cast<std::size_t>(
-      std::count_if(pieces.begin(), pieces.end(),
-                    [](const store::LogPiece& piece) { return piece.state == State::removable; }));
+  return static_cast<std::size_t>(std::count_if(
+      pieces.begin(), pieces.end(),
+      [](const store::LogPiece& piece) { return piece.state == PieceState::removable; }));
 }
 
-void show(const Options& options, store::Retention& retention, const Names& names,
+void show(const PruneOptions& options, store::Retention& retention, const Names& names,
           const relay::RetentionRules& rules) {
   const auto pieces = must(retention.survey(rules.keep));
   if (options.json) {
@@ -125,13 +125,13 @@ void show(const Options& options, store::Retention& retention, const Names& name
   print_pieces(pieces, names);
   std::int64_t bytes = 0;
   for (const auto& piece : pieces) {
-    if (piece.state == State::removable) bytes += piece.bytes;
+    if (piece.state == PieceState::removable) bytes += piece.bytes;
   }
   print("would remove {}, {}, older than {}; nothing was changed (--apply removes them)\n",
         count("part", count_removable(pieces)), size_text(bytes), format_duration(rules.keep));
 }
 
-void apply(const Options& options, store::Retention& retention, const Names& names,
+void apply(const PruneOptions& options, store::Retention& retention, const Names& names,
            const relay::RetentionRules& rules) {
   Json archived = Json::array();
   std::optional<Waiting> waiting;  // shown between two parts
@@ -175,7 +175,7 @@ void apply(const Options& options, store::Retention& retention, const Names& nam
           count("part", pass.locked, "stays,", "stay,"));
 }
 
-int prune(const Options& options, const Context& context) {
+int prune(const PruneOptions& options, const Context& context) {
   const auto loaded = context.configuration(Subscriptions::unused);
   const relay::RetentionRules rules = rules_of(options, loaded);
   const auto store = Context::checked_store(loaded);
@@ -192,7 +192,7 @@ int prune(const Options& options, const Context& context) {
 }  // namespace
 
 void add_prune(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PruneOptions>();
   CLI::App& verb =
       add_verb(root, "prune", "Remove events that all subscriptions have passed, or show which",
                [options, &context] { return prune(*options, context); });

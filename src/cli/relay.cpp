@@ -20,10 +20,10 @@
 namespace outbox::cli {
 namespace {
 
-constexpr std::chrono::seconds kRetryStart{1};
+constexpr std::chrono::seconds kRetryRelay{1};
 constexpr std::chrono::milliseconds kCheckPending{50};
 
-struct Options {
+struct RelayVerbOptions {
   std::optional<std::string> name;
   std::vector<std::string> groups;
   bool no_apply{false};
@@ -31,7 +31,7 @@ struct Options {
   bool wait{false};
 };
 
-RelayOptions relay_options(const Options& options, const config::Loaded& loaded) {
+RelayOptions relay_options(const RelayVerbOptions& options, const config::Loaded& loaded) {
   (void)Context::store_options(loaded);
   RelayOptions relay = loaded.config.relay;
   if (options.name) relay.name = *options.name;
@@ -73,7 +73,8 @@ int stop(Relay& relay, std::chrono::milliseconds grace) {
 }
 
 /// With `--wait`, retries while the store is unavailable. Other errors end the verb.
-void start(const Options& options, const config::Loaded& loaded, Relay& relay, Signals& signals) {
+void start(const RelayVerbOptions& options, const config::Loaded& loaded, Relay& relay,
+           Signals& signals) {
   std::string logged;
   while (true) {
     try {
@@ -88,7 +89,7 @@ void start(const Options& options, const config::Loaded& loaded, Relay& relay, S
                   {{"reason", std::string(failure.what())}});
       logged = failure.what();
     }
-    if (signals.wait_for(kRetryStart)) throw Failure(kInterrupted, "interrupted before it started");
+    if (signals.wait_for(kRetryRelay)) throw Failure(kInterrupted, "interrupted before it started");
   }
 }
 
@@ -133,7 +134,7 @@ void wait_until_delivered(const config::Loaded& loaded, const RelayOptions& sett
   } while (!signals.wait_for(kCheckPending));
 }
 
-int relay(const Options& options, const Context& context) {
+int relay(const RelayVerbOptions& options, const Context& context) {
   const auto loaded =
       context.configuration(options.no_apply ? Subscriptions::unused : Subscriptions::used);
   const RelayOptions relay_settings = relay_options(options, loaded);
@@ -156,7 +157,7 @@ int relay(const Options& options, const Context& context) {
 }  // namespace
 
 void add_relay(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RelayVerbOptions>();
   CLI::App& verb =
       add_verb(root, "relay", "Deliver events to the sinks of all subscriptions, until stopped",
                [options, &context] { return relay(*options, context); });

@@ -29,9 +29,9 @@
 namespace outbox::cli {
 namespace {
 
-using State = store::ReplayState;
+using RunState = store::ReplayState;
 
-struct Options {
+struct ReplayVerbOptions {
   std::optional<std::string> subscription;
   std::optional<std::uint64_t> from_seq;
   std::optional<std::uint64_t> until_seq;
@@ -54,12 +54,12 @@ struct Options {
 };
 
 /// A clock may have gone back a little: so much more is looked at on each side of a time.
-constexpr std::int64_t kSecondUs = 1'000'000;
+constexpr std::int64_t kLookedAtUs = 1'000'000;
 constexpr std::int64_t kAnySeq = std::numeric_limits<std::int64_t>::max() - 1;
 constexpr std::chrono::milliseconds kLook{200};
 
-struct Open {
-  explicit Open(const config::Loaded& loaded)
+struct OpenReplays {
+  explicit OpenReplays(const config::Loaded& loaded)
       : store(Context::checked_store(loaded)),
         rows(must(must(store->catalog())->subscriptions())),
         replays(must(store->replays())) {}
@@ -101,7 +101,7 @@ std::int64_t seq_of(const char* option, std::uint64_t seq) {
   return static_cast<std::int64_t>(seq);
 }
 
-void check_range(const Options& options) {
+void check_range(const ReplayVerbOptions& options) {
   if (options.from_seq && options.from_time)
     throw Failure(kUsage, "--from-seq and --from-time: which of them?", "leave one out");
   if (options.until_seq && options.until_time)
@@ -117,7 +117,7 @@ void check_range(const Options& options) {
         "from the first to the last, both included");
 }
 
-event::ReplayChoice choice_of(const Options& options) {
+event::ReplayChoice choice_of(const ReplayVerbOptions& options) {
   event::ReplayChoice choice{.event_types = options.types,
                              .aggregate_types = options.aggregate_types};
   for (const std::string& text : options.headers) choice.match_headers.insert(parse_header(text));
@@ -136,7 +136,7 @@ event::ReplayChoice choice_of(const Options& options) {
 }
 
 /// From the first to the last of them.
-void find_ids(const Open& open, const event::ReplayChoice& choice, store::Replay& replay) {
+void find_ids(const OpenReplays& open, const event::ReplayChoice& choice, store::Replay& replay) {
   const auto events = must(open.store->events());
   replay.first = std::numeric_limits<std::int64_t>::max();
   for (const EventId& id : choice.ids) {
@@ -164,23 +164,23 @@ void find_ids(const Open& open, const event::ReplayChoice& choice, store::Replay
                 "begin there, or send what was removed from its archive with --archive DIR");
 }
 
-std::int64_t first_of(const Options& options, const event::ReplayChoice& choice,
+std::int64_t first_of(const ReplayVerbOptions& options, const event::ReplayChoice& choice,
                       const store::RetainedLog& log, store::Replays& replays) {
   if (options.from_seq) return seq_of("--from-seq", *options.from_seq);
   if (!choice.since_us) return log.first;
   if (log.removed && (log.first_us == 0 || *choice.since_us < log.first_us))
     too_early(*choice.since_us, log);
-  return std::max(must(replays.seq_at(*choice.since_us - kSecondUs)), log.first);
+  return std::max(must(replays.seq_at(*choice.since_us - kLookedAtUs)), log.first);
 }
 
-std::int64_t last_of(const Options& options, const event::ReplayChoice& choice,
+std::int64_t last_of(const ReplayVerbOptions& options, const event::ReplayChoice& choice,
                      const store::RetainedLog& log, store::Replays& replays) {
   if (options.until_seq) return std::min(seq_of("--until-seq", *options.until_seq), log.last);
   if (!choice.until_us) return log.last;
-  return must(replays.seq_at(*choice.until_us + kSecondUs)) - 1;
+  return must(replays.seq_at(*choice.until_us + kLookedAtUs)) - 1;
 }
 
-store::Replay replay_of(const Options& options, const Open& open,
+store::Replay replay_of(const ReplayVerbOptions& options, const OpenReplays& open,
                         const store::SubscriptionRow& row) {
   check_range(options);
   const event::ReplayChoice choice = choice_of(options);
@@ -217,7 +217,7 @@ Chosen chosen_of(const store::Replay& replay, const store::SubscriptionRow& row)
 }
 
 /// What live delivery has passed by now.
-ReplayCount count_events(const store::Replay& replay, const Open& open,
+ReplayCount count_events(const store::Replay& replay, const OpenReplays& open,
                          const store::SubscriptionRow& row) {
   const Chosen chosen = chosen_of(replay, row);
   ReplayCount count;
@@ -253,9 +253,9 @@ ReplayCount count_events(const store::Replay& replay, const Open& open,
 
 // ---- showing
 
-Json time_or_null(std::int64_t us) { return us == 0 ? Json() : Json(event::time_text(us)); }
+Json time_unless_zero(std::int64_t us) { return us == 0 ? Json() : Json(event::time_text(us)); }
 
-Json to_json(const store::Replay& replay, const Open& open) {
+Json to_json(const store::Replay& replay, const OpenReplays& open) {
   return {{"id", replay.id},
           {"subscription", open.name_of(replay.subscription)},
           {"state", to_string(replay.state)},
@@ -268,8 +268,8 @@ Json to_json(const store::Replay& replay, const Open& open) {
           {"sent", replay.sent},
           {"skipped", replay.skipped},
           {"started_by", replay.actor},
-          {"started_at", time_or_null(replay.started_at_us)},
-          {"ended_at", time_or_null(replay.ended_at_us)}};
+          {"started_at", time_unless_zero(replay.started_at_us)},
+          {"ended_at", time_unless_zero(replay.ended_at_us)}};
 }
 
 std::string progress_text(const store::Replay& replay) {
@@ -279,7 +279,7 @@ std::string progress_text(const store::Replay& replay) {
                      replay.first, replay.last, done * 100 / all);
 }
 
-int list(const Options& options, const Open& open) {
+int list(const ReplayVerbOptions& options, const OpenReplays& open) {
   if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be shown", "1 or more");
   const std::int32_t of = options.subscription ? open.row(*options.subscription).id : 0;
   const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(options.limit, 10'000));
@@ -308,7 +308,7 @@ int list(const Options& options, const Open& open) {
   return kOk;
 }
 
-int show(const Options& options, const Open& open) {
+int show(const ReplayVerbOptions& options, const OpenReplays& open) {
   const auto replay = open.find(*options.show);
   const auto limit = static_cast<std::size_t>(store::kMostSkipped);
   Json json = to_json(replay, open);
@@ -327,7 +327,7 @@ int show(const Options& options, const Open& open) {
 // ---- following one
 
 /// What it skipped, and why; at most the first few.
-std::vector<std::string> skipped_lines(const store::Replay& replay, const Open& open) {
+std::vector<std::string> skipped_lines(const store::Replay& replay, const OpenReplays& open) {
   std::vector<std::string> lines{
       fmt::format("replay {}: {} skipped: rejected, or behind a rejected one of the same key "
                   "(hint: outbox replay --show {} lists what was skipped)",
@@ -339,7 +339,7 @@ std::vector<std::string> skipped_lines(const store::Replay& replay, const Open& 
 }
 
 /// A replay that was started goes on, also when this command cannot look at it any more.
-store::Replay find_started(std::int64_t id, const Open& open) {
+store::Replay find_started(std::int64_t id, const OpenReplays& open) {
   const auto found = open.replays->find(id);
   if (found) return open.find(static_cast<std::uint64_t>(id));
   throw Failure(
@@ -350,10 +350,11 @@ store::Replay find_started(std::int64_t id, const Open& open) {
 }
 
 /// Until it has ended. The relays carry it out; this only looks.
-int follow(std::int64_t id, const Options& options, const Open& open, const Signals& signals) {
+int follow(std::int64_t id, const ReplayVerbOptions& options, const OpenReplays& open,
+           const Signals& signals) {
   store::Replay replay = find_started(id, open);
   Progress progress(Progress::Wanted::on_terminal, 0, fmt::format("replay {}", id));
-  while (replay.state == State::running) {
+  while (replay.state == RunState::running) {
     if (signals.wait_for(kLook))
       throw Failure(
           kInterrupted, fmt::format("replay {} goes on in the relays", id),
@@ -368,14 +369,15 @@ int follow(std::int64_t id, const Options& options, const Open& open, const Sign
     print("replay {} is {}: {} sent again\n", id, to_string(replay.state),
           count("event", replay.sent));
   }
-  if (replay.state == State::stopped)
+  if (replay.state == RunState::stopped)
     throw Failure(kError, fmt::format("replay {} was stopped: {}", id, replay.reason),
                   fmt::format("outbox replay --resume {} goes on where it stopped", id));
   if (replay.skipped > 0) throw Failure(kCheckFailed, skipped_lines(replay, open));
   return kOk;
 }
 
-int after_start(std::int64_t id, const Options& options, const Open& open, const Signals& signals) {
+int after_start(std::int64_t id, const ReplayVerbOptions& options, const OpenReplays& open,
+                const Signals& signals) {
   if (!options.json) print("replay {} started; live delivery of it waits meanwhile\n", id);
   const auto replay = find_started(id, open);
   for (const auto& row : open.rows) {
@@ -403,8 +405,9 @@ T must_start(Result<T> started) {
 }
 
 /// Counts before it starts: only then first and last seq are known.
-std::int64_t start_archived(const Options& options, store::Replay replay, const Open& open,
-                            const store::SubscriptionRow& row, const Signals& signals) {
+std::int64_t start_archived(const ReplayVerbOptions& options, store::Replay replay,
+                            const OpenReplays& open, const store::SubscriptionRow& row,
+                            const Signals& signals) {
   const Chosen chosen = chosen_of(replay, row);
   const ReplayCount found = count_archive(*options.archive, chosen);
   if (found.events == 0) nothing_chosen();
@@ -413,7 +416,7 @@ std::int64_t start_archived(const Options& options, store::Replay replay, const 
   return load_archive(*options.archive, chosen, std::move(replay), *open.replays, signals);
 }
 
-void print_count(const ReplayCount& found, const Options& options,
+void print_count(const ReplayCount& found, const ReplayVerbOptions& options,
                  const store::SubscriptionRow& row) {
   if (options.json) {
     print_json({{"subscription", row.spec.name},
@@ -422,8 +425,8 @@ void print_count(const ReplayCount& found, const Options& options,
                 {"parked_or_given_up", found.held},
                 {"first_seq", found.first == 0 ? Json() : Json(found.first)},
                 {"last_seq", found.last == 0 ? Json() : Json(found.last)},
-                {"first_created_at", time_or_null(found.first_us)},
-                {"last_created_at", time_or_null(found.last_us)},
+                {"first_created_at", time_unless_zero(found.first_us)},
+                {"last_created_at", time_unless_zero(found.last_us)},
                 {"replay", nullptr}});
     return;
   }
@@ -440,7 +443,7 @@ void print_count(const ReplayCount& found, const Options& options,
         row.spec.name);
 }
 
-int start(const Options& options, const Open& open, const Signals& signals) {
+int start(const ReplayVerbOptions& options, const OpenReplays& open, const Signals& signals) {
   const auto& row = open.row(*options.subscription);
   const store::Replay replay = replay_of(options, open, row);
   if (!options.apply) {
@@ -455,12 +458,12 @@ int start(const Options& options, const Open& open, const Signals& signals) {
   return after_start(must_start(open.replays->start(replay)), options, open, signals);
 }
 
-int stop(const Options& options, const Open& open) {
+int stop(const ReplayVerbOptions& options, const OpenReplays& open) {
   const auto replay = open.find(*options.stop);
   if (!must(open.replays->stop(replay.id, "stopped by " + this_user())))
     throw Failure(kError, fmt::format("replay {} is {}", replay.id, to_string(replay.state)),
                   "only one that is running can be stopped");
-  if (replay.state == State::loading) {
+  if (replay.state == RunState::loading) {
     print("replay {} had not begun and is removed\n", replay.id);
     return kOk;
   }
@@ -473,13 +476,13 @@ int stop(const Options& options, const Open& open) {
   return kOk;
 }
 
-int resume(const Options& options, const Open& open, const Signals& signals) {
+int resume(const ReplayVerbOptions& options, const OpenReplays& open, const Signals& signals) {
   const auto replay = open.find(*options.resume);
   must(open.replays->resume(replay.id));
   return after_start(replay.id, options, open, signals);
 }
 
-int replay(const Options& options, const Context& context) {
+int replay(const ReplayVerbOptions& options, const Context& context) {
   const int verbs = static_cast<int>(options.list) + static_cast<int>(options.show.has_value()) +
                     static_cast<int>(options.stop.has_value()) +
                     static_cast<int>(options.resume.has_value());
@@ -495,7 +498,7 @@ int replay(const Options& options, const Context& context) {
                   "leave the subscription and --apply out");
   Signals signals(kInterrupted);
   signals.end_at(2);
-  const Open open(context.store_configuration());
+  const OpenReplays open(context.store_configuration());
   if (options.list) return list(options, open);
   if (options.show) return show(options, open);
   if (options.stop) return stop(options, open);
@@ -503,7 +506,7 @@ int replay(const Options& options, const Context& context) {
   return start(options, open, signals);
 }
 
-constexpr const char* kFooter =
+constexpr const char* kReplayFooter =
     R"(The relays carry it out, and go on when this command ends. Live delivery of the subscription waits until the replay is done or
 stopped, so the order of each key holds. Only what was delivered before is sent again, with the same ids and the header
 outbox-replay. An event that the destination rejects is skipped, and what follows of its key: exit code 3.)";
@@ -511,7 +514,7 @@ outbox-replay. An event that the destination rejects is skipped, and what follow
 }  // namespace
 
 void add_replay(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReplayVerbOptions>();
   CLI::App& verb = add_verb(root, "replay", "Send events of a subscription again, or show which",
                             [options, &context] { return replay(*options, context); });
   add_argument(verb, "SUBSCRIPTION", &options->subscription, "Whose events, to its sink");
@@ -537,7 +540,7 @@ void add_replay(CLI::App& root, Context& context) {
   add_option(verb, "--stop", &options->stop, "ID", "Stop a replay; live delivery goes on");
   add_option(verb, "--resume", &options->resume, "ID", "Go on with a replay that was stopped");
   add_option(verb, "--json", &options->json, {}, "As JSON");
-  add_footer(verb, kFooter);
+  add_footer(verb, kReplayFooter);
   add_example(verb, "outbox replay orders --from-time 2026-01-05T08:00:00Z --type \"Order*\"");
   add_example(verb, "outbox replay orders --from-seq 1200 --until-seq 1300 --apply");
   add_example(verb,

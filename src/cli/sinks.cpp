@@ -14,7 +14,7 @@
 namespace outbox::cli {
 namespace {
 
-struct Options {
+struct SinksOptions {
   std::vector<std::string> names;
   bool strict{false};
   bool json{false};
@@ -27,7 +27,7 @@ struct Found {
   std::optional<Error> error{};
 };
 
-std::vector<const SubscriptionSpec*> chosen(const Options& options,
+std::vector<const SubscriptionSpec*> chosen(const SinksOptions& options,
                                             const std::vector<SubscriptionSpec>& all) {
   std::vector<const SubscriptionSpec*> found;
   for (const SubscriptionSpec& one : all) {
@@ -85,7 +85,7 @@ void print_found(const Found& found) {
 }
 
 /// An unreachable destination may be back soon (5); one that is wrongly configured will not be (1).
-int exit_code_of(const Options& options, const std::vector<Found>& all) {
+int exit_code_of(const SinksOptions& options, const std::vector<Found>& all) {
   int code = kOk;
   for (const Found& one : all) {
     if (one.error && code != kError) code = exit_code(*one.error);
@@ -95,7 +95,7 @@ int exit_code_of(const Options& options, const std::vector<Found>& all) {
   return code;
 }
 
-int sinks(const Options& options, const Context& context) {
+int sinks(const SinksOptions& options, const Context& context) {
   const auto loaded = context.configuration(Subscriptions::used);
   std::vector<Found> all;
   for (const SubscriptionSpec* const spec : chosen(options, loaded.config.relay.subscriptions)) {
@@ -115,7 +115,7 @@ int sinks(const Options& options, const Context& context) {
 }  // namespace
 
 void add_sinks(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SinksOptions>();
   CLI::App& verb = add_verb(root, "sinks", "Connect to each destination and say what it promises",
                             [options, &context] { return sinks(*options, context); });
   add_argument(verb, "SUBSCRIPTION", &options->names, "Only these");

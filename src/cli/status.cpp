@@ -32,7 +32,7 @@ namespace {
 /// More events than any log holds; not the maximum, because the stores count one more than the limit.
 constexpr std::uint64_t kLargestLimit = std::numeric_limits<std::int64_t>::max() - 1;
 
-struct Options {
+struct StatusOptions {
   std::uint64_t limit{10'000};
   bool json{false};
   bool check{false};
@@ -40,7 +40,7 @@ struct Options {
   std::optional<std::string> watch;  ///< At which interval.
 };
 
-struct Line {
+struct SubscriptionLine {
   store::SubscriptionRow row;
   store::SubscriptionProgress progress;
   store::ParkedCounts parked;
@@ -48,17 +48,17 @@ struct Line {
   std::optional<store::Replay> replay;  ///< That is running: live delivery waits.
 };
 
-std::int64_t all_parked(const Line& line) {
+std::int64_t all_parked(const SubscriptionLine& line) {
   return line.parked.retrying + line.parked.waiting + line.parked.dead;
 }
 
 /// Its filter is probably wrong. That of a priority that nobody uses is not.
-bool matches_nothing(const Line& line) {
+bool matches_nothing(const SubscriptionLine& line) {
   return line.progress.matches_nothing() && !event::is_of_queue(line.row.spec);
 }
 
 /// A priority of a queue that no task has had: not shown to people.
-bool is_unused(const Line& line) {
+bool is_unused(const SubscriptionLine& line) {
   const auto& spec = line.row.spec;
   return event::is_of_queue(spec) && line.progress.acked == 0 && line.progress.pending == 0 &&
          all_parked(line) == 0 && line.row.state == store::SubscriptionState::active &&
@@ -68,7 +68,7 @@ bool is_unused(const Line& line) {
 
 struct View {
   std::string store;
-  std::vector<Line> subscriptions;
+  std::vector<SubscriptionLine> subscriptions;
   std::vector<store::RelayRow> relays;
   QueueView queues;
   Adoptions adoptions;
@@ -94,9 +94,10 @@ std::string no_owner(const View& view) {
       std::count_if(relays.begin(), relays.end(), [](const auto& relay) { return relay.alive; });
   const bool only_queues =
       !view.subscriptions.empty() &&
-      std::all_of(view.subscriptions.begin(), view.subscriptions.end(), [](const Line& line) {
-        return event::queue_of_subscription(line.row.spec.name).has_value();
-      });
+      std::all_of(view.subscriptions.begin(), view.subscriptions.end(),
+                  [](const SubscriptionLine& line) {
+                    return event::queue_of_subscription(line.row.spec.name).has_value();
+                  });
   if (alive == 0 && only_queues)
     return "no task is done: no worker is alive (hint: outbox work -c outbox.toml)";
   if (alive == 0)
@@ -137,7 +138,7 @@ std::string stopped(const store::SubscriptionRow& row) {
       row.spec.name, row.reason);
 }
 
-std::string dead(const Line& line) {
+std::string dead(const SubscriptionLine& line) {
   if (const auto queue = event::queue_of_subscription(line.row.spec.name)) {
     return fmt::format(
         "queue {0}: {1} not run again (hint: outbox tasks list --queue {0} --state dead)", *queue,
@@ -149,7 +150,7 @@ std::string dead(const Line& line) {
       line.row.spec.name, count("dead event", line.parked.dead, "is", "are"));
 }
 
-std::string lags(const Line& line, std::chrono::milliseconds max_lag) {
+std::string lags(const SubscriptionLine& line, std::chrono::milliseconds max_lag) {
   const std::string trouble = trouble_of(line.row);
   return fmt::format(
       "subscription {} lags: its oldest pending event is {} old, more than {}{}",
@@ -168,7 +169,7 @@ std::vector<std::string> problems_of(const View& view,
     found.emplace_back(
         "no subscriptions: nothing is delivered (hint: outbox subscription apply -c outbox.toml)");
   }
-  for (const Line& line : view.subscriptions) {
+  for (const SubscriptionLine& line : view.subscriptions) {
     const auto state = line.row.state;
     if (is_unserved(view, line.row)) found.push_back(unserved(line.row));
     if (state == store::SubscriptionState::stopped) found.push_back(stopped(line.row));
@@ -185,7 +186,7 @@ std::vector<std::string> problems_of(const View& view,
 }
 
 /// None without --check.
-std::optional<std::chrono::milliseconds> max_lag_of(const Options& options) {
+std::optional<std::chrono::milliseconds> max_lag_of(const StatusOptions& options) {
   if (!options.check && options.max_lag)
     throw Failure(kUsage, "--max-lag: nothing is checked", "--check --max-lag 60s");
   if (!options.check) return std::nullopt;
@@ -198,7 +199,7 @@ std::optional<std::chrono::milliseconds> max_lag_of(const Options& options) {
 
 // ---- reading the store
 
-View look(const Options& options, std::optional<std::chrono::milliseconds> max_lag,
+View look(const StatusOptions& options, std::optional<std::chrono::milliseconds> max_lag,
           const config::Loaded& loaded) {
   const auto store = Context::checked_store(loaded);
   const auto catalog = must(store->catalog());
@@ -208,11 +209,12 @@ View look(const Options& options, std::optional<std::chrono::milliseconds> max_l
   const auto holds = held_back(*store, loaded);
   std::unique_ptr<store::Replays> replays;
   for (auto& one : must(catalog->overview(static_cast<std::int64_t>(limit)))) {
-    Line& line = view.subscriptions.emplace_back(Line{.row = std::move(one.row),
-                                                      .progress = one.progress,
-                                                      .parked = one.parked,
-                                                      .hold = {},
-                                                      .replay = {}});
+    SubscriptionLine& line =
+        view.subscriptions.emplace_back(SubscriptionLine{.row = std::move(one.row),
+                                                         .progress = one.progress,
+                                                         .parked = one.parked,
+                                                         .hold = {},
+                                                         .replay = {}});
     if (line.row.replay != 0) {
       if (!replays) replays = must(store->replays());
       line.replay = must(replays->find(line.row.replay));
@@ -223,7 +225,7 @@ View look(const Options& options, std::optional<std::chrono::milliseconds> max_l
   }
   view.relays = must(catalog->relays());
   std::vector<store::SubscriptionRow> rows;
-  for (const Line& line : view.subscriptions) rows.push_back(line.row);
+  for (const SubscriptionLine& line : view.subscriptions) rows.push_back(line.row);
   view.queues = look_at_queues(*store, rows, static_cast<std::int64_t>(limit));
   view.adoptions = must(store::open_adoptions(Context::store_options(loaded)));
   view.problems = problems_of(view, max_lag, loaded);
@@ -245,7 +247,7 @@ std::string trouble_text(const store::SubscriptionRow& row, std::string trouble,
   return since + row.trouble_since + ": " + trouble;
 }
 
-void add_notes(Table& table, bool has_owner, const Line& line) {
+void add_notes(Table& table, bool has_owner, const SubscriptionLine& line) {
   const auto& [row, progress, parked, hold, replay] = line;
   if (!row.reason.empty()) table.note("  reason: " + row.reason);
   if (const std::string trouble = trouble_of(row); !trouble.empty()) {
@@ -286,7 +288,7 @@ void print_subscriptions(const View& view) {
   if (view.subscriptions.empty()) return;
   Table table({"SUBSCRIPTION", "STATE", "SINK", "PENDING", "LAG", "DELIVERED", "FILTERED", "PARKED",
                "LAST SETTLED"});
-  for (const Line& line : view.subscriptions) {
+  for (const SubscriptionLine& line : view.subscriptions) {
     if (is_unused(line)) continue;
     const auto& [row, progress, parked, hold, replay] = line;
     table.add({row.spec.name, store::to_string(row.state), row.spec.sink, pending_text(progress),
@@ -326,7 +328,7 @@ void print_text(const View& view, bool check) {
     print("{} {}\n", alarming("PROBLEM:"), plain(problem));
 }
 
-Json to_json(const Line& line, bool has_owner) {
+Json to_json(const SubscriptionLine& line, bool has_owner) {
   const auto& [row, progress, parked, hold, replay] = line;
   const std::string trouble = has_owner ? trouble_of(row) : std::string();
   Json stopped;
@@ -402,8 +404,8 @@ void print_line(const Json& json) {
   write_out(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-void print_unreachable(const Options& options, const std::string& store, const std::string& why,
-                       const std::string& seen_at) {
+void print_unreachable(const StatusOptions& options, const std::string& store,
+                       const std::string& why, const std::string& seen_at) {
   if (options.json) {
     print_line({{"store", store}, {"at", time_now()}, {"error", why}});
     return;
@@ -412,7 +414,7 @@ void print_unreachable(const Options& options, const std::string& store, const s
   print("last read at {}\n", or_dash(seen_at));
 }
 
-int watch_status(const Options& options, const config::Loaded& loaded) {
+int watch_status(const StatusOptions& options, const config::Loaded& loaded) {
   const std::string store = store::shown_url(loaded.config.relay.store_url);
   (void)Context::store_options(loaded);
   std::string seen_at;
@@ -433,7 +435,7 @@ int watch_status(const Options& options, const config::Loaded& loaded) {
   return kOk;
 }
 
-int status(const Options& options, const Context& context) {
+int status(const StatusOptions& options, const Context& context) {
   if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be counted", "1 or more");
   if (options.watch && options.check)
     throw Failure(kUsage, "--watch and --check exclude each other: outbox status", "choose one");
@@ -453,7 +455,7 @@ int status(const Options& options, const Context& context) {
 }  // namespace
 
 void add_status(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StatusOptions>();
   CLI::App& verb = add_verb(root, "status", "Show what every subscription and relay is doing",
                             [options, &context] { return status(*options, context); });
   add_option(verb, "--limit", &options->limit, "N",

@@ -20,7 +20,7 @@
 namespace outbox::cli {
 namespace {
 
-struct Options {
+struct SubscriptionOptions {
   std::string name;
   std::string reason{"paused by hand"};
   bool dry_run{false};
@@ -28,8 +28,8 @@ struct Options {
 };
 
 /// The subscriptions of a store.
-struct Open {
-  explicit Open(const config::Loaded& loaded)
+struct OpenSubscriptions {
+  explicit OpenSubscriptions(const config::Loaded& loaded)
       : store(Context::checked_store(loaded)),
         catalog(must(store->catalog())),
         rows(must(catalog->subscriptions())) {}
@@ -78,9 +78,9 @@ std::string globs(const Json& list) {
   return text.empty() ? "all" : text;
 }
 
-int list(const Options& options, const Context& context) {
+int list(const SubscriptionOptions& options, const Context& context) {
   const auto loaded = context.store_and_more();
-  const Open open(loaded);
+  const OpenSubscriptions open(loaded);
   Json all = Json::array();
   for (const auto& row : open.rows) all.push_back(to_json(row, loaded));
   if (options.json) {
@@ -108,7 +108,8 @@ struct Change {
   bool from_now_on{false};
 };
 
-Change change_of(const SubscriptionSpec& wanted, const Open& open, const config::Loaded& loaded) {
+Change change_of(const SubscriptionSpec& wanted, const OpenSubscriptions& open,
+                 const config::Loaded& loaded) {
   const store::SubscriptionRow* const row = open.find(wanted.name);
   if (row == nullptr)
     return {.name = wanted.name, .action = "created", .from_now_on = wanted.start == "now"};
@@ -121,7 +122,7 @@ Change change_of(const SubscriptionSpec& wanted, const Open& open, const config:
 }
 
 /// Those of the configuration in its order, then those that only the store has.
-std::vector<Change> changes(const Open& open, const config::Loaded& loaded) {
+std::vector<Change> changes(const OpenSubscriptions& open, const config::Loaded& loaded) {
   std::vector<Change> all;
   for (const auto& spec : loaded.config.relay.subscriptions)
     all.push_back(change_of(spec, open, loaded));
@@ -171,7 +172,7 @@ void show(const Change& change) {
     print("~ {} changed {}: {} -> {}\n", change.name, setting, before, after);
 }
 
-void show(const Options& options, const std::vector<Change>& all) {
+void show(const SubscriptionOptions& options, const std::vector<Change>& all) {
   if (!options.json) {
     for (const Change& change : all) show(change);
     if (options.dry_run) print("dry run: nothing was written\n");
@@ -188,7 +189,7 @@ void show(const Options& options, const std::vector<Change>& all) {
   print_json({{"dry_run", options.dry_run}, {"subscriptions", list}});
 }
 
-int apply(const Options& options, const Context& context) {
+int apply(const SubscriptionOptions& options, const Context& context) {
   const auto loaded = context.configuration(Subscriptions::used);
   const auto& wanted = loaded.config.relay.subscriptions;
   if (wanted.empty()) {
@@ -196,7 +197,7 @@ int apply(const Options& options, const Context& context) {
     throw Failure(kUsage, "no subscriptions: " + file,
                   "-c FILE with a [subscription.NAME] section");
   }
-  const Open open(loaded);
+  const OpenSubscriptions open(loaded);
   auto planned = changes(open, loaded);
   note_renamed(planned, loaded);
   show(options, planned);
@@ -210,7 +211,7 @@ int apply(const Options& options, const Context& context) {
 }
 
 /// Refuses an unknown name: a typing error must not look like success.
-void require(const Open& open, const std::string& name) {
+void require(const OpenSubscriptions& open, const std::string& name) {
   if (open.find(name) != nullptr) return;
   std::vector<std::string_view> known;
   for (const auto& row : open.rows) known.emplace_back(row.spec.name);
@@ -218,8 +219,8 @@ void require(const Open& open, const std::string& name) {
                 did_you_mean(name, known, "`outbox subscription list` shows them"));
 }
 
-int pause(const Options& options, const Context& context) {
-  const Open open(context.store_configuration());
+int pause(const SubscriptionOptions& options, const Context& context) {
+  const OpenSubscriptions open(context.store_configuration());
   require(open, options.name);
   must(open.catalog->pause(options.name, options.reason));
   for (const auto& row : must(open.catalog->subscriptions())) {
@@ -231,8 +232,8 @@ int pause(const Options& options, const Context& context) {
   return kOk;
 }
 
-int resume(const Options& options, const Context& context) {
-  const Open open(context.store_configuration());
+int resume(const SubscriptionOptions& options, const Context& context) {
+  const OpenSubscriptions open(context.store_configuration());
   require(open, options.name);
   must(open.catalog->resume(options.name));
   print("{} resumed\n", options.name);
@@ -242,7 +243,7 @@ int resume(const Options& options, const Context& context) {
 }  // namespace
 
 void add_subscription(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SubscriptionOptions>();
   CLI::App& verb = add_verb(root, "subscription",
                             "List, create, change, pause, rename, reset or drop subscriptions");
   add_example(verb, "outbox subscription list");

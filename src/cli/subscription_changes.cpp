@@ -25,9 +25,9 @@ namespace {
 /// Counted no further.
 constexpr std::int64_t kMostPending = 10'000'000;
 /// A clock may have gone back a little: so much more is sent again.
-constexpr std::int64_t kSecondUs = 1'000'000;
+constexpr std::int64_t kSentAgainUs = 1'000'000;
 
-struct Options {
+struct ChangeOptions {
   std::string name;
   std::string new_name;
   std::optional<std::string> start;
@@ -37,8 +37,8 @@ struct Options {
 };
 
 /// A store, and one subscription of it.
-struct Open {
-  Open(const Context& context, const std::string& name)
+struct OpenChange {
+  OpenChange(const Context& context, const std::string& name)
       : loaded(context.store_and_more()),
         store(Context::checked_store(loaded)),
         catalog(must(store->catalog())),
@@ -83,7 +83,7 @@ void refuse_queue(const store::SubscriptionRow& row) {
       "outbox tasks shows, retries, cancels and pauses tasks");
 }
 
-void refuse_during_replay(const Open& open) {
+void refuse_during_replay(const OpenChange& open) {
   for (const auto& replay : must(must(open.store->replays())->list(open.row.id, 10))) {
     if (replay.state == store::ReplayState::loading || replay.state == store::ReplayState::running)
       must(Status(store::replay_runs(open.row.spec.name)));
@@ -92,7 +92,7 @@ void refuse_during_replay(const Open& open) {
 
 // ---- create
 
-int create(const Options& options, const Context& context) {
+int create(const ChangeOptions& options, const Context& context) {
   const auto loaded = context.configuration(Subscriptions::used);
   const auto& specs = loaded.config.relay.subscriptions;
   const auto section = std::find_if(specs.begin(), specs.end(),
@@ -120,8 +120,8 @@ int create(const Options& options, const Context& context) {
 
 // ---- rename
 
-int rename(const Options& options, const Context& context) {
-  const Open open(context, options.name);
+int rename(const ChangeOptions& options, const Context& context) {
+  const OpenChange open(context, options.name);
   refuse_queue(open.row);
   if (event::queue_of_subscription(options.new_name))
     throw Failure(kUsage, options.new_name + " is the name of a queue's subscription",
@@ -144,7 +144,7 @@ struct Target {
   std::string text;  ///< For people.
 };
 
-Target target_of(const Options& options, const Open& open) {
+Target target_of(const ChangeOptions& options, const OpenChange& open) {
   using Kind = store::NewStart::Kind;
   if (!options.to)
     throw Failure(kUsage, "--to: where should " + options.name + " begin?",
@@ -164,20 +164,20 @@ Target target_of(const Options& options, const Open& open) {
                   "--to beginning sends all that is there; outbox replay --archive DIR sends what "
                   "was removed");
   const std::int64_t after = std::max<std::int64_t>(
-      std::max(must(replays->seq_at(time_us - kSecondUs)), log.first) - 1, 0);
+      std::max(must(replays->seq_at(time_us - kSentAgainUs)), log.first) - 1, 0);
   return {{.kind = Kind::after, .after = after}, "seq " + std::to_string(after + 1)};
 }
 
-struct Effect {
+struct StartEffect {
   std::int64_t again{0};
   std::int64_t skipped{0};
   store::ResetPlan parked;
 };
 
 /// What its filter matches.
-Effect effect_of(const Open& open, const store::NewStart& start) {
+StartEffect effect_of(const OpenChange& open, const store::NewStart& start) {
   const event::Filter filter(open.row.spec, open.row.left_out);
-  Effect effect;
+  StartEffect effect;
   effect.parked = must(
       open.changes->plan_reset(open.row.spec.name, start, !open.row.spec.match_headers.empty()));
   for (const auto& count : effect.parked.counts) {
@@ -192,7 +192,7 @@ Effect effect_of(const Open& open, const store::NewStart& start) {
   return effect;
 }
 
-void show(const Options& options, const Target& target, const Effect& effect) {
+void show(const ChangeOptions& options, const Target& target, const StartEffect& effect) {
   const store::ResetPlan& parked = effect.parked;
   if (options.json) {
     print_json({{"name", options.name},
@@ -228,12 +228,12 @@ void show(const Options& options, const Target& target, const Effect& effect) {
   if (!options.apply) print("nothing was changed (--apply does it)\n");
 }
 
-int reset(const Options& options, const Context& context) {
-  const Open open(context, options.name);
+int reset(const ChangeOptions& options, const Context& context) {
+  const OpenChange open(context, options.name);
   refuse_queue(open.row);
   refuse_during_replay(open);
   const Target target = target_of(options, open);
-  const Effect effect = effect_of(open, target.start);
+  const StartEffect effect = effect_of(open, target.start);
   if (options.apply) must(open.changes->reset(options.name, target.start));
   show(options, target, effect);
   if (options.apply && !options.json && open.row.state != store::SubscriptionState::active)
@@ -244,15 +244,15 @@ int reset(const Options& options, const Context& context) {
 
 // ---- drop
 
-store::SubscriptionOverview overview_of(const Open& open) {
+store::SubscriptionOverview overview_of(const OpenChange& open) {
   for (auto& one : must(open.catalog->overview(kMostPending))) {
     if (one.row.id == open.row.id) return std::move(one);
   }
   return {.row = open.row, .progress = {}, .parked = {}};
 }
 
-int drop(const Options& options, const Context& context) {
-  const Open open(context, options.name);
+int drop(const ChangeOptions& options, const Context& context) {
+  const OpenChange open(context, options.name);
   refuse_queue(open.row);
   refuse_during_replay(open);
   const auto found = overview_of(open);
@@ -289,7 +289,7 @@ int drop(const Options& options, const Context& context) {
 }  // namespace
 
 void add_subscription_changes(CLI::App& verb, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ChangeOptions>();
   CLI::App& creating = add_verb(verb, "create", "Create one from its section of the configuration",
                                 [options, &context] { return create(*options, context); });
   add_argument(creating, "NAME", &options->name, "[subscription.NAME]; refused if it exists");

@@ -18,14 +18,14 @@
 namespace outbox::cli {
 namespace {
 
-struct Options {
+struct ScheduleOptions {
   std::string name;
   bool apply{false};
   bool json{false};
 };
 
-struct Open {
-  explicit Open(const config::Loaded& loaded)
+struct OpenSchedules {
+  explicit OpenSchedules(const config::Loaded& loaded)
       : store(Context::checked_store(loaded)),
         schedules(must(store->schedules())),
         rows(must(schedules->list())) {}
@@ -55,28 +55,24 @@ std::string shown(std::optional<std::int64_t> time_us) {
   return time_us ? event::time_text(*time_us) : "-";
 }
 
-Json or_null(std::optional<std::int64_t> time_us) {
-  return time_us ? Json(event::time_text(*time_us)) : Json();
-}
-
 Json to_json(const store::ScheduleRow& row) {
   const Schedule& schedule = row.schedule;
   return {{"name", schedule.name},
           {"queue", schedule.queue},
           {"type", schedule.type},
-          {"key", cli::or_null(schedule.key)},
-          {"cron", cli::or_null(schedule.cron)},
-          {"every", cli::or_null(schedule.every)},
+          {"key", or_null(schedule.key)},
+          {"cron", or_null(schedule.cron)},
+          {"every", or_null(schedule.every)},
           {"time_zone", schedule.cron.empty() ? Json() : Json(schedule.time_zone)},
           {"missed", schedule.missed},
           {"paused", row.paused},
-          {"next_at", or_null(next_of(row))},
-          {"last_at", or_null(row.last_at_us)},
+          {"next_at", time_or_null(next_of(row))},
+          {"last_at", time_or_null(row.last_at_us)},
           {"last_task", row.last_task ? Json(row.last_task->str()) : Json()}};
 }
 
-int list(const Options& options, const Context& context) {
-  const Open open(context.store_configuration());
+int list(const ScheduleOptions& options, const Context& context) {
+  const OpenSchedules open(context.store_configuration());
   if (options.json) {
     Json all = Json::array();
     for (const auto& row : open.rows) all.push_back(to_json(row));
@@ -99,8 +95,8 @@ int list(const Options& options, const Context& context) {
   return kOk;
 }
 
-int pause(const Options& options, const Context& context) {
-  const Open open(context.store_configuration());
+int pause(const ScheduleOptions& options, const Context& context) {
+  const OpenSchedules open(context.store_configuration());
   const auto& row = open.find(options.name);
   if (row.paused) {
     print("{} is paused already\n", options.name);
@@ -111,8 +107,8 @@ int pause(const Options& options, const Context& context) {
   return kOk;
 }
 
-int resume(const Options& options, const Context& context) {
-  const Open open(context.store_configuration());
+int resume(const ScheduleOptions& options, const Context& context) {
+  const OpenSchedules open(context.store_configuration());
   const auto& row = open.find(options.name);
   if (!row.paused) {
     print("{} is not paused, its next tick is at {}\n", options.name, shown(row.next_at_us));
@@ -129,8 +125,8 @@ int resume(const Options& options, const Context& context) {
   return kOk;
 }
 
-int remove(const Options& options, const Context& context) {
-  const Open open(context.store_configuration());
+int remove(const ScheduleOptions& options, const Context& context) {
+  const OpenSchedules open(context.store_configuration());
   const auto& schedule = open.find(options.name).schedule;
   const std::string what =
       fmt::format("{} (queue {}, type {})", schedule.name, schedule.queue, plain(schedule.type));
@@ -147,7 +143,7 @@ int remove(const Options& options, const Context& context) {
 }  // namespace
 
 void add_task_schedules(CLI::App& tasks, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ScheduleOptions>();
   const auto show = [options, &context] { return list(*options, context); };
   CLI::App& verb =
       add_verb(tasks, "schedule", "List, pause, resume or remove schedules of tasks", show);

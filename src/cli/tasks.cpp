@@ -25,7 +25,7 @@ namespace {
 using store::ParkedListing;
 using store::ParkedState;
 
-struct Options {
+struct TasksOptions {
   std::vector<std::string> ids;
   std::string id;                   ///< Of show.
   std::string name;                 ///< The queue of pause and resume.
@@ -51,10 +51,6 @@ std::string run_of(const ParkedListing& row) {
   if (row.percent) text += ", " + std::to_string(*row.percent) + " %";
   if (!row.progress.empty()) text += ": " + row.progress;
   return text;
-}
-
-Json time_or_null(std::optional<std::int64_t> us) {
-  return us ? Json(event::time_text(*us)) : Json();
 }
 
 Json to_json(const ParkedListing& row) {
@@ -86,7 +82,7 @@ void print_rows(const std::vector<ParkedListing>& rows) {
   table.print();
 }
 
-int list_pending(const Options& options, const Queues& open, std::size_t limit) {
+int list_pending(const TasksOptions& options, const Queues& open, std::size_t limit) {
   struct Line {
     std::string queue;
     store::PendingTask task;
@@ -125,7 +121,7 @@ int list_pending(const Options& options, const Queues& open, std::size_t limit) 
   return kOk;
 }
 
-int list(const Options& options, const Context& context) {
+int list(const TasksOptions& options, const Context& context) {
   if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be shown", "1 or more");
   const bool pending =
       options.choice.state && state_of(*options.choice.state) == TaskState::pending;
@@ -188,7 +184,7 @@ Json to_json(const FoundTask& found) {
   return json;
 }
 
-int show(const Options& options, const Context& context) {
+int show(const TasksOptions& options, const Context& context) {
   (void)parse_task_id(options.id);
   const Queues open(context.store_configuration());
   const Json json = to_json(find_task(open, options.id));
@@ -209,7 +205,7 @@ int show(const Options& options, const Context& context) {
 // ---- retry and cancel
 
 /// By ids, or by a filter: not by both.
-void require_choice(const Options& options, const std::string& verb) {
+void require_choice(const TasksOptions& options, const std::string& verb) {
   if (options.ids.empty() && !options.choice.any())
     throw Failure(kUsage, verb + ": which tasks?", "ids, or --queue, --type, --state, --key");
   if (!options.ids.empty() && options.choice.any())
@@ -223,14 +219,14 @@ using Rows = std::vector<ParkedListing>;
 
 /// Those that are named, or all that fit.
 template <class Take>
-void each_chosen(const Options& options, const Queues& open, Take take) {
+void each_chosen(const TasksOptions& options, const Queues& open, Take take) {
   if (options.ids.empty()) return each_page_of(options.choice, open, take);
   take(rows_with_ids(options.ids, open));
 }
 
 /// What a command would do; without --apply it changes nothing. `fits`: whether it would do it to a row.
 template <class Fits>
-void would(const char* what, const Options& options, const Queues& open, Fits fits,
+void would(const char* what, const TasksOptions& options, const Queues& open, Fits fits,
            const char* apply) {
   constexpr std::size_t kShown = 100;
   std::size_t all = 0;
@@ -256,7 +252,7 @@ void check_retried(const std::vector<ParkedListing>& rows) {
   }
 }
 
-int retry(const Options& options, const Context& context) {
+int retry(const TasksOptions& options, const Context& context) {
   require_choice(options, "retry");
   if (options.choice.state) {
     const TaskState state = state_of(*options.choice.state);
@@ -291,7 +287,7 @@ int retry(const Options& options, const Context& context) {
   return kOk;
 }
 
-int cancel(const Options& options, const Context& context) {
+int cancel(const TasksOptions& options, const Context& context) {
   require_choice(options, "cancel");
   const bool acts = options.apply || !options.ids.empty();
   if (acts && !options.reason)
@@ -326,7 +322,7 @@ int cancel(const Options& options, const Context& context) {
 // ---- pause and resume
 
 /// The subscriptions that a type of a queue has for itself.
-std::vector<std::string> subscriptions_of_type(const Options& options, const Queues& open) {
+std::vector<std::string> subscriptions_of_type(const TasksOptions& options, const Queues& open) {
   std::vector<std::string> names;
   for (const auto& row : open.of(options.name)) {
     if (event::is_of_type(row.spec) && row.spec.event_types.front() == *options.type)
@@ -336,7 +332,7 @@ std::vector<std::string> subscriptions_of_type(const Options& options, const Que
 }
 
 /// Its tasks are then read apart from those of the queue.
-int pause_type(const Options& options, const Queues& open) {
+int pause_type(const TasksOptions& options, const Queues& open) {
   if (options.type->find_first_of("*?") != std::string::npos)
     throw Failure(kUsage, "--type " + *options.type + ": is no name of one type",
                   "without * and ?; or pause the queue");
@@ -351,7 +347,7 @@ int pause_type(const Options& options, const Queues& open) {
   return kOk;
 }
 
-int pause(const Options& options, const Context& context) {
+int pause(const TasksOptions& options, const Context& context) {
   const Queues open(context.store_configuration());
   if (options.type) return pause_type(options, open);
   for (const auto& row : open.of(options.name))
@@ -365,7 +361,7 @@ int pause(const Options& options, const Context& context) {
   return kOk;
 }
 
-int resume(const Options& options, const Context& context) {
+int resume(const TasksOptions& options, const Context& context) {
   const Queues open(context.store_configuration());
   if (options.type) {
     const auto names = subscriptions_of_type(options, open);
@@ -383,14 +379,14 @@ int resume(const Options& options, const Context& context) {
 
 // ---- options
 
-void add_filter(CLI::App& verb, const std::shared_ptr<Options>& options, const char* states) {
+void add_filter(CLI::App& verb, const std::shared_ptr<TasksOptions>& options, const char* states) {
   add_option(verb, "--queue", &options->choice.queue, "QUEUE", "Of this queue");
   add_option(verb, "--type", &options->choice.type, "TYPE", "Of this type");
   add_option(verb, "--state", &options->choice.state, states, "In this state");
   add_option(verb, "--key", &options->choice.key, "KEY", "With this key");
 }
 
-void add_looking(CLI::App& verb, Context& context, const std::shared_ptr<Options>& options) {
+void add_looking(CLI::App& verb, Context& context, const std::shared_ptr<TasksOptions>& options) {
   CLI::App& listing = add_verb(verb, "list", "Show tasks that run, wait for a run, or are dead",
                                [options, &context] { return list(*options, context); });
   add_filter(listing, options, "pending|scheduled|running|retrying|waiting|dead");
@@ -407,7 +403,7 @@ void add_looking(CLI::App& verb, Context& context, const std::shared_ptr<Options
   add_example(showing, "outbox tasks show 0198c5b2-6d1f-7c3a-9d5e-0a1b2c3d4e5f");
 }
 
-void add_changing(CLI::App& verb, Context& context, const std::shared_ptr<Options>& options) {
+void add_changing(CLI::App& verb, Context& context, const std::shared_ptr<TasksOptions>& options) {
   CLI::App& retrying =
       add_verb(verb, "retry", "Run tasks again now that are dead or wait for a run",
                [options, &context] { return retry(*options, context); });
@@ -445,7 +441,7 @@ void add_changing(CLI::App& verb, Context& context, const std::shared_ptr<Option
 }  // namespace
 
 void add_tasks(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TasksOptions>();
   CLI::App& verb = add_verb(root, "tasks", "List tasks, run them again, cancel them; pause queues");
   add_example(verb, "outbox tasks list");
   add_looking(verb, context, options);

@@ -26,20 +26,20 @@
 namespace outbox::cli {
 namespace {
 
-struct Options {
+struct VerifyOptions {
   std::optional<std::string> subscription;
   bool sink{false};
   std::vector<std::string> delivered;  ///< Files with ids.
   bool json{false};
 };
 
-struct Line {
+struct VerifyLine {
   std::string name;
   ops::Verification found;
   std::optional<ops::SinkFound> sink;  ///< What the destination holds.
 };
 
-std::vector<store::SubscriptionRow> chosen(const Options& options,
+std::vector<store::SubscriptionRow> chosen(const VerifyOptions& options,
                                            std::vector<store::SubscriptionRow> rows) {
   if (!options.subscription) return rows;
   std::vector<std::string_view> known;
@@ -64,7 +64,7 @@ std::string lanes_text(store::LaneMask lanes) {
 
 // ---- reading a destination
 
-Result<sink::ReadParts> read_destination(const Options& options, const SubscriptionSpec& spec,
+Result<sink::ReadParts> read_destination(const VerifyOptions& options, const SubscriptionSpec& spec,
                                          const sink::TakeId& take) {
   sink::ReadParts parts;
   if (options.sink) {
@@ -113,9 +113,9 @@ class CountedReader final : public store::LedgerReader {
   std::uint64_t read_{0};
 };
 
-Line verify_one(const Options& options, store::LedgerReader& uncounted,
-                const store::SubscriptionRow& row) {
-  Line line;
+VerifyLine verify_one(const VerifyOptions& options, store::LedgerReader& uncounted,
+                      const store::SubscriptionRow& row) {
+  VerifyLine line;
   line.name = row.spec.name;
   Progress progress(Progress::Wanted::on_terminal, 0, line.name);
   CountedReader reader(uncounted, progress);
@@ -178,7 +178,7 @@ void print_rest(const ops::SinkFound& sink) {
   }
 }
 
-void print_text(const Line& line) {
+void print_text(const VerifyLine& line) {
   const auto& found = line.found;
   print("{}: {} enqueued = {} delivered + {} filtered + {} pending + {} parked + {} discarded",
         line.name, found.enqueued, found.delivered(), found.filtered(), found.ledger.pending,
@@ -228,7 +228,7 @@ Json to_json(const std::optional<ops::SinkFound>& sink) {
           {"uncompared", sink->uncompared},   {"others", sink->others}};
 }
 
-Json to_json(const Line& line) {
+Json to_json(const VerifyLine& line) {
   const auto& found = line.found;
   Json faults = Json::array();
   for (const ops::Fault& fault : found.ledger.faults) faults.push_back(to_json(fault));
@@ -249,7 +249,7 @@ Json to_json(const Line& line) {
           {"faults", faults}};
 }
 
-int verify(const Options& options, const Context& context) {
+int verify(const VerifyOptions& options, const Context& context) {
   if (!options.delivered.empty() && !options.subscription)
     throw Failure(kUsage, "--delivered: by which subscription?", "--subscription NAME");
   Signals signals(kInterrupted);
@@ -263,7 +263,7 @@ int verify(const Options& options, const Context& context) {
   std::vector<std::string> faults;
   Json subscriptions = Json::array();
   for (const store::SubscriptionRow& row : rows) {
-    const Line line = verify_one(options, *reader, row);
+    const VerifyLine line = verify_one(options, *reader, row);
     for (const ops::Fault& fault : line.found.ledger.faults)
       faults.push_back(fault_text(line.name, fault));
     if (options.json) {
@@ -281,7 +281,7 @@ int verify(const Options& options, const Context& context) {
 }  // namespace
 
 void add_verify(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyOptions>();
   CLI::App& verb = add_verb(
       root, "verify", "Show that what was delivered is what was committed; exit 3 when it is not",
       [options, &context] { return verify(*options, context); });

@@ -21,15 +21,15 @@
 namespace outbox::cli {
 namespace {
 
-constexpr std::chrono::seconds kRetryStart{1};
+constexpr std::chrono::seconds kRetryWorker{1};
 
-struct Options {
+struct WorkOptions {
   std::vector<std::string> queues;
   bool wait{false};
 };
 
 /// Those of the configuration, or of these only that were asked for.
-std::vector<config::TaskSpec> tasks_of(const Options& options, const config::Loaded& loaded) {
+std::vector<config::TaskSpec> tasks_of(const WorkOptions& options, const config::Loaded& loaded) {
   std::vector<config::TaskSpec> tasks = loaded.config.tasks;
   if (tasks.empty())
     throw Failure(
@@ -92,7 +92,8 @@ std::unique_ptr<Worker> make_worker(const config::Loaded& loaded, const std::str
 }
 
 /// With `--wait`, retries while the store is unavailable. Other errors end the verb.
-void start(const Options& options, const config::Loaded& loaded, Worker& worker, Signals& signals) {
+void start(const WorkOptions& options, const config::Loaded& loaded, Worker& worker,
+           Signals& signals) {
   std::string logged;
   while (true) {
     try {
@@ -106,7 +107,8 @@ void start(const Options& options, const config::Loaded& loaded, Worker& worker,
                   {{"reason", std::string(failure.what())}});
       logged = failure.what();
     }
-    if (signals.wait_for(kRetryStart)) throw Failure(kInterrupted, "interrupted before it started");
+    if (signals.wait_for(kRetryWorker))
+      throw Failure(kInterrupted, "interrupted before it started");
   }
 }
 
@@ -127,7 +129,7 @@ StopReport stop_all(const std::vector<std::unique_ptr<Worker>>& workers,
   return all;
 }
 
-int work(const Options& options, const Context& context) {
+int work(const WorkOptions& options, const Context& context) {
   const auto loaded = context.configuration(Subscriptions::unused, Tasks::used);
   (void)Context::store_options(loaded);
   const std::vector<config::TaskSpec> tasks = tasks_of(options, loaded);
@@ -158,7 +160,7 @@ int work(const Options& options, const Context& context) {
 }  // namespace
 
 void add_work(CLI::App& root, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<WorkOptions>();
   CLI::App& verb =
       add_verb(root, "work", "Do tasks with the handlers of the configuration, until stopped",
                [options, &context] { return work(*options, context); });

@@ -49,7 +49,7 @@ One section per schedule: tasks that recur; see [tasks](../guide/tasks.md#schedu
 writes these sections to the store when it starts.
 )";
 
-constexpr std::string_view kHttp = "http";
+constexpr std::string_view kHttpHandler = "http";
 
 /// A bar would end the table cell.
 std::string cell(std::string_view text) {
@@ -110,7 +110,7 @@ std::string task_part() {
   std::string shared;
   for (const auto& one : task_message_settings())
     shared += (shared.empty() ? "" : ", ") + code(one.setting.name);
-  for (const std::string_view handler : {kHttp, std::string_view("smtp")}) {
+  for (const std::string_view handler : {kHttpHandler, std::string_view("smtp")}) {
     std::string settled;
     for (const auto& [name, why] : settled_by_worker(handler))
       settled += (settled.empty() ? "" : " and ") + code(name);
@@ -118,7 +118,7 @@ std::string task_part() {
         "\nWith `handler = \"{0}\"` the section has {1} of a subscription, too, and its table `[task.\"TYPE\".{0}]` has the settings of\n"
         "the sink `{0}`, without {2}.{3}\n",
         handler, shared, settled,
-        handler == kHttp ? " There `idempotency_key` is `true` by default." : "");
+        handler == kHttpHandler ? " There `idempotency_key` is `true` by default." : "");
   }
   return part;
 }

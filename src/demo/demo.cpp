@@ -46,7 +46,7 @@ constexpr seconds kNothingNewLimit{45};
 constexpr seconds kNothingNewPause{3};
 constexpr seconds kFinishLimit{20};
 /// Not used: no signal ends this process.
-constexpr int kInterruptedStatus = 4;
+constexpr int kDemoStatus = 4;
 
 void print(std::FILE* out, const std::string& text) {
   (void)std::fputs(text.c_str(), out);
@@ -316,7 +316,7 @@ class Demo {
   }
 
   const DemoOptions& options_;
-  Signals signals_{kInterruptedStatus};
+  Signals signals_{kDemoStatus};
   testkit::TempDir folder_{"outbox-demo"};
   const std::string url_;
   const std::string where_;  ///< The destination, as make_destination() takes it.

@@ -24,7 +24,7 @@ constexpr milliseconds kLayer{100};
 constexpr std::size_t kLayers = 12;
 constexpr seconds kGrace{15};
 /// Not used: no signal ends this process.
-constexpr int kInterruptedStatus = 4;
+constexpr int kWorkerStatus = 4;
 
 /// Of this thread.
 Packer& packer_of(Shop& shop) {
@@ -44,7 +44,7 @@ TaskEnd wrap(Shop& shop, std::string_view payload, const TaskRun& run) {
 
 void work_off(const std::string& url) {
   const auto shop = make_shop(url);
-  Signals signals{kInterruptedStatus};
+  Signals signals{kWorkerStatus};
   signals.end_at(0);  // what runs comes to its end
   const auto work = [&](std::string_view payload, const TaskRun& run) {
     const Order order = order_of(payload);

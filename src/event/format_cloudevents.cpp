@@ -21,7 +21,8 @@ namespace outbox::event {
 namespace {
 
 constexpr std::size_t kLongestExtension = 20;
-constexpr std::array<std::string_view, 4> kOptions{"source", "type", "subject", "dataschema"};
+constexpr std::array<std::string_view, 4> kCloudEventsOptions{"source", "type", "subject",
+                                                              "dataschema"};
 /// Names that are no extension's: attributes of the specification and of this format, and the data itself.
 constexpr std::array<std::string_view, 12> kTaken{
     "specversion",     "id",         "source", "type",         "subject",   "time",
@@ -90,7 +91,7 @@ class CloudEvents : public Format {
         type_(compile(spec, "type", "{event_type}", errors)),
         subject_(compile(spec, "subject", "{aggregate_id}", errors)),
         dataschema_(compile(spec, "dataschema", "", errors)) {
-    check_options(spec, kOptions, errors);
+    check_options(spec, kCloudEventsOptions, errors);
     for (const std::string_view required : {"source", "type"}) {
       const std::string* const given = option_of(spec, required);
       if (given != nullptr && given->empty())

@@ -19,8 +19,8 @@
 namespace outbox::event {
 namespace {
 
-constexpr std::array<std::string_view, 5> kOptions{"converter", "expand_json", "placement",
-                                                   "keep_nulls", "keep_empty_arrays"};
+constexpr std::array<std::string_view, 5> kDebeziumOptions{"converter", "expand_json", "placement",
+                                                           "keep_nulls", "keep_empty_arrays"};
 constexpr std::array<std::string_view, 2> kConverters{"string", "json"};
 constexpr std::array<std::string_view, 2> kBooleans{"true", "false"};
 
@@ -58,7 +58,7 @@ class Debezium final : public Format {
         rules_{
             .keep_nulls = choice(spec, "keep_nulls", kBooleans, errors) == "true",
             .keep_empty_arrays = choice(spec, "keep_empty_arrays", kBooleans, errors) == "true"} {
-    check_options(spec, kOptions, errors);
+    check_options(spec, kDebeziumOptions, errors);
     if (const std::string* const placement = option_of(spec, "placement"))
       read_placements(*placement, errors);
     if (expand_ && !json_)

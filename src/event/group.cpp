@@ -10,11 +10,11 @@ namespace {
 
 constexpr std::string_view kCustom = "custom:";
 constexpr std::string_view kFile = "file:";
-constexpr std::size_t kLongestName = 63;
+constexpr std::size_t kLongestGroupName = 63;
 
 bool is_plain_name(std::string_view name) {
   const auto allowed = [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; };
-  return !name.empty() && name.size() <= kLongestName &&
+  return !name.empty() && name.size() <= kLongestGroupName &&
          std::all_of(name.begin(), name.end(), allowed);
 }
 

@@ -20,7 +20,7 @@ using std::chrono::year;
 
 constexpr const char* kFolder = "/usr/share/zoneinfo/";
 constexpr std::size_t kLargestFile = std::size_t{1} << 20U;
-constexpr std::size_t kLongestName = 100;
+constexpr std::size_t kLongestZoneName = 100;
 
 tl::unexpected<Error> damaged(const std::string& what) {
   return fail(Errc::corrupt, "the zone file " + what, "install the package tzdata again");
@@ -31,7 +31,7 @@ bool is_zone_name(std::string_view name) {
   const auto allowed = [](char c) {
     return is_alnum(c) || c == '+' || c == '-' || c == '_' || c == '/';
   };
-  return !name.empty() && name.size() <= kLongestName && name.front() != '/' &&
+  return !name.empty() && name.size() <= kLongestZoneName && name.front() != '/' &&
          std::all_of(name.begin(), name.end(), allowed);
 }
 

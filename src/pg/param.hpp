@@ -25,6 +25,10 @@ class Param {
   Param(std::same_as<bool> auto value) : Param(Kind::binary, std::string(1, value ? '\1' : '\0')) {}
   Param(const EventId& value);  ///< uuid
   [[nodiscard]] static Param null() { return Param(Kind::null, {}); }
+  /// Null for an empty text.
+  [[nodiscard]] static Param text_or_null(const std::string& text) {
+    return text.empty() ? null() : Param(text);
+  }
   /// timestamptz. Unit: microseconds since 1970, UTC.
   [[nodiscard]] static Param time_us(std::optional<std::int64_t> value);
   /// bytea, or the bytes of a text.

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "event/key.hpp"
+#include "relay/slow_watch.hpp"
 #include "store/verdict.hpp"
 
 namespace outbox::relay {
@@ -14,7 +15,6 @@ namespace {
 constexpr std::size_t kMostChains = 200;
 constexpr int kMostLoads = 4;
 constexpr std::size_t kMostSuspects = 10000;
-constexpr std::chrono::milliseconds kSlowAtStop{100};
 
 }  // namespace
 

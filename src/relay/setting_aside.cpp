@@ -6,14 +6,10 @@
 
 #include "base/error.hpp"
 #include "relay/delivery_core.hpp"
+#include "relay/slow_watch.hpp"
 #include "store/verdict.hpp"
 
 namespace outbox::relay {
-namespace {
-
-constexpr std::chrono::milliseconds kSlowAtStop{100};
-
-}  // namespace
 
 // ---- parking
 

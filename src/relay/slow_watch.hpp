@@ -12,6 +12,9 @@
 
 namespace outbox::relay {
 
+/// While a relay stops, what takes longer is set aside.
+inline constexpr std::chrono::milliseconds kSlowAtStop{100};
+
 class SlowWatch {
  public:
   explicit SlowWatch(std::chrono::nanoseconds limit)

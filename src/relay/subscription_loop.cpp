@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/steady.hpp"
 #include "base/thread.hpp"
 #include "event/key.hpp"
 #include "event/rate.hpp"
@@ -14,8 +15,6 @@
 
 namespace outbox::relay {
 namespace {
-
-TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 
 /// The rest of a batch that the sink did not take is offered again after this time at the latest.
 constexpr std::chrono::milliseconds kOfferAgain{1};

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/steady.hpp"
 #include "event/task.hpp"
 
 namespace outbox::task {
@@ -17,8 +18,6 @@ constexpr std::chrono::seconds kPausedPause{10};
 constexpr std::chrono::milliseconds kLongWithoutThread{200};
 /// What is due later is looked at again then.
 constexpr std::chrono::microseconds kLongestPause = std::chrono::years(10);
-
-TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "base/backoff.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/steady.hpp"
 #include "base/thread.hpp"
 #include "event/task_queue.hpp"
 #include "store/common/wait.hpp"
@@ -32,10 +33,8 @@ constexpr std::size_t kMostRows = 1000;
 constexpr std::size_t kAllRows = 1'000'000;
 /// Somebody else has locked the row of a unique key.
 constexpr std::chrono::milliseconds kAskAgain{50};
-constexpr BackoffPolicy kReconnect{.first = std::chrono::milliseconds(50),
-                                   .longest = std::chrono::seconds(1)};
-
-TimePoint now_steady() { return std::chrono::steady_clock::now(); }
+constexpr BackoffPolicy kKeeperReconnect{.first = std::chrono::milliseconds(50),
+                                         .longest = std::chrono::seconds(1)};
 
 /// A task that never begins.
 FinishedRun replaced(const Batch& batch) {
@@ -244,7 +243,7 @@ void RunKeeper::note(const Status& status) {
     return;
   }
   rows_.reset();
-  again_at_ = after(now, backoff(kReconnect, ++failures_, worker_.bytes[15]));
+  again_at_ = after(now, backoff(kKeeperReconnect, ++failures_, worker_.bytes[15]));
   const std::string reason = status.error().text();
   if (const auto repeats = outage_.failed(reason, now)) {
     log::warn("the runs of tasks cannot be written, retries",

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/steady.hpp"
 #include "base/thread.hpp"
 #include "base/units.hpp"
 #include "task/runner_state.hpp"
@@ -19,8 +20,6 @@ constexpr std::chrono::seconds kDeadlineGrace{10};
 constexpr std::chrono::milliseconds kLastGrace{500};
 /// Taken for a thread that has not become free since: it goes back.
 constexpr std::chrono::milliseconds kLongestWait{500};
-
-TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 

@@ -19,7 +19,7 @@ namespace outbox::task {
 namespace {
 
 /// How often a sink may look at its own deadlines (outbox/sink.hpp).
-constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::milliseconds kLookAtDeadlines{100};
 /// What a receiver of requests has given up for good (RFC 9110, 15.5.11).
 constexpr std::string_view kGone = "http:410";
 
@@ -89,7 +89,7 @@ class Sender {
 
   void wait(const std::stop_token& stop) {
     const MutexLock lock(mutex_);
-    (void)rung_.wait_for(mutex_, stop, kLook,
+    (void)rung_.wait_for(mutex_, stop, kLookAtDeadlines,
                          [this]() OUTBOX_REQUIRES(mutex_) { return ringing_; });
     ringing_ = false;
   }

@@ -17,14 +17,15 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
 /// A schedule may be added or resumed elsewhere.
-constexpr seconds kLook{10};
+constexpr seconds kLookForSchedules{10};
 /// The same without any schedule of the queues: then no connection is kept either.
 constexpr seconds kLookWithout{60};
 /// While one is due that another worker is at, or that cannot be ticked here.
 constexpr seconds kLookAgain{1};
 /// The clock of the store may be slower than ours.
 constexpr std::chrono::milliseconds kShortest{5};
-constexpr BackoffPolicy kReconnect{.first = std::chrono::milliseconds(50), .longest = seconds(1)};
+constexpr BackoffPolicy kTickerReconnect{.first = std::chrono::milliseconds(50),
+                                         .longest = seconds(1)};
 
 }  // namespace
 
@@ -54,7 +55,7 @@ void Ticker::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     auto pause = work(stop);
     note(pause ? Status() : Status(tl::unexpected(pause.error())));
-    const nanoseconds wait = pause ? *pause : backoff(kReconnect, failures_, 0);
+    const nanoseconds wait = pause ? *pause : backoff(kTickerReconnect, failures_, 0);
     const MutexLock lock(mutex_);
     (void)stopped_.wait_for(mutex_, stop, wait, [] { return false; });
   }
@@ -72,7 +73,7 @@ Result<nanoseconds> Ticker::work(const std::stop_token& stop) {
     }
     if (found.due.empty())
       return std::clamp<nanoseconds>(microseconds(*found.next_at_us - found.now_us), kShortest,
-                                     kLook);
+                                     kLookForSchedules);
     bool moved = false;
     for (const store::ScheduleRow& row : found.due) {
       OUTBOX_TRY(const bool ticked, tick(row, found.now_us));

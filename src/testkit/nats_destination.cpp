@@ -14,9 +14,9 @@
 namespace outbox::testkit {
 namespace {
 
-constexpr std::int64_t kMostInFlight = 4000;  // the sink's default
+constexpr std::int64_t kMostNatsInFlight = 4000;  // the sink's default
 constexpr std::int64_t kLimitMs = 20'000;
-constexpr std::array<sink::Scheme, 1> kSchemes{{{"nats", 4222}}};
+constexpr std::array<sink::Scheme, 1> kNatsSchemes{{{"nats", 4222}}};
 
 template <auto destroy>
 struct NatsDelete {
@@ -46,7 +46,7 @@ class NatsDestination final : public Destination {
     connect();
     jsOptions defaults;
     jsOptions_Init(&defaults);
-    defaults.PublishAsync.MaxPending = kMostInFlight;
+    defaults.PublishAsync.MaxPending = kMostNatsInFlight;
     defaults.PublishAsync.StallWait = kLimitMs;
     jsCtx* context = nullptr;
     check(natsConnection_JetStream(&context, connection_.get(), &defaults), "JetStream");
@@ -115,7 +115,7 @@ class NatsDestination final : public Destination {
  private:
   void connect() {
     FieldErrors errors;
-    const auto endpoints = sink::parse_endpoints("url", url_, kSchemes, errors);
+    const auto endpoints = sink::parse_endpoints("url", url_, kNatsSchemes, errors);
     must(errors.status());
     const sink::Endpoint& server = endpoints.front();
     natsOptions* made = nullptr;

@@ -16,10 +16,10 @@ namespace outbox::testkit {
 namespace {
 
 constexpr amqp_channel_t kChannel = 1;
-constexpr std::size_t kMostInFlight = 512;  // the sink's default
+constexpr std::size_t kMostRabbitInFlight = 512;  // the sink's default
 constexpr std::uint16_t kPrefetch = 1000;
 constexpr timeval kLimit{.tv_sec = 20, .tv_usec = 0};
-constexpr std::array<sink::Scheme, 1> kSchemes{{{"amqp", 5672}}};
+constexpr std::array<sink::Scheme, 1> kRabbitSchemes{{{"amqp", 5672}}};
 
 amqp_bytes_t bytes(std::string_view text) {
   return {.len = text.size(), .bytes = const_cast<char*>(text.data())};
@@ -34,11 +34,11 @@ amqp_table_entry_t text_entry(const char* name, const char* value) {
 }
 
 /// With one channel.
-class Connection {
+class RabbitConnection {
  public:
-  explicit Connection(const std::string& url) {
+  explicit RabbitConnection(const std::string& url) {
     FieldErrors errors;
-    const auto endpoints = sink::parse_endpoints("url", url, kSchemes, errors);
+    const auto endpoints = sink::parse_endpoints("url", url, kRabbitSchemes, errors);
     must(errors.status());
     const sink::Endpoint& server = endpoints.front();
     amqp_socket_t* const socket = amqp_tcp_socket_new(get());
@@ -54,11 +54,11 @@ class Connection {
     amqp_channel_open(get(), kChannel);
     check_last("channel");
   }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-  Connection(Connection&&) = delete;
-  Connection& operator=(Connection&&) = delete;
-  ~Connection() { amqp_destroy_connection(connection_); }
+  RabbitConnection(const RabbitConnection&) = delete;
+  RabbitConnection& operator=(const RabbitConnection&) = delete;
+  RabbitConnection(RabbitConnection&&) = delete;
+  RabbitConnection& operator=(RabbitConnection&&) = delete;
+  ~RabbitConnection() { amqp_destroy_connection(connection_); }
 
   [[nodiscard]] amqp_connection_state_t get() const { return connection_; }
   static void check(const amqp_rpc_reply_t& reply, const std::string& what) {
@@ -89,7 +89,7 @@ class Publisher {
       give_up(Errc::unavailable, "rabbitmq: publishing failed");
     in_flight_.insert(++last_);
     take(timeval{});
-    while (in_flight_.size() >= kMostInFlight) take(kLimit);
+    while (in_flight_.size() >= kMostRabbitInFlight) take(kLimit);
   }
   void flush() {
     while (!in_flight_.empty()) take(kLimit);
@@ -116,7 +116,7 @@ class Publisher {
     }
   }
 
-  Connection connection_;
+  RabbitConnection connection_;
   std::uint64_t last_{0};
   std::set<std::uint64_t> in_flight_;
 };
@@ -140,7 +140,7 @@ class Consumer {
       if (reply.reply_type == AMQP_RESPONSE_LIBRARY_EXCEPTION &&
           reply.library_error == AMQP_STATUS_TIMEOUT)
         return;
-      Connection::check(reply, "reading");
+      RabbitConnection::check(reply, "reading");
       each({static_cast<const char*>(envelope.message.body.bytes), envelope.message.body.len});
       const std::uint64_t tag = envelope.delivery_tag;
       amqp_destroy_envelope(&envelope);
@@ -150,7 +150,7 @@ class Consumer {
   }
 
  private:
-  Connection connection_;
+  RabbitConnection connection_;
 };
 
 class RabbitDestination final : public Destination {
@@ -199,7 +199,7 @@ class RabbitDestination final : public Destination {
   const std::string queue_;
   const std::string url_;
   const std::string type_;
-  Connection connection_;
+  RabbitConnection connection_;
   std::optional<Publisher> publisher_;
   std::optional<Consumer> consumer_;
   bool made_{false};

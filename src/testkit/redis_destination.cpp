@@ -17,9 +17,9 @@
 namespace outbox::testkit {
 namespace {
 
-constexpr std::size_t kMostInFlight = 1000;
+constexpr std::size_t kMostRedisInFlight = 1000;
 constexpr const char* kWindowMs = "600000";  // the sink's default
-constexpr std::array<sink::Scheme, 1> kSchemes{{{"redis", 6379}}};
+constexpr std::array<sink::Scheme, 1> kRedisSchemes{{{"redis", 6379}}};
 
 struct FreeContext {
   void operator()(redisContext* context) const noexcept { redisFree(context); }
@@ -30,11 +30,11 @@ struct FreeReply {
 using Reply = std::unique_ptr<redisReply, FreeReply>;
 using Words = std::initializer_list<std::string_view>;
 
-class Connection {
+class RedisConnection {
  public:
-  explicit Connection(const std::string& url) {
+  explicit RedisConnection(const std::string& url) {
     FieldErrors errors;
-    const auto endpoints = sink::parse_endpoints("url", url, kSchemes, errors);
+    const auto endpoints = sink::parse_endpoints("url", url, kRedisSchemes, errors);
     must(errors.status());
     const sink::Endpoint& server = endpoints.front();
     context_.reset(redisConnectWithTimeout(server.host.c_str(), server.port,
@@ -113,7 +113,7 @@ class RedisDestination final : public Destination {
     const std::string id = EventId::generate().str();
     connection_.append({"EVALSHA", hash_, "2", stream_, "outbox:{" + stream_ + "}:" + id, kWindowMs,
                         "0", "outbox-id", id, "key", key, "body", message});
-    if (++in_flight_ >= kMostInFlight) confirm(kMostInFlight / 2);
+    if (++in_flight_ >= kMostRedisInFlight) confirm(kMostRedisInFlight / 2);
   }
   void flush() override { confirm(0); }
   std::string place() const override { return "Redis stream " + stream_; }
@@ -134,7 +134,7 @@ class RedisDestination final : public Destination {
 
   const std::string stream_;
   const std::string url_;
-  Connection connection_;
+  RedisConnection connection_;
   bool made_{false};
   std::string last_{"0"};
   std::string hash_;

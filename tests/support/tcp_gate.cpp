@@ -92,7 +92,7 @@ void TcpGate::listen_on(int port) {
   (void)setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &again, sizeof again);
   sockaddr_in address = loopback(port);
   socklen_t size = sizeof address;
-  if (bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+  if (::bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
       listen(listener_, 64) != 0 ||
       getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
     throw std::runtime_error("the gate cannot listen");

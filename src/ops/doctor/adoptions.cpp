@@ -16,8 +16,8 @@ using store::AdoptionFault;
 using store::AdoptionRow;
 using store::ColumnChange;
 
-void add(Findings& findings, Severity severity, std::string subject, std::string what,
-         std::string reason, std::string command) {
+void add_adoption(Findings& findings, Severity severity, std::string subject, std::string what,
+                  std::string reason, std::string command) {
   findings.add({severity, "adoption", std::move(subject), std::move(what), std::move(reason),
                 std::move(command)});
 }
@@ -75,9 +75,9 @@ std::string mend_trigger(const AdoptionFacts& one, const StoreName& name) {
 void judge_fault(const AdoptionFacts& one, const StoreName& name, Findings& findings) {
   const AdoptionRow& row = one.row;
   if (row.fault == AdoptionFault::dropped) {
-    return add(findings, Severity::warning, row.table, store::fault_text(row),
-               "no event comes from it any more; what was forwarded is in the log",
-               adopt(name, row.table, "--undo --apply"));
+    return add_adoption(findings, Severity::warning, row.table, store::fault_text(row),
+                        "no event comes from it any more; what was forwarded is in the log",
+                        adopt(name, row.table, "--undo --apply"));
   }
   std::string reason =
       "rows inserted since then are in the table only: no event of theirs is delivered";
@@ -87,8 +87,8 @@ void judge_fault(const AdoptionFacts& one, const StoreName& name, Findings& find
   }
   if (!can_say_what_was_forwarded(one))
     reason += ", until they are deleted and inserted again after the command";
-  add(findings, Severity::error, row.table, store::fault_text(row), std::move(reason),
-      mend_trigger(one, name));
+  add_adoption(findings, Severity::error, row.table, store::fault_text(row), std::move(reason),
+               mend_trigger(one, name));
 }
 
 void judge_unfinished(const AdoptionRow& row, const StoreName& name, Findings& findings) {
@@ -96,11 +96,12 @@ void judge_unfinished(const AdoptionRow& row, const StoreName& name, Findings& f
                              outbox::count("new row", row.waiting, "waits", "wait");
   const bool copying = row.state == "copying";
   if (row.running) {
-    return add(findings, Severity::note, row.table,
-               fmt::format("is being adopted ({}): {}", row.state, staged),
-               "they are delivered once its old rows are in the log", "outbox status");
+    return add_adoption(findings, Severity::note, row.table,
+                        fmt::format("is being adopted ({}): {}", row.state, staged),
+                        "they are delivered once its old rows are in the log", "outbox status");
   }
-  add(findings, Severity::error, row.table,
+  add_adoption(
+      findings, Severity::error, row.table,
       fmt::format("its adoption was begun at {} and not finished ({}): {}",
                   event::time_text(row.begun_us), row.state, staged),
       copying
@@ -114,7 +115,7 @@ void judge_change(const AdoptionFacts& one, const ColumnChange& change, const St
   const AdoptionRow& row = one.row;
   const std::string column = identifier(change.column);
   if (change.type_now) {
-    return add(
+    return add_adoption(
         findings, Severity::error, row.table,
         fmt::format("the type of its column {} was changed from {} to {}", change.column,
                     change.type, *change.type_now),
@@ -133,7 +134,8 @@ void judge_change(const AdoptionFacts& one, const ColumnChange& change, const St
     // Another column may be recognised in its place.
     command = one.took_pending ? adopt_anew(name, one, "") : adopt_anew_at_rest(name, one);
   }
-  add(findings, Severity::error, row.table,
+  add_adoption(
+      findings, Severity::error, row.table,
       fmt::format("its column {} {}", change.column,
                   change.renamed_to ? "is now called " + *change.renamed_to : "was dropped"),
       "the trigger's function reads it: every INSERT fails, with the transaction that it is in",
@@ -146,9 +148,10 @@ void judge_table(const AdoptionFacts& one, const StoreName& name, Findings& find
   if (one.row.is_unfinished()) judge_unfinished(one.row, name, findings);
   for (const ColumnChange& change : one.changes) judge_change(one, change, name, findings);
   if (one.replicated) {
-    add(findings, Severity::note, one.row.table, "it gets rows by logical replication, too",
-        "those are not forwarded: its trigger fires for INSERTs of this server only",
-        "adopt the table on the server where the application writes");
+    add_adoption(findings, Severity::note, one.row.table,
+                 "it gets rows by logical replication, too",
+                 "those are not forwarded: its trigger fires for INSERTs of this server only",
+                 "adopt the table on the server where the application writes");
   }
 }
 
@@ -164,10 +167,10 @@ void judge_silent(const store::SilentSessions& one, Findings& findings) {
     whose = "of this database";
     command = fmt::format("ALTER DATABASE {} RESET session_replication_role;", one.database);
   }
-  add(findings, one.login.empty() ? Severity::error : Severity::warning, one.login,
-      "session_replication_role of new sessions " + whose + " is replica",
-      "what they insert into adopted tables is not forwarded: no event of it is delivered",
-      std::move(command));
+  add_adoption(findings, one.login.empty() ? Severity::error : Severity::warning, one.login,
+               "session_replication_role of new sessions " + whose + " is replica",
+               "what they insert into adopted tables is not forwarded: no event of it is delivered",
+               std::move(command));
 }
 
 }  // namespace

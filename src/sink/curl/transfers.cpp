@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/steady.hpp"
 #include "base/thread.hpp"
 
 namespace outbox::sink::curl {
@@ -13,8 +14,6 @@ namespace {
 
 /// Without transfers there is nothing to do until a call of ours wakes the thread.
 constexpr std::chrono::milliseconds kIdle{60'000};
-
-Transfers::TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 
 /// A peer that closes while a TLS library writes must not end the process, whatever the application does with SIGPIPE.
 void block_sigpipe() {

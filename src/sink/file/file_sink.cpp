@@ -20,7 +20,7 @@ namespace outbox::sink {
 namespace {
 
 /// Lines are written in pieces of about this size, to bound the memory for a batch of large events.
-constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
+constexpr std::size_t kFilePieceBytes = std::size_t{1} << 20U;
 /// With this much unsynced, the sync is not delayed further: the relay's window must not fill up.
 constexpr std::size_t kMostUnsynced = 5000;
 constexpr std::size_t kMostUnsyncedBytes = std::size_t{4} << 20U;
@@ -62,7 +62,7 @@ std::size_t FileSink::write_some(std::span<const Message> messages) {
   for (const Message& message : messages) {
     append_json_line(lines_, message);
     ends_.push_back(lines_.size());
-    if (lines_.size() >= kPieceBytes) break;
+    if (lines_.size() >= kFilePieceBytes) break;
   }
   auto [bytes, failure] = file_.append(lines_, ends_);
   const auto count =

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/steady.hpp"
 #include "sink/hiredis/error_map.hpp"
 
 namespace outbox::sink::hiredis {
@@ -17,8 +18,6 @@ namespace {
 constexpr std::size_t kMostUnsent = std::size_t{256} << 10U;
 /// The server keeps what it has not read yet in memory while it waits for its replicas.
 constexpr std::size_t kMostBytesInFlight = std::size_t{16} << 20U;
-
-std::chrono::steady_clock::time_point now_steady() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 

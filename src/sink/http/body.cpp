@@ -12,9 +12,7 @@
 namespace outbox::sink::http {
 namespace {
 
-constexpr const char* kField = "http.body";
-/// RFC 3986, 2.3, without letters and digits.
-constexpr std::string_view kUnreserved = "-._~";
+constexpr const char* kBodyField = "http.body";
 
 std::string in_json_string(std::string_view value) {
   std::string out;
@@ -26,7 +24,7 @@ std::string in_json_string(std::string_view value) {
 
 std::optional<BodyTemplate> BodyTemplate::parse(std::string_view text, std::string_view type,
                                                 FieldErrors& errors) {
-  auto pieces = event::template_pieces(kField, text);
+  auto pieces = event::template_pieces(kBodyField, text);
   if (!pieces) {
     errors.add(pieces.error());
     return std::nullopt;
@@ -38,12 +36,12 @@ std::optional<BodyTemplate> BodyTemplate::parse(std::string_view text, std::stri
     body.pieces_.push_back({.what = std::move(piece), .way = way});
   if (type != kJsonBody) return body;
   if (!body.find_strings()) {
-    errors.add({kField, "has a backslash before a field", "write \\\\ for a backslash"});
+    errors.add({kBodyField, "has a backslash before a field", "write \\\\ for a backslash"});
     return std::nullopt;
   }
   if (const auto fault = event::json_fault(body.example())) {
     errors.add(
-        {kField, fmt::format("is not JSON: {}", fault->what),
+        {kBodyField, fmt::format("is not JSON: {}", fault->what),
          "the braces of JSON are doubled, those of fields are not: {{\"id\": \"{id}\"}}; for another type set "
          "http.body_type"});
     return std::nullopt;

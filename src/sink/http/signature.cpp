@@ -23,7 +23,7 @@ constexpr std::size_t kLeastBytes = 24;
 constexpr std::size_t kMostBytes = 64;
 constexpr std::size_t kDigestBytes = 16;
 
-constexpr const char* kShape =
+constexpr const char* kSecretShape =
     "whsec_ and the base64 of 24 to 64 random bytes: printf 'whsec_%s\\n' \"$(openssl rand -base64 32)\"";
 
 using Hash = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
@@ -74,7 +74,7 @@ Result<Signer> Signer::parse(std::string_view secrets) {
     if (!key) {
       return fail(Errc::invalid_argument,
                   fmt::format("secret {} is not one of Standard Webhooks", signer.keys_.size() + 1),
-                  kShape);
+                  kSecretShape);
     }
     signer.keys_.push_back(std::move(*key));
   }

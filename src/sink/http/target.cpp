@@ -14,15 +14,13 @@
 namespace outbox::sink::http {
 namespace {
 
-constexpr const char* kField = "http.url";
-constexpr const char* kShape = "such as https://hooks.example.com/orders";
+constexpr const char* kUrlField = "http.url";
+constexpr const char* kUrlExample = "such as https://hooks.example.com/orders";
 /// What RFC 9110, 4.1 recommends to support.
 constexpr std::size_t kLongestUrl = 8000;
-/// RFC 3986, 2.3, without letters and digits.
-constexpr std::string_view kUnreserved = "-._~";
 
-FieldError wrong(std::string what, std::string hint = kShape) {
-  return {kField, std::move(what), std::move(hint)};
+FieldError wrong(std::string what, std::string hint = kUrlExample) {
+  return {kUrlField, std::move(what), std::move(hint)};
 }
 
 std::string part_of(CURLU* url, CURLUPart part, unsigned flags = 0) {
@@ -86,7 +84,7 @@ std::string Target::example() const {
 }
 
 std::optional<Target> Target::parse(std::string_view url, bool allow_http, FieldErrors& errors) {
-  auto pieces = event::template_pieces(kField, url);
+  auto pieces = event::template_pieces(kUrlField, url);
   if (!pieces) {
     errors.add(pieces.error());
     return std::nullopt;

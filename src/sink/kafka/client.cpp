@@ -63,7 +63,7 @@ rd_kafka_headers_t* make_headers(std::span<const HeaderView> headers) {
 }
 
 /// Partitions may be added to a topic.
-constexpr std::chrono::minutes kAskAgain{5};
+constexpr std::chrono::minutes kAskKnownAgain{5};
 constexpr std::chrono::seconds kAskUnknownAgain{1};
 
 }  // namespace
@@ -157,7 +157,7 @@ const TopicRefusal* Client::refusal(std::string_view topic) const {
 
 void Client::ask_if_due(Topic& topic) {
   if (topic.asking) return;
-  const auto pause = topic.partitions > 0 ? std::chrono::seconds(kAskAgain) : kAskUnknownAgain;
+  const auto pause = topic.partitions > 0 ? std::chrono::seconds(kAskKnownAgain) : kAskUnknownAgain;
   if (topic.answered && std::chrono::steady_clock::now() - *topic.answered <= pause) return;
   topic.asking = true;
   counts_->ask(topic.handle.get());

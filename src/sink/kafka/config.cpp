@@ -22,7 +22,7 @@ namespace outbox::sink::kafka {
 namespace {
 
 /// What gapless delivery without loss needs, and where a relay needs other defaults than librdkafka's.
-constexpr std::pair<const char*, const char*> kOurs[] = {
+constexpr std::pair<const char*, const char*> kSinkSettings[] = {
     {"client.id", "outbox"},
     {"enable.idempotence", "true"},
     {"acks", "all"},
@@ -248,7 +248,7 @@ std::vector<std::string> known_properties() {
         "debug"}) {
     names.emplace_back(name);
   }
-  for (const auto& [name, value] : kOurs) names.emplace_back(name);
+  for (const auto& [name, value] : kSinkSettings) names.emplace_back(name);
   for (const Guard& guard : guards()) names.emplace_back(guard.name);
   return names;
 }
@@ -487,7 +487,7 @@ Conf make_conf(const KafkaSettings& settings, FieldErrors& errors) {
     auto wrong = set_property(conf.get(), name, value);
     if (wrong) errors.add(std::move(*wrong));
   };
-  for (const auto& [name, value] : kOurs) set(name, value);
+  for (const auto& [name, value] : kSinkSettings) set(name, value);
   set("linger.ms", fmt::format("{:.3f}", static_cast<double>(settings.linger.count()) / 1000.0));
   // So that "unknown topic" comes before the deadline, which would not name it.
   const auto third = std::chrono::ceil<std::chrono::milliseconds>(settings.delivery_deadline / 3);

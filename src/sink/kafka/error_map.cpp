@@ -24,7 +24,7 @@ constexpr const char* kTooLarge =
     "set message.max.bytes of this sink as high";
 constexpr const char* kBadRecord =
     "the topic refuses the record; a compacted topic needs a key on each record";
-constexpr const char* kRights =
+constexpr const char* kRightToWrite =
     "give the user of this sink the right to write to the topic (ACL: Write, Describe; Create, if it makes topics)";
 constexpr const char* kLogin =
     "check username, password and sasl_mechanism of this sink (or librdkafka's sasl.*); at Kafka 4, SCRAM needs librdkafka 2.6.1";
@@ -63,9 +63,9 @@ constexpr Meaning kMeanings[] = {
     {RD_KAFKA_RESP_ERR_POLICY_VIOLATION, destination, Errc::permission_denied, fix,
      "a policy of the brokers forbids it"},
     {RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, destination, Errc::permission_denied, fix,
-     kRights},
+     kRightToWrite},
     {RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, destination, Errc::permission_denied, fix,
-     kRights},
+     kRightToWrite},
     {RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED, destination, Errc::permission_denied, fix,
      kLogin},
     {RD_KAFKA_RESP_ERR__AUTHENTICATION, destination, Errc::permission_denied, fix, kLogin},
@@ -115,6 +115,11 @@ bool is_about_size(rd_kafka_resp_err_t code) noexcept {
   return code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE ||
          code == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE ||
          code == RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE;
+}
+
+bool is_missing(rd_kafka_resp_err_t code) noexcept {
+  return code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
+         code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC;
 }
 
 Error describe(rd_kafka_resp_err_t code, std::string_view topic) {

@@ -21,6 +21,9 @@ enum class Fault : std::uint8_t {
 /// A smaller batch might have been accepted.
 [[nodiscard]] bool is_about_size(rd_kafka_resp_err_t code) noexcept;
 
+/// There is no such topic.
+[[nodiscard]] bool is_missing(rd_kafka_resp_err_t code) noexcept;
+
 /// The error for people. `topic` may be empty.
 [[nodiscard]] Error describe(rd_kafka_resp_err_t code, std::string_view topic);
 

@@ -20,7 +20,7 @@
 namespace outbox::sink::kafka {
 namespace {
 
-constexpr std::chrono::milliseconds kLimit{10'000};
+constexpr std::chrono::milliseconds kInspectLimit{10'000};
 
 using TopicConfig = std::map<std::string, std::string, std::less<>>;
 
@@ -47,7 +47,7 @@ class Brokers {
                   "check the settings of this sink");
     }
     (void)conf.release();  // the handle's
-    return reach(handle_.get(), reported_, kLimit);
+    return reach(handle_.get(), reported_, kInspectLimit);
   }
 
   /// The smallest number of replicas of a partition.
@@ -55,8 +55,8 @@ class Brokers {
     const std::unique_ptr<rd_kafka_topic_t, TopicDelete> asked(
         rd_kafka_topic_new(handle_.get(), topic.c_str(), nullptr));
     const rd_kafka_metadata_t* answer = nullptr;
-    const auto code =
-        rd_kafka_metadata(handle_.get(), 0, asked.get(), &answer, static_cast<int>(kLimit.count()));
+    const auto code = rd_kafka_metadata(handle_.get(), 0, asked.get(), &answer,
+                                        static_cast<int>(kInspectLimit.count()));
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return fail(no_broker(reported_, code));
     const std::unique_ptr<const rd_kafka_metadata_t, MetadataDelete> owned(answer);
     if (answer->topic_cnt != 1) return fail(describe(RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, topic));
@@ -78,8 +78,8 @@ class Brokers {
   /// Of one of the brokers, which are configured alike. None: this user may not ask.
   [[nodiscard]] std::optional<TopicConfig> broker_config() {
     const rd_kafka_metadata_t* answer = nullptr;
-    const auto code =
-        rd_kafka_metadata(handle_.get(), 0, nullptr, &answer, static_cast<int>(kLimit.count()));
+    const auto code = rd_kafka_metadata(handle_.get(), 0, nullptr, &answer,
+                                        static_cast<int>(kInspectLimit.count()));
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return std::nullopt;
     const std::unique_ptr<const rd_kafka_metadata_t, MetadataDelete> owned(answer);
     if (answer->broker_cnt == 0) return std::nullopt;
@@ -97,7 +97,7 @@ class Brokers {
     rd_kafka_ConfigResource_t* only = resource.get();
     rd_kafka_DescribeConfigs(handle_.get(), &only, 1, options.get(), queue.get());
     const std::unique_ptr<rd_kafka_event_t, EventDelete> event(
-        rd_kafka_queue_poll(queue.get(), static_cast<int>(kLimit.count())));
+        rd_kafka_queue_poll(queue.get(), static_cast<int>(kInspectLimit.count())));
     const auto* const result = event ? rd_kafka_event_DescribeConfigs_result(event.get()) : nullptr;
     if (result == nullptr || rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR)
       return std::nullopt;

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/steady.hpp"
 #include "sink/kafka/error_map.hpp"
 
 namespace outbox::sink::kafka {
@@ -21,8 +22,6 @@ constexpr std::chrono::milliseconds kDrainLimit{2000};
 constexpr std::chrono::milliseconds kPurgeLimit{500};
 /// A message older than this many deadlines, while others are delivered, means a stuck partition.
 constexpr int kStuckDeadlines = 6;
-
-TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 
 std::int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(

@@ -11,7 +11,7 @@
 namespace outbox::sink::kafka {
 namespace {
 
-constexpr std::chrono::milliseconds kLimit{5000};
+constexpr std::chrono::milliseconds kCreateLimit{5000};
 constexpr std::chrono::milliseconds kLookForStop{100};
 /// With so many replicas one may fail and acked events still be on two.
 constexpr std::size_t kSafeReplication = 3;
@@ -38,8 +38,8 @@ Answer ask(rd_kafka_t* handle, rd_kafka_NewTopic_t* topic, const std::stop_token
   const std::unique_ptr<rd_kafka_AdminOptions_t, AdminOptionsDelete> options(
       rd_kafka_AdminOptions_new(handle, RD_KAFKA_ADMIN_OP_CREATETOPICS));
   std::array<char, 256> why{};
-  (void)rd_kafka_AdminOptions_set_request_timeout(options.get(), static_cast<int>(kLimit.count()),
-                                                  why.data(), why.size());
+  (void)rd_kafka_AdminOptions_set_request_timeout(
+      options.get(), static_cast<int>(kCreateLimit.count()), why.data(), why.size());
   const std::unique_ptr<rd_kafka_queue_t, QueueDelete> queue(rd_kafka_queue_new(handle));
   rd_kafka_CreateTopics(handle, &topic, 1, options.get(), queue.get());
   Answer answer;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/thread.hpp"
+#include "sink/kafka/error_map.hpp"
 #include "sink/kafka/reported.hpp"
 
 namespace outbox::sink::kafka {
@@ -13,12 +14,7 @@ namespace {
 constexpr std::chrono::milliseconds kAskLimit{3000};
 /// A topic that was made is not known to every broker at once.
 constexpr std::chrono::milliseconds kKnownLimit{5000};
-constexpr std::chrono::milliseconds kAskAgain{50};
-
-bool is_missing(rd_kafka_resp_err_t code) {
-  return code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
-         code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC;
-}
+constexpr std::chrono::milliseconds kAskMissingAgain{50};
 
 }  // namespace
 
@@ -79,7 +75,7 @@ std::int32_t PartitionCounts::wait_for(rd_kafka_topic_t* made, const std::stop_t
     const std::int32_t partitions = count(made).value_or(0);
     if (partitions > 0 || std::chrono::steady_clock::now() > until) return partitions;
     const MutexLock lock(mutex_);
-    (void)asked_.wait_for(mutex_, stop, kAskAgain, [] { return false; });
+    (void)asked_.wait_for(mutex_, stop, kAskMissingAgain, [] { return false; });
   }
   return 0;
 }

@@ -13,7 +13,7 @@ namespace {
 /// A broker that refuses us does so within this time, and another of the list would have accepted us.
 constexpr std::chrono::milliseconds kRefusal{1000};
 /// For the error callback.
-constexpr std::chrono::milliseconds kPoll{100};
+constexpr std::chrono::milliseconds kErrorPoll{100};
 
 void on_log(const rd_kafka_t*, int level, const char* facility, const char* text) {
   constexpr int kWarning = 4;  // of syslog
@@ -43,7 +43,8 @@ rd_kafka_resp_err_t ask(rd_kafka_t* handle, std::chrono::milliseconds limit) {
   const rd_kafka_metadata_t* answer = nullptr;
   const auto code = rd_kafka_metadata(handle, 0, nullptr, &answer, static_cast<int>(limit.count()));
   if (answer != nullptr) rd_kafka_metadata_destroy(answer);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) rd_kafka_poll(handle, static_cast<int>(kPoll.count()));
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+    rd_kafka_poll(handle, static_cast<int>(kErrorPoll.count()));
   return code;
 }
 

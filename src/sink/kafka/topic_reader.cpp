@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 /// What reading needs, whatever the settings of the sink say. Of each partition 8 MiB are fetched ahead, so that the client holds some 64 MiB,
 /// however large the topic is. Fewer are slow: a client with a full queue rests for a second.
-constexpr std::pair<const char*, const char*> kOurs[] = {
+constexpr std::pair<const char*, const char*> kReaderSettings[] = {
     {"isolation.level", "read_committed"},  {"enable.partition.eof", "true"},
     {"enable.auto.commit", "false"},        {"enable.auto.offset.store", "false"},
     {"auto.offset.reset", "earliest"},      {"check.crcs", "true"},
@@ -27,9 +27,9 @@ constexpr std::size_t kAtOnce = 8;
 constexpr std::chrono::milliseconds kRequestLimit{10'000};
 /// Nothing arrives for so long, while something is expected: the brokers are at fault.
 constexpr std::chrono::seconds kSilence{30};
-constexpr std::chrono::milliseconds kPoll{100};
+constexpr std::chrono::milliseconds kReadPoll{100};
 
-constexpr const char* kRights =
+constexpr const char* kRightToRead =
     "give the user of this sink the right to read the topic (ACL: Describe, Read)";
 
 struct MessageDelete {
@@ -54,13 +54,8 @@ std::int64_t sent_us(const rd_kafka_message_t& message) {
 
 Error read_error(rd_kafka_resp_err_t code, const std::string& topic) {
   Error error = describe(code, topic);
-  if (code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) error.hint = kRights;
+  if (code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) error.hint = kRightToRead;
   return error;
-}
-
-bool is_missing(rd_kafka_resp_err_t code) {
-  return code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
-         code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC;
 }
 
 /// Fetches a range of partitions into a queue.
@@ -96,7 +91,8 @@ void TopicReader::on_error(rd_kafka_t* handle, int code, const char* reason, voi
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): rd_kafka_new() takes it over
 Result<std::unique_ptr<TopicReader>> TopicReader::open(Conf conf) {
-  for (const auto& [name, value] : kOurs) OUTBOX_CHECK(!set_property(conf.get(), name, value));
+  for (const auto& [name, value] : kReaderSettings)
+    OUTBOX_CHECK(!set_property(conf.get(), name, value));
   rd_kafka_conf_set(conf.get(), "group.id", nullptr, nullptr, 0);  // should the settings have one
   std::unique_ptr<TopicReader> reader(new TopicReader());
   rd_kafka_conf_set_opaque(conf.get(), reader.get());
@@ -190,7 +186,8 @@ Status TopicReader::read_some(rd_kafka_topic_t* topic, Some some, const Each& ea
   }
   Clock::time_point heard = Clock::now();
   while (left > 0) {
-    const MessagePtr message(rd_kafka_consume_queue(queue.get(), static_cast<int>(kPoll.count())));
+    const MessagePtr message(
+        rd_kafka_consume_queue(queue.get(), static_cast<int>(kReadPoll.count())));
     if (!message || message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
       rd_kafka_poll(handle_.get(), 0);
       if (Clock::now() - heard > kSilence) return fail(silent(rd_kafka_topic_name(topic)));

@@ -13,11 +13,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string text_of(const Json& config, const char* name) {
+std::string text_setting(const Json& config, const char* name) {
   const auto found = config.find(name);
   return found != config.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
-std::int64_t number_of(const Json& config, const char* name) {
+std::int64_t number_setting(const Json& config, const char* name) {
   const auto found = config.find(name);
   return found != config.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
 }
@@ -60,8 +60,8 @@ std::string shown(std::chrono::nanoseconds value) {
 }
 
 bool has_limit(const Json& config) {
-  return number_of(config, "max_msgs") > 0 || number_of(config, "max_bytes") > 0 ||
-         number_of(config, "max_msgs_per_subject") > 0;
+  return number_setting(config, "max_msgs") > 0 || number_setting(config, "max_bytes") > 0 ||
+         number_setting(config, "max_msgs_per_subject") > 0;
 }
 
 }  // namespace
@@ -73,24 +73,24 @@ Result<std::vector<Weakness>> check_stream(const std::string& stream, std::strin
   if (Status usable = check_usable(stream, config); !usable) return pass(usable);
 
   std::vector<Weakness> found;
-  if (text_of(config, "storage") == "memory")
+  if (text_setting(config, "storage") == "memory")
     found.push_back({"storage = memory", "events are lost when its servers restart"});
-  if (const auto replicas = number_of(config, "num_replicas"); replicas < 3) {
+  if (const auto replicas = number_setting(config, "num_replicas"); replicas < 3) {
     found.push_back(
         {fmt::format("replicas = {}", replicas),
          "a failed server makes it unavailable, and its events are lost with its disk"});
   }
-  if (text_of(config, "discard") == "old" && has_limit(config)) {
+  if (text_setting(config, "discard") == "old" && has_limit(config)) {
     found.push_back(
         {"discard = old",
          "when it is full it removes the oldest events, whether they were read or not"});
   }
-  if (text_of(config, "retention") == "interest") {
+  if (text_setting(config, "retention") == "interest") {
     found.push_back(
         {"retention = interest",
          "an event for which there is no consumer yet is removed as soon as it arrives"});
   }
-  const std::chrono::nanoseconds duplicates(number_of(config, "duplicate_window"));
+  const std::chrono::nanoseconds duplicates(number_setting(config, "duplicate_window"));
   if (duplicates < window) {
     found.push_back(
         {fmt::format("duplicate_window = {}", shown(duplicates)),

@@ -10,11 +10,11 @@ namespace outbox::sink::postgres {
 namespace {
 
 /// Of the SQLSTATE; the first row that fits counts. PostgreSQL, appendix A, "PostgreSQL Error Codes".
-struct Row {
+struct StateRow {
   std::string_view prefix;
   Verdict verdict;
 };
-constexpr std::array<Row, 31> kRows{{
+constexpr std::array<StateRow, 31> kStateRows{{
     {"08", Verdict::lost},
     {"57P", Verdict::lost},
     {"25P03", Verdict::lost},  // limits of a transaction's time: the server ends the session
@@ -132,8 +132,8 @@ std::string words_of(const Failure& failure) {
 }  // namespace
 
 Verdict verdict_of(std::string_view sqlstate) noexcept {
-  return std::find_if(kRows.begin(), kRows.end(),
-                      [&](const Row& row) { return sqlstate.starts_with(row.prefix); })
+  return std::find_if(kStateRows.begin(), kStateRows.end(),
+                      [&](const StateRow& row) { return sqlstate.starts_with(row.prefix); })
       ->verdict;
 }
 

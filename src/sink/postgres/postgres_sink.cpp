@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/steady.hpp"
 #include "base/units.hpp"
 #include "event/headers.hpp"
 
@@ -17,8 +18,6 @@ constexpr std::size_t kMostBatchBytes = std::size_t{8} << 20U;
 constexpr std::size_t kMostBytesInFlight = std::size_t{32} << 20U;
 /// At least as many as a batch can add, so that old ids go as fast as new ones come.
 constexpr std::size_t kLeastPruned = 1000;
-
-std::chrono::steady_clock::time_point now_steady() { return std::chrono::steady_clock::now(); }
 
 std::size_t size_of(const Row& row) {
   std::size_t bytes = 256;

@@ -4,12 +4,9 @@
 
 #include <utility>
 
+#include "base/steady.hpp"
+
 namespace outbox::sink::rabbitmq {
-namespace {
-
-std::chrono::steady_clock::time_point now_steady() { return std::chrono::steady_clock::now(); }
-
-}  // namespace
 
 Connection::Connection(std::unique_ptr<ByteStream> stream, std::chrono::milliseconds silence)
     : stream_(std::move(stream)), silence_(silence), sent_at_(now_steady()), heard_at_(sent_at_) {}

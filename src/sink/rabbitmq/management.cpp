@@ -17,7 +17,6 @@ using curl::set;
 using std::chrono::milliseconds;
 
 constexpr std::size_t kLongestAnswer = std::size_t{4} << 20U;
-constexpr std::string_view kUnreserved = "-._~";  // RFC 3986, 2.3, without letters and digits
 
 std::size_t take(char* bytes, std::size_t size, std::size_t count, void* answer) {
   std::string& text = *static_cast<std::string*>(answer);

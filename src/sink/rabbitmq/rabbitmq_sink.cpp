@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/steady.hpp"
 #include "sink/rabbitmq/login.hpp"
 #include "sink/rabbitmq/management.hpp"
 #include "sink/rabbitmq/queue_check.hpp"
@@ -25,8 +26,6 @@ constexpr std::size_t kSurelySmall = std::size_t{64} << 10U;
 constexpr int kStuckDeadlines = 6;
 /// After this many single messages without a suspect among them, the suspects are dropped.
 constexpr std::size_t kPatience = 10000;
-
-std::chrono::steady_clock::time_point now_steady() { return std::chrono::steady_clock::now(); }
 
 std::size_t route_of(std::string_view exchange, std::string_view routing_key) {
   const std::hash<std::string_view> hash;

@@ -66,9 +66,6 @@ std::pair<std::string_view, std::string_view> parts_of(std::string_view text) {
 
 constexpr const char* kShape =
     "such as \"orders@example.com\", \"{json:customer.email}\" or \"{json:customer.name} <{json:customer.email}>\"";
-constexpr const char* kFix =
-    "the event is at fault: send it corrected (outbox parked edit), or discard it (outbox parked discard)";
-
 }  // namespace
 
 std::string_view domain_of(std::string_view address) {
@@ -155,12 +152,12 @@ Result<Mailbox> MailboxTemplate::render(const EventView& event, event::Arena& ar
     return fail(Errc::invalid_argument,
                 "smtp: the event's value for " + field_ + " is not a mail address: it " +
                     std::string(wrong),
-                kFix);
+                kMendEvent);
   }
   if (name_) mailbox.name = trimmed(name_->render(event, arena));
   if (const auto fault = fault_of(mailbox.name)) {
     return fail(Errc::invalid_argument,
-                "smtp: the name in the event's value for " + field_ + " " + *fault, kFix);
+                "smtp: the name in the event's value for " + field_ + " " + *fault, kMendEvent);
   }
   return mailbox;
 }

@@ -13,6 +13,9 @@
 
 namespace outbox::sink::smtp {
 
+inline constexpr const char* kMendEvent =
+    "the event is at fault: send it corrected (outbox parked edit), or discard it (outbox parked discard)";
+
 /// Who a mail is from or to. Both parts are text that can be in a header field.
 struct Mailbox {
   std::string name;  ///< Empty: none.

@@ -13,6 +13,7 @@
 #include "event/headers.hpp"
 #include "event/text_rules.hpp"
 #include "event/time_text.hpp"
+#include "sink/smtp/address.hpp"
 #include "sink/smtp/content.hpp"
 #include "sink/smtp/header_text.hpp"
 
@@ -29,10 +30,7 @@ constexpr std::int64_t kMicros = 1'000'000;
 constexpr std::int64_t kYear1900 = -2'208'988'800;
 constexpr std::int64_t kYear9999End = 253'402'300'799;
 
-constexpr const char* kFix =
-    "the event is at fault: send it corrected (outbox parked edit), or discard it (outbox parked discard)";
-
-tl::unexpected<Error> refused(const std::string& why, const char* hint = kFix) {
+tl::unexpected<Error> refused(const std::string& why, const char* hint = kMendEvent) {
   return fail(Errc::invalid_argument, "smtp: the event cannot be sent: " + why, hint);
 }
 

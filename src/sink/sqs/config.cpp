@@ -18,7 +18,7 @@
 namespace outbox::sink::sqs {
 namespace {
 
-constexpr std::array<Scheme, 2> kSchemes{{{"https", 443}, {"http", 80}}};
+constexpr std::array<Scheme, 2> kQueueSchemes{{{"https", 443}, {"http", 80}}};
 constexpr std::array<Scheme, 3> kProxies{{{"http", 3128}, {"https", 443}, {"socks5h", 1080}}};
 constexpr const char* kUrlShape =
     "such as https://sqs.eu-central-1.amazonaws.com/123456789012/orders";
@@ -123,7 +123,7 @@ std::vector<SettingRow<SqsSettings>> rows() {
 /// The only address in the text, without user and password. None after a complaint.
 std::optional<Endpoint> one_address(const std::string& field, const std::string& text,
                                     FieldErrors& errors) {
-  auto addresses = parse_endpoints(field, text, kSchemes, errors);
+  auto addresses = parse_endpoints(field, text, kQueueSchemes, errors);
   if (addresses.size() > 1) errors.add({field, "names several addresses", "name one"});
   if (addresses.size() != 1) return std::nullopt;
   if (!addresses[0].username.empty() || !addresses[0].password.empty()) {

@@ -17,8 +17,8 @@ constexpr const char* kContainerHost = "http://169.254.170.2";
 constexpr const char* kInstanceHost = "http://169.254.169.254";
 constexpr const char* kRolePath = "/latest/meta-data/iam/security-credentials/";
 constexpr std::size_t kMostTokenBytes = std::size_t{64} << 10U;
-constexpr Scheme kSchemes[] = {{.name = "http", .default_port = 80},
-                               {.name = "https", .default_port = 443}};
+constexpr Scheme kCredentialSchemes[] = {{.name = "http", .default_port = 80},
+                                         {.name = "https", .default_port = 443}};
 
 constexpr const char* kWays =
     "set sqs.access_key and sqs.secret_key, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the container or the instance a "
@@ -74,7 +74,7 @@ Result<Credentials> of_container(const std::string& url, const Environment& envi
                                  const Fetch& fetch) {
   FieldErrors errors;
   const auto endpoints = parse_endpoints("AWS_CONTAINER_CREDENTIALS_FULL_URI",
-                                         url.substr(0, url.find('?')), kSchemes, errors);
+                                         url.substr(0, url.find('?')), kCredentialSchemes, errors);
   if (endpoints.size() != 1 || !may_ask(endpoints[0])) {
     return none("AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https:// nor on this machine");
   }

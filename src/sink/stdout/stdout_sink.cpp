@@ -21,7 +21,7 @@ namespace {
 /// Once this much waits for the reader, no more is taken.
 constexpr std::size_t kMostWaiting = std::size_t{1} << 20U;
 /// A pipe that poll(2) reports writable takes this much without blocking: pipe(7).
-constexpr std::size_t kPieceBytes = 4096;
+constexpr std::size_t kPipePieceBytes = 4096;
 /// How long one call waits for the reader.
 constexpr int kRoomWaitMs = 20;
 
@@ -101,7 +101,7 @@ void StdoutSink::write_some() {
   while (!waiting_.empty()) {
     if (!wait_for_room()) return;
     const std::size_t left = lines_.size() - written_;
-    const std::size_t piece = whole_pieces_ ? left : std::min(left, kPieceBytes);
+    const std::size_t piece = whole_pieces_ ? left : std::min(left, kPipePieceBytes);
     const ssize_t count = ::write(file_, lines_.data() + written_, piece);
     if (count >= 0) {
       wrote(static_cast<std::size_t>(count));

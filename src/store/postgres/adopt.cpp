@@ -37,7 +37,7 @@ struct Meant {
 };
 
 /// A name that another table, or a view, has now may still mean the adopted table that had it before.
-enum class FormerName : std::uint8_t { of_no_table_now, of_any };
+enum class OldName : std::uint8_t { of_no_table_now, of_any };
 
 /// A copy of many rows may take long; the connection itself is watched by TCP.
 constexpr std::chrono::hours kDeadline{24};
@@ -59,7 +59,7 @@ class PostgresAdopter final : public Adopter {
 
   Result<std::optional<AdoptionRow>> find(const std::string& name) override {
     OUTBOX_TRY(const NamedTable named, resolve_table(connection_, name));
-    OUTBOX_TRY(auto adopted, open_adoption(named, FormerName::of_any));
+    OUTBOX_TRY(auto adopted, open_adoption(named, OldName::of_any));
     if (!adopted) return std::optional<AdoptionRow>{};
     return std::optional(std::move(adopted->row));
   }
@@ -171,9 +171,9 @@ class PostgresAdopter final : public Adopter {
 
   /// By the table that has the name; if that is not adopted, by the name that a table had when it was adopted.
   [[nodiscard]] Result<std::optional<FoundAdoption>> open_adoption(const NamedTable& named,
-                                                                   FormerName former) {
+                                                                   OldName former) {
     OUTBOX_TRY(auto adopted, open_adoption(named.relation));
-    if (adopted || (named.is_table && former == FormerName::of_no_table_now)) return adopted;
+    if (adopted || (named.is_table && former == OldName::of_no_table_now)) return adopted;
     return open_adoption_where([&](const FoundAdoption& one) {
       return std::find(named.names.begin(), named.names.end(), one.known_as) != named.names.end();
     });
@@ -186,7 +186,7 @@ class PostgresAdopter final : public Adopter {
   [[nodiscard]] Result<Meant> look_up(const std::string& name) {
     OUTBOX_TRY(const NamedTable named, resolve_table(connection_, name));
     Meant meant;
-    OUTBOX_TRY(meant.adopted, open_adoption(named, FormerName::of_no_table_now));
+    OUTBOX_TRY(meant.adopted, open_adoption(named, OldName::of_no_table_now));
     if (meant.adopted) {
       OUTBOX_TRY(meant.table, table_of(*meant.adopted));
     } else {

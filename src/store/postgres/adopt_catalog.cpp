@@ -36,7 +36,7 @@ JOIN pg_catalog.pg_class o ON o.oid = '{schema}.event'::regclass
 WHERE c.oid = $1::bigint::oid)";
 
 // $1 the table's oid, $2 whether it is partitioned: then a unique index must have the partition key in it.
-constexpr std::string_view kColumns = R"(
+constexpr std::string_view kTableColumns = R"(
 SELECT a.attname::text, pg_catalog.format_type(t.oid, NULL), t.typtype = 'e',
        a.attnotnull AND EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid
                                 AND i.indpred IS NULL AND i.indexprs IS NULL
@@ -145,7 +145,7 @@ Result<std::optional<FoundTable>> read_table(Connection& connection, const std::
   table.table.partitioned = found.text(0, 1) == "p";
   table.relation = relation;
   table.may_undo = found.boolean(0, 7);
-  const Query columns_query = unprepared("read the columns of " + full, kColumns, schema);
+  const Query columns_query = unprepared("read the columns of " + full, kTableColumns, schema);
   OUTBOX_TRY(const Rows columns, connection.exec_with(&Queries::pin_search_path, columns_query,
                                                       {table.relation, table.table.partitioned}));
   for (int row = 0; row < columns.size(); ++row) {

@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 5> kEventTypes{"eventtype", "type", "even
                                                       "messagetype", "name"};
 constexpr std::array<std::string_view, 7> kPayloads{"payload", "eventdata", "data", "body",
                                                     "content", "message",   "event"};
-constexpr std::array<std::string_view, 2> kHeaders{"headers", "metadata"};
+constexpr std::array<std::string_view, 2> kHeaderColumns{"headers", "metadata"};
 constexpr std::array<std::string_view, 4> kSequences{"seq", "sequence", "sequencenumber",
                                                      "position"};
 constexpr std::array<std::string_view, 9> kTimes{"occurredat", "occurredon", "eventtime",
@@ -66,9 +66,6 @@ bool contains(const std::vector<std::string>& words, std::string_view word) {
 bool is_time(const AdoptColumn& column) { return column.type.starts_with("timestamp"); }
 bool is_flag(const AdoptColumn& column) { return column.type == "boolean"; }
 bool is_json(const AdoptColumn& column) { return column.type == "json" || column.type == "jsonb"; }
-bool is_whole(const AdoptColumn& column) {
-  return column.type == "bigint" || column.type == "integer" || column.type == "smallint";
-}
 bool is_word(const AdoptColumn& column) {
   return column.is_enum || column.type == "text" || column.type.starts_with("character") ||
          is_whole(column);
@@ -169,7 +166,7 @@ class Recognition {
     (void)choose("aggregate_type", kAggregateTypes);
     (void)choose("aggregate_id", kAggregateIds);
     (void)choose("event_type", kEventTypes);
-    (void)choose("headers", kHeaders, is_json);
+    (void)choose("headers", kHeaderColumns, is_json);
     (void)choose("occurred_at", kTimes, is_time);
     if (shape_.column("payload") == nullptr) return missing("payload", "");
     for (const char* const field : {"aggregate_type", "event_type"}) {
@@ -296,6 +293,10 @@ Status check_readable(const AdoptColumn& column, const std::string& instead) {
 }
 
 }  // namespace
+
+bool is_whole(const AdoptColumn& column) {
+  return column.type == "bigint" || column.type == "integer" || column.type == "smallint";
+}
 
 const AdoptColumn* AdoptTable::find(std::string_view column) const {
   const auto found = std::find_if(columns.begin(), columns.end(),

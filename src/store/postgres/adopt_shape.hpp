@@ -59,6 +59,8 @@ struct AdoptShape {
   [[nodiscard]] const std::string* column(const std::string& field) const;
 };
 
+/// Of whole numbers.
+[[nodiscard]] bool is_whole(const AdoptColumn& column);
 /// Whether a word of a status column is known to mean sent, or not sent.
 [[nodiscard]] bool means_sent(const AdoptShape& shape, std::string_view word);
 [[nodiscard]] bool means_pending(const AdoptShape& shape, std::string_view word);

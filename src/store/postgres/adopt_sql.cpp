@@ -8,10 +8,6 @@ namespace {
 
 std::string column_of(const std::string& column) { return "n." + pg::quote_identifier(column); }
 
-bool is_whole(const AdoptColumn& column) {
-  return column.type == "bigint" || column.type == "integer" || column.type == "smallint";
-}
-
 std::string content_type_of(const AdoptTable& table, const AdoptShape& shape) {
   if (const auto said = shape.values.find("content_type"); said != shape.values.end())
     return said->second;
@@ -76,7 +72,7 @@ std::string headers_of(const AdoptTable& table, const AdoptShape& shape) {
          sql + " ELSE " + original + " END";
 }
 
-std::string words_of(const std::vector<std::string>& words) {
+std::string quoted_words(const std::vector<std::string>& words) {
   std::string sql = "ARRAY[";
   for (const std::string& word : words)
     sql += (sql.back() == '[' ? "" : ", ") + quote_literal(word);
@@ -103,7 +99,7 @@ std::string is_pending(const AdoptShape& shape) {
     case SentMark::word:
       // Small letters as to_lower() makes them: those of the database's locale are others.
       return "(lower(" + column_of(*column) + "::text COLLATE \"C\") = ANY (" +
-             words_of(shape.sent) + ")) IS NOT TRUE";
+             quoted_words(shape.sent) + ")) IS NOT TRUE";
   }
   return "true";
 }

@@ -12,6 +12,7 @@
 #include "pg/identifier.hpp"
 #include "store/postgres/adopt_changes.hpp"
 #include "store/postgres/adopt_statements.hpp"
+#include "store/postgres/error_map.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -25,8 +26,6 @@ constexpr std::chrono::seconds kRowLock{30};
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
-
-bool is_locked(const Error& error) { return error.origin == "pg:55P03"; }
 
 /// Then a trigger of that name is another outbox's.
 bool lost_its_trigger(const AdoptionRow& row) {

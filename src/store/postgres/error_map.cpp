@@ -9,7 +9,7 @@
 namespace outbox::store::postgres {
 namespace {
 
-struct Row {
+struct StateRow {
   /// Of the SQLSTATE; the first row that fits counts, so longer ones come first.
   std::string_view prefix;
   Errc code;
@@ -32,63 +32,64 @@ constexpr std::string_view kOtherOwner = "OX002";
 constexpr std::string_view kGoneFromLog = "OX003";
 
 // A transaction whose connection is lost during COMMIT may have happened, so every loss is Effect::unknown.
-constexpr std::array kRows{
-    Row{"08P01", Errc::internal, Remedy::reconnect, Effect::unknown,
-        "is something other than PostgreSQL or a pooler listening there?"},
-    Row{"08", Errc::unavailable, Remedy::reconnect, Effect::unknown, ""},
-    Row{"57P01", Errc::unavailable, Remedy::reconnect, Effect::unknown, ""},
-    Row{"57P02", Errc::unavailable, Remedy::reconnect, Effect::unknown, ""},
-    Row{"57P03", Errc::unavailable, Remedy::reconnect, Effect::none, ""},
-    Row{"57P04", Errc::not_found, Remedy::fix, Effect::unknown, "the database was dropped"},
-    Row{"57P05", Errc::unavailable, Remedy::reconnect, Effect::none, ""},
-    Row{"57014", Errc::deadline_exceeded, Remedy::retry_transaction, Effect::none, ""},
-    Row{"25006", Errc::unavailable, Remedy::reconnect, Effect::none, kPrimary},
-    Row{"25P02", Errc::internal, Remedy::retry_transaction, Effect::none, ""},
-    Row{"25P03", Errc::unavailable, Remedy::reconnect, Effect::none, ""},
-    Row{"25P04", Errc::unavailable, Remedy::reconnect, Effect::none, ""},
-    Row{"26000", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
-    Row{"42P05", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
-    Row{"40002", Errc::invalid_argument, Remedy::fix, Effect::none, ""},
-    Row{"40003", Errc::unavailable, Remedy::retry_transaction, Effect::unknown, ""},
-    Row{"40", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
-    Row{"55P03", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
-    Row{"55006", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
-    Row{"55000", Errc::unsupported, Remedy::fix, Effect::none, ""},
-    Row{"53300", Errc::unavailable, Remedy::reconnect, Effect::none,
-        "raise max_connections, or connect through a pooler"},
-    Row{"53", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
-    Row{"58", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
-    Row{"28", Errc::permission_denied, Remedy::fix, Effect::none,
-        "check user, password and pg_hba.conf"},
-    Row{"3D000", Errc::not_found, Remedy::fix, Effect::none, ""},
-    Row{"3F000", Errc::not_found, Remedy::fix, Effect::none, kMigrate},
-    Row{"42P01", Errc::not_found, Remedy::fix, Effect::none, kMigrate},
-    Row{"42703", Errc::not_found, Remedy::fix, Effect::none, kMigrate},
-    Row{"42883", Errc::not_found, Remedy::fix, Effect::none, kMigrate},
-    Row{"42501", Errc::permission_denied, Remedy::fix, Effect::none, kGrant},
-    Row{"42", Errc::internal, Remedy::fix, Effect::none, ""},
-    Row{"23505", Errc::already_exists, Remedy::fix, Effect::none, ""},
-    Row{"23", Errc::invalid_argument, Remedy::fix, Effect::none, ""},
-    Row{"22001", Errc::too_large, Remedy::fix, Effect::none, ""},
-    Row{"22", Errc::invalid_argument, Remedy::fix, Effect::none, ""},
-    Row{"54", Errc::too_large, Remedy::fix, Effect::none, ""},
-    Row{"0A", Errc::unsupported, Remedy::fix, Effect::none, ""},
-    Row{"P0001", Errc::invalid_argument, Remedy::fix, Effect::none, ""},
-    Row{kOtherServer, Errc::unavailable, Remedy::reconnect, Effect::none,
-        "reading starts again from the settlements"},
-    Row{kOtherOwner, Errc::lease_lost, Remedy::reconnect, Effect::none, ""},
-    Row{kGoneFromLog, Errc::not_found, Remedy::reconnect, Effect::none,
-        "reading starts again from the settlements, without what was deleted"},
-    Row{"XX001", Errc::corrupt, Remedy::fix, Effect::none, ""},
-    Row{"XX002", Errc::corrupt, Remedy::fix, Effect::none, ""},
-    Row{"", Errc::internal, Remedy::fix, Effect::none, ""},
+constexpr std::array kStateRows{
+    StateRow{"08P01", Errc::internal, Remedy::reconnect, Effect::unknown,
+             "is something other than PostgreSQL or a pooler listening there?"},
+    StateRow{"08", Errc::unavailable, Remedy::reconnect, Effect::unknown, ""},
+    StateRow{"57P01", Errc::unavailable, Remedy::reconnect, Effect::unknown, ""},
+    StateRow{"57P02", Errc::unavailable, Remedy::reconnect, Effect::unknown, ""},
+    StateRow{"57P03", Errc::unavailable, Remedy::reconnect, Effect::none, ""},
+    StateRow{"57P04", Errc::not_found, Remedy::fix, Effect::unknown, "the database was dropped"},
+    StateRow{"57P05", Errc::unavailable, Remedy::reconnect, Effect::none, ""},
+    StateRow{"57014", Errc::deadline_exceeded, Remedy::retry_transaction, Effect::none, ""},
+    StateRow{"25006", Errc::unavailable, Remedy::reconnect, Effect::none, kPrimary},
+    StateRow{"25P02", Errc::internal, Remedy::retry_transaction, Effect::none, ""},
+    StateRow{"25P03", Errc::unavailable, Remedy::reconnect, Effect::none, ""},
+    StateRow{"25P04", Errc::unavailable, Remedy::reconnect, Effect::none, ""},
+    StateRow{"26000", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
+    StateRow{"42P05", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
+    StateRow{"40002", Errc::invalid_argument, Remedy::fix, Effect::none, ""},
+    StateRow{"40003", Errc::unavailable, Remedy::retry_transaction, Effect::unknown, ""},
+    StateRow{"40", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
+    StateRow{"55P03", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
+    StateRow{"55006", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
+    StateRow{"55000", Errc::unsupported, Remedy::fix, Effect::none, ""},
+    StateRow{"53300", Errc::unavailable, Remedy::reconnect, Effect::none,
+             "raise max_connections, or connect through a pooler"},
+    StateRow{"53", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
+    StateRow{"58", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
+    StateRow{"28", Errc::permission_denied, Remedy::fix, Effect::none,
+             "check user, password and pg_hba.conf"},
+    StateRow{"3D000", Errc::not_found, Remedy::fix, Effect::none, ""},
+    StateRow{"3F000", Errc::not_found, Remedy::fix, Effect::none, kMigrate},
+    StateRow{"42P01", Errc::not_found, Remedy::fix, Effect::none, kMigrate},
+    StateRow{"42703", Errc::not_found, Remedy::fix, Effect::none, kMigrate},
+    StateRow{"42883", Errc::not_found, Remedy::fix, Effect::none, kMigrate},
+    StateRow{"42501", Errc::permission_denied, Remedy::fix, Effect::none, kGrant},
+    StateRow{"42", Errc::internal, Remedy::fix, Effect::none, ""},
+    StateRow{"23505", Errc::already_exists, Remedy::fix, Effect::none, ""},
+    StateRow{"23", Errc::invalid_argument, Remedy::fix, Effect::none, ""},
+    StateRow{"22001", Errc::too_large, Remedy::fix, Effect::none, ""},
+    StateRow{"22", Errc::invalid_argument, Remedy::fix, Effect::none, ""},
+    StateRow{"54", Errc::too_large, Remedy::fix, Effect::none, ""},
+    StateRow{"0A", Errc::unsupported, Remedy::fix, Effect::none, ""},
+    StateRow{"P0001", Errc::invalid_argument, Remedy::fix, Effect::none, ""},
+    StateRow{kOtherServer, Errc::unavailable, Remedy::reconnect, Effect::none,
+             "reading starts again from the settlements"},
+    StateRow{kOtherOwner, Errc::lease_lost, Remedy::reconnect, Effect::none, ""},
+    StateRow{kGoneFromLog, Errc::not_found, Remedy::reconnect, Effect::none,
+             "reading starts again from the settlements, without what was deleted"},
+    StateRow{"XX001", Errc::corrupt, Remedy::fix, Effect::none, ""},
+    StateRow{"XX002", Errc::corrupt, Remedy::fix, Effect::none, ""},
+    StateRow{"", Errc::internal, Remedy::fix, Effect::none, ""},
 };
 
 }  // namespace
 
 Error map_sqlstate(std::string_view sqlstate, std::string_view what, std::string_view said) {
-  const Row& row = *std::find_if(kRows.begin(), kRows.end(),
-                                 [&](const Row& one) { return sqlstate.starts_with(one.prefix); });
+  const StateRow& row =
+      *std::find_if(kStateRows.begin(), kStateRows.end(),
+                    [&](const StateRow& one) { return sqlstate.starts_with(one.prefix); });
   return {.code = row.code,
           .remedy = row.remedy,
           .effect = row.effect,
@@ -109,5 +110,7 @@ Error map_result(const PGresult* result, const PGconn* connection, std::string_v
     error.remedy = Remedy::reconnect;
   return error;
 }
+
+bool is_locked(const Error& error) noexcept { return error.origin == "pg:55P03"; }
 
 }  // namespace outbox::store::postgres

@@ -17,4 +17,7 @@ namespace outbox::store::postgres {
 [[nodiscard]] Error map_result(const PGresult* result, const PGconn* connection,
                                std::string_view what);
 
+/// A lock was not free in time.
+[[nodiscard]] bool is_locked(const Error& error) noexcept;
+
 }  // namespace outbox::store::postgres

@@ -11,9 +11,7 @@
 namespace outbox::store::postgres {
 namespace {
 
-Param text_or_null(const std::string& text) { return text.empty() ? Param::null() : Param(text); }
-
-EventListing listing_of(const Rows& rows, int row) {
+EventListing event_listing_of(const Rows& rows, int row) {
   EventListing event{.seq = rows.int8(row, 0),
                      .id = rows.uuid(row, 1),
                      .aggregate_type = rows.text(row, 3),
@@ -55,7 +53,7 @@ class PostgresEvents final : public Events {
     OUTBOX_TRY(const Rows rows, read(&Queries::describe_events,
                                      {Param::int8_array(seqs),
                                       filter.id ? Param(*filter.id) : Param::null(), whole}));
-    for (int row = 0; row < rows.size(); ++row) page.events.push_back(listing_of(rows, row));
+    for (int row = 0; row < rows.size(); ++row) page.events.push_back(event_listing_of(rows, row));
     if (Status status = add_life(page.events); !status) return pass(status);
     return page;
   }
@@ -80,11 +78,11 @@ class PostgresEvents final : public Events {
     std::int64_t from = std::max(range.int8(0, 0), range.int8(0, 2) - 1);
     const bool all = by_key || to - from <= kMostSearched;
     if (!all) from = to - kMostSearched;
-    auto found =
-        seqs_of(read(by_key ? &Queries::list_key_events : &Queries::list_events,
-                     {from, to, text_or_null(filter.aggregate_type),
-                      text_or_null(filter.aggregate_id), text_or_null(filter.event_type),
-                      Param::time_us(filter.since_us), Param::time_us(filter.until_us), most}));
+    auto found = seqs_of(
+        read(by_key ? &Queries::list_key_events : &Queries::list_events,
+             {from, to, Param::text_or_null(filter.aggregate_type),
+              Param::text_or_null(filter.aggregate_id), Param::text_or_null(filter.event_type),
+              Param::time_us(filter.since_us), Param::time_us(filter.until_us), most}));
     complete = all || (found && found->size() == limit);
     return found;
   }

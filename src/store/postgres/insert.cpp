@@ -9,10 +9,10 @@
 namespace outbox::store::postgres {
 namespace {
 
-using Element = ArrayParam::Element;
+using InsertElement = ArrayParam::Element;
 
 /// Limits of one statement: memory stays bounded on both sides, and larger ones are not faster.
-constexpr std::size_t kMostRows = 5000;
+constexpr std::size_t kMostRowsInserted = 5000;
 constexpr std::size_t kMostBytes = std::size_t{8} << 20U;
 
 bool may_lock(const Event& event) { return !event.aggregate_id.empty() && event.lock_key != false; }
@@ -42,9 +42,9 @@ Step one(const Queries& queries, const Event& event, const EventId& id) {
 }
 
 Step locks(const Queries& queries, std::span<const Event> events) {
-  ArrayParam types(Element::text);
-  ArrayParam ids(Element::text);
-  ArrayParam wanted(Element::boolean);
+  ArrayParam types(InsertElement::text);
+  ArrayParam ids(InsertElement::text);
+  ArrayParam wanted(InsertElement::boolean);
   for (const Event& event : events) {
     if (!may_lock(event)) continue;
     types.add(event.aggregate_type);
@@ -59,14 +59,14 @@ Step locks(const Queries& queries, std::span<const Event> events) {
 }
 
 Step many(const Queries& queries, std::span<const Event> events, std::span<const EventId> ids) {
-  ArrayParam uuids(Element::uuid);
-  ArrayParam types(Element::text);
-  ArrayParam keys(Element::text);
-  ArrayParam names(Element::text);
-  ArrayParam payloads(Element::bytea);
-  ArrayParam media(Element::text);
-  ArrayParam headers(Element::text);
-  ArrayParam times(Element::timestamptz);
+  ArrayParam uuids(InsertElement::uuid);
+  ArrayParam types(InsertElement::text);
+  ArrayParam keys(InsertElement::text);
+  ArrayParam names(InsertElement::text);
+  ArrayParam payloads(InsertElement::bytea);
+  ArrayParam media(InsertElement::text);
+  ArrayParam headers(InsertElement::text);
+  ArrayParam times(InsertElement::timestamptz);
   for (std::size_t i = 0; i < events.size(); ++i) {
     const Event& event = events[i];
     uuids.add(
@@ -99,8 +99,8 @@ void plan_insert(const Queries& queries, std::span<const Event> events,
   if (std::any_of(events.begin(), events.end(), may_lock)) steps.push_back(locks(queries, events));
   while (!events.empty()) {
     std::size_t count = 0;
-    for (std::size_t bytes = 0; count < events.size() && count < kMostRows && bytes < kMostBytes;
-         ++count) {
+    for (std::size_t bytes = 0;
+         count < events.size() && count < kMostRowsInserted && bytes < kMostBytes; ++count) {
       bytes += size_of(events[count]);
     }
     steps.push_back(many(queries, events.first(count), ids.first(count)));

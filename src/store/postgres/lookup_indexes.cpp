@@ -18,7 +18,7 @@ constexpr std::array<LookupIndex, 2> kLookupIndexes{
 constexpr std::size_t kTableName = std::string_view("event").size();
 
 /// Tries to get a lock, 200 ms each time; in between the writers that queued behind it go on.
-constexpr int kAttempts = 150;
+constexpr int kBuildAttempts = 150;
 
 class Builder {
  public:
@@ -56,7 +56,7 @@ class Builder {
       if (status) return status;
       connection_.rollback();
       const bool locked = status.error().origin == "pg:55P03";
-      if (!locked || attempt == kAttempts) return status;
+      if (!locked || attempt == kBuildAttempts) return status;
     }
   }
 

@@ -12,25 +12,23 @@
 namespace outbox::store::postgres {
 namespace {
 
-Param text_or_null(const std::string& text) { return text.empty() ? Param::null() : Param(text); }
-
 Params params_of(const ParkedFilter& filter, std::size_t limit, bool whole) {
   return {filter.subscription ? Param(*filter.subscription) : Param::null(),
           filter.state ? Param(to_string(*filter.state)) : Param::null(),
-          text_or_null(filter.aggregate_type),
-          text_or_null(filter.aggregate_id),
-          text_or_null(filter.error),
+          Param::text_or_null(filter.aggregate_type),
+          Param::text_or_null(filter.aggregate_id),
+          Param::text_or_null(filter.error),
           filter.id ? Param(*filter.id) : Param::null(),
           Param(filter.seq),
           Param(static_cast<std::int64_t>(limit)),
           Param(whole),
-          text_or_null(filter.event_type),
+          Param::text_or_null(filter.event_type),
           filter.scheduled ? Param(*filter.scheduled) : Param::null(),
           Param(filter.after ? filter.after->first : 0),
           Param(filter.after ? filter.after->second : 0)};
 }
 
-ParkedListing listing_of(const Rows& rows, int row) {
+ParkedListing parked_listing_of(const Rows& rows, int row) {
   ParkedListing listing{.subscription = rows.int4(row, 0),
                         .seq = rows.int8(row, 1),
                         .id = rows.uuid(row, 2),
@@ -63,7 +61,7 @@ class PostgresParkedEvents final : public ParkedEvents {
     OUTBOX_TRY(const Rows rows,
                connection_.exec(&Queries::list_parked, params_of(filter, limit, whole)));
     std::vector<ParkedListing> all;
-    for (int row = 0; row < rows.size(); ++row) all.push_back(listing_of(rows, row));
+    for (int row = 0; row < rows.size(); ++row) all.push_back(parked_listing_of(rows, row));
     return all;
   }
 
@@ -90,12 +88,12 @@ class PostgresParkedEvents final : public ParkedEvents {
   }
 
   [[nodiscard]] Status edit(const ParkedEdit& edit) override {
-    OUTBOX_TRY(
-        const Rows rows,
-        connection_.exec_with(&Queries::flushed, &Queries::edit_parked,
-                              {edit.subscription, edit.seq, edit.id, edit.new_id, edit.event_type,
-                               Param::borrowed(edit.payload), text_or_null(edit.content_type),
-                               edit.headers, edit.actor, edit.reason}));
+    OUTBOX_TRY(const Rows rows,
+               connection_.exec_with(
+                   &Queries::flushed, &Queries::edit_parked,
+                   {edit.subscription, edit.seq, edit.id, edit.new_id, edit.event_type,
+                    Param::borrowed(edit.payload), Param::text_or_null(edit.content_type),
+                    edit.headers, edit.actor, edit.reason}));
     return edit_status(rows.bytes(0, 0), edit);
   }
 

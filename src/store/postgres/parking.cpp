@@ -19,7 +19,7 @@ namespace {
 /// Payloads and headers that are read at once.
 constexpr std::int64_t kDueBytes = std::int64_t{8} << 20U;
 
-enum ParkedColumn : int { kKey = kFirstExtra, kVersion, kAttempts, kToken };
+enum ParkedColumn : int { kParkedKey = kFirstExtra, kParkedVersion, kParkedAttempts, kParkedToken };
 /// Blocked keys that are released in one transaction.
 constexpr std::int64_t kMostUnblocked = 1000;
 
@@ -227,10 +227,10 @@ Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
   for (int row = 0; row < rows->size(); ++row) {
     ParkedRow parked{.event = view_of(*rows, row)};
     add_parts(parked.event, rows->bytes(row, kPayload), rows->bytes(row, kHeaders));
-    parked.key = static_cast<std::uint64_t>(rows->int8(row, kKey));
-    parked.version = rows->int8(row, kVersion);
-    parked.attempts = static_cast<std::size_t>(rows->int4(row, kAttempts));
-    parked.token = rows->int8(row, kToken);
+    parked.key = static_cast<std::uint64_t>(rows->int8(row, kParkedKey));
+    parked.version = rows->int8(row, kParkedVersion);
+    parked.attempts = static_cast<std::size_t>(rows->int4(row, kParkedAttempts));
+    parked.token = rows->int8(row, kParkedToken);
     due.rows.push_back(parked);
   }
   due.storage = rows;

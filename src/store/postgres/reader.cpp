@@ -21,10 +21,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Besides the event.
-enum HeadColumn : int { kSnapshot = kFirstExtra, kSequence, kInsertLsn, kFlushLsn, kIncarnation };
+enum HeadColumn : int {
+  kHeadSnapshot = kFirstExtra,
+  kHeadSequence,
+  kHeadInsertLsn,
+  kHeadFlushLsn,
+  kHeadIncarnation
+};
 
 /// The most rows of one request.
-constexpr std::size_t kMostRows = 10000;
+constexpr std::size_t kMostRowsRead = 10000;
 /// The server refuses the WAL functions.
 constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
 /// Longest wait for others to flush the log before we force it.
@@ -242,15 +248,15 @@ class PostgresReader final : public LogReader {
   [[nodiscard]] Status take_head(const Rows& rows, Page& page) {
     Pair pair;
     pair.s1 = request_.cursor.s1;
-    pair.s2 = rows.text(0, kSnapshot);
-    pair.bound = rows.int8(0, kSequence);
+    pair.s2 = rows.text(0, kHeadSnapshot);
+    pair.bound = rows.int8(0, kHeadSequence);
     OUTBOX_TRY(const Snapshot s2, parse_snapshot(pair.s2));
     pair.horizon = s2.xmax;
     barrier_ = Barrier{.insert = kUnknown, .flush = 0};
-    if (!rows.is_null(0, kInsertLsn))
-      barrier_ = {.insert = rows.uint64(0, kInsertLsn), .flush = rows.uint64(0, kFlushLsn)};
+    if (!rows.is_null(0, kHeadInsertLsn))
+      barrier_ = {.insert = rows.uint64(0, kHeadInsertLsn), .flush = rows.uint64(0, kHeadFlushLsn)};
     page.pair = std::make_shared<const Pair>(std::move(pair));
-    if (Status status = check_incarnation(rows, kIncarnation); !status) return status;
+    if (Status status = check_incarnation(rows, kHeadIncarnation); !status) return status;
     OUTBOX_TRY(const Snapshot s1, parse_snapshot(request_.cursor.s1));
     const std::int64_t newest = rows.is_null(0, kSeq) ? 0 : rows.int8(rows.size() - 1, kSeq);
     return check_sequence(page.pair->bound, std::max(newest, marks_->floor(s1.xmax)));
@@ -275,7 +281,7 @@ class PostgresReader final : public LogReader {
     if (!whole) {
       rows_hint_ = static_cast<std::size_t>(taken);
     } else if (page.bytes <= request_.bytes / 2) {
-      rows_hint_ = std::min(rows_hint_ * 2, kMostRows);
+      rows_hint_ = std::min(rows_hint_ * 2, kMostRowsRead);
     }
     if (Status status = fetch_big_parts(storage->big, read, taken); !status) return status;
     // At the head the barrier comes first, on this connection.

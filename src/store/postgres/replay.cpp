@@ -15,7 +15,7 @@
 namespace outbox::store::postgres {
 namespace {
 
-enum PageColumn : int { kHeld = kFirstExtra, kFound };
+enum PageColumn : int { kPageHeld = kFirstExtra, kPageFound };
 
 Replay replay_of(const Rows& rows, int row) {
   Replay replay{.id = rows.int8(row, 0),
@@ -157,10 +157,10 @@ class PostgresReplays final : public Replays {
       add_parts(event, rows->bytes(row, kPayload), rows->bytes(row, kHeaders));
       page.bytes += static_cast<std::size_t>(rows->int4(row, kBytes));
       page.position = event.seq;
-      page.held.push_back(rows->boolean(row, kHeld) ? 1 : 0);
+      page.held.push_back(rows->boolean(row, kPageHeld) ? 1 : 0);
       page.events.push_back(event);
     }
-    const std::int64_t found = rows->empty() ? 0 : rows->int8(0, kFound);
+    const std::int64_t found = rows->empty() ? 0 : rows->int8(0, kPageFound);
     page.ended = found == rows->size() && std::cmp_less(found, request.rows);
     page.storage = rows;
     return page;

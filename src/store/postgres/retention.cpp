@@ -14,6 +14,7 @@
 #include "event/time_text.hpp"
 #include "store/common/archive.hpp"
 #include "store/common/rest.hpp"
+#include "store/postgres/error_map.hpp"
 #include "store/postgres/event_row.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/retention_queries.hpp"
@@ -77,8 +78,6 @@ struct Contents {
 };
 
 /// Another session holds a lock, longer than this waits.
-bool is_locked(const Error& error) { return error.origin == "pg:55P03"; }
-
 bool is_default(const LogPiece& piece) { return piece.end == 0; }
 
 /// "events-2026-01-05T08-09-12.123456Z-event_x3": no two pieces have the same, also of an outbox that was recreated.

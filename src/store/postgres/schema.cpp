@@ -10,12 +10,13 @@
 #include "base/log.hpp"
 #include "pg/identifier.hpp"
 #include "store/postgres/definitions.hpp"
+#include "store/postgres/error_map.hpp"
 
 namespace outbox::store::postgres {
 namespace {
 
 /// Roles belong to the whole cluster: migrations of other databases may change them at the same moment.
-constexpr int kAttempts = 5;
+constexpr int kCollisions = 5;
 
 /// While a migration waits for a lock on a table, everybody else waits behind it: so it waits for a second, and again after a pause.
 constexpr std::chrono::minutes kLockPatience{1};
@@ -94,8 +95,6 @@ bool collided(const Error& error) {
   return error.origin == "pg:XX000" && error.message.find("concurrently") != std::string::npos;
 }
 
-bool is_locked(const Error& error) { return error.origin == "pg:55P03"; }
-
 /// False: it was tried for long enough.
 bool wait_for_lock(std::chrono::steady_clock::time_point since, bool& said) {
   if (std::chrono::steady_clock::now() - since > kLockPatience) return false;
@@ -134,7 +133,7 @@ Result<std::vector<std::string>> migrate(Connection& connection) {
       since = std::chrono::steady_clock::now();
     } else if (is_locked(name.error())) {
       if (!wait_for_lock(since, said)) return locked_out(std::move(name.error()));
-    } else if (!collided(name.error()) || ++attempt > kAttempts) {
+    } else if (!collided(name.error()) || ++attempt > kCollisions) {
       return pass(name);
     }
   }

@@ -7,7 +7,7 @@
 namespace outbox::store::postgres {
 namespace {
 
-enum Column : int { kLanes, kS1, kS2, kPosition, kBound, kGeneration, kRows };
+enum StrandColumn : int { kLanes, kS1, kS2, kPosition, kBound, kGeneration, kStrandRows };
 
 Result<Cursor> cursor_of(const Rows& rows, int row) {
   Cursor cursor{.s1 = rows.text(row, kS1)};
@@ -31,7 +31,7 @@ Result<std::vector<Strand>> strands_of(const Rows& rows) {
     strands.push_back({.lanes = static_cast<LaneMask>(rows.int8(row, kLanes)),
                        .cursor = std::move(cursor),
                        .generation = rows.int8(row, kGeneration),
-                       .rows = static_cast<std::size_t>(rows.int8(row, kRows))});
+                       .rows = static_cast<std::size_t>(rows.int8(row, kStrandRows))});
   }
   return strands;
 }

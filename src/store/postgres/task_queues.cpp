@@ -18,8 +18,6 @@
 namespace outbox::store::postgres {
 namespace {
 
-Param text_or_null(const std::string& text) { return text.empty() ? Param::null() : Param(text); }
-
 /// What is not passed on some lanes: $1 to $7 of TaskQueries::pending and counts.
 Result<Params> ahead_of(const Strand& strand, std::int64_t looked_at) {
   const Cursor& cursor = strand.cursor;
@@ -65,8 +63,8 @@ class PostgresTaskQueues final : public TaskQueues {
       OUTBOX_TRY(Params params, ahead_of(strand, kMostPendingSearched));
       params.emplace_back(tasks_of(subscription));
       params.push_back(own_type_of(subscription));
-      params.push_back(text_or_null(filter.type));
-      params.push_back(text_or_null(filter.key));
+      params.push_back(Param::text_or_null(filter.type));
+      params.push_back(Param::text_or_null(filter.key));
       params.emplace_back(static_cast<std::int64_t>(limit));
       OUTBOX_TRY(const Rows rows, connection_.exec_with(&Queries::plan_settings, queries_.pending,
                                                         std::move(params)));

@@ -10,9 +10,9 @@ namespace outbox::store::postgres {
 namespace {
 
 /// One row, by the names of its columns. A column that is missing is null.
-class Row {
+class StatusRow {
  public:
-  Row(const pg::Rows& rows, int row) : rows_(rows), row_(row) {}
+  StatusRow(const pg::Rows& rows, int row) : rows_(rows), row_(row) {}
 
   [[nodiscard]] std::optional<int> find(const char* name) const {
     const int column = PQfnumber(rows_.native(), name);
@@ -47,7 +47,7 @@ class Row {
 
 std::optional<TaskStatus> task_status_of(const pg::Rows& rows, const EventId& id) {
   if (rows.empty()) return std::nullopt;
-  const Row row(rows, rows.size() - 1);
+  const StatusRow row(rows, rows.size() - 1);
   TaskStatus status{.id = id,
                     .queue = row.text("queue"),
                     .type = row.text("type"),

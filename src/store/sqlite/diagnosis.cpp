@@ -25,7 +25,7 @@ namespace outbox::store::sqlite {
 namespace {
 
 /// Long enough for the transactions of applications.
-constexpr std::chrono::milliseconds kBusyTimeout{1000};
+constexpr std::chrono::milliseconds kLookTimeout{1000};
 /// https://sqlite.org/walformat.html: the byte of the -shm file that a writer locks.
 constexpr std::uint64_t kWriteLock = 120;
 
@@ -146,7 +146,7 @@ Diagnosis diagnose(const StoreOptions& options, std::chrono::steady_clock::time_
   auto path = path_of(options.url);
   if (!path) return {.reached = pass(path)};
   if (Status usable = check_path(*path, false); !usable) return {.reached = pass(usable)};
-  auto connection = Connection::open(*path, {.busy_timeout = kBusyTimeout});
+  auto connection = Connection::open(*path, {.busy_timeout = kLookTimeout});
   if (!connection) {
     Error error = std::move(connection.error());
     if (error.message.find(*path) == std::string::npos) error.message += ": " + *path;

@@ -21,7 +21,7 @@
 namespace outbox::store::sqlite {
 namespace {
 
-EventId id_of(const std::string& text) {
+EventId id_from_text(const std::string& text) {
   const auto id = EventId::parse(text);
   return id ? *id : EventId{};
 }
@@ -39,11 +39,11 @@ class SqliteLaneOwners final : public LaneOwners {
     OUTBOX_TRY(const auto members, read_members());
     for (const auto& [group, owner] : owners)
       groups[group].owners.push_back(
-          {.owner = owner.relay.empty() ? std::nullopt : std::optional(id_of(owner.relay)),
+          {.owner = owner.relay.empty() ? std::nullopt : std::optional(id_from_text(owner.relay)),
            .lanes = kAllLanes,
            .generation = owner.generation});
     for (const RelayMember& member : members) {
-      fleet.members.push_back({.id = id_of(member.id),
+      fleet.members.push_back({.id = id_from_text(member.id),
                                .name = named(member),
                                .groups = event::split_groups(member.groups),
                                .alive = member.id == name_ || !is_gone_owner(member, owners)});

@@ -12,17 +12,12 @@
 #include "store/sqlite/parked_ledger.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/text.hpp"
 
 namespace outbox::store::sqlite {
 namespace {
 
 constexpr std::int64_t kPage = 10000;
-
-EventId id_of(std::string_view bytes) {
-  EventId id;
-  std::memcpy(id.bytes.data(), bytes.data(), std::min(bytes.size(), id.bytes.size()));
-  return id;
-}
 
 class SqliteLedgerReader final : public LedgerReader {
  public:

@@ -25,7 +25,7 @@ Status checkpoint_alone(Connection& connection) {
 namespace {
 
 /// Applications checkpoint at 4 MiB (1000 pages) by default; a WAL larger than this shows that none does.
-constexpr std::uint64_t kLargeWal = std::uint64_t{64} << 20U;
+constexpr std::uint64_t kWalToWarnOf = std::uint64_t{64} << 20U;
 
 class SqliteMaintenance final : public Maintenance {
  public:
@@ -33,7 +33,7 @@ class SqliteMaintenance final : public Maintenance {
 
   [[nodiscard]] Result<std::string> run() override {
     const std::uint64_t size = wal_bytes(connection_.file());
-    if (size < kLargeWal) {
+    if (size < kWalToWarnOf) {
       warned_ = false;
       return std::string{};
     }

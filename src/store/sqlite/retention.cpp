@@ -36,7 +36,7 @@ constexpr std::int64_t kBytesAtOnce = std::int64_t{2} << 20U;
 constexpr std::chrono::milliseconds kLateRows = std::chrono::hours(24);
 constexpr std::int64_t kNoEvents = std::numeric_limits<std::int64_t>::max();
 
-struct Place {
+struct LogPlace {
   std::int64_t seq{0};
   std::int64_t created_us{0};
 };
@@ -163,16 +163,16 @@ class SqliteRetention final : public Retention {
     return positions;
   }
 
-  [[nodiscard]] Result<std::optional<Place>> place(std::string_view query, std::int64_t seq) {
+  [[nodiscard]] Result<std::optional<LogPlace>> place(std::string_view query, std::int64_t seq) {
     OUTBOX_TRY(const Statement row, connection_.query(query, seq));
-    if (!row.has_row()) return std::optional<Place>{};
-    return std::optional(Place{.seq = row.integer(0), .created_us = row.integer(1)});
+    if (!row.has_row()) return std::optional<LogPlace>{};
+    return std::optional(LogPlace{.seq = row.integer(0), .created_us = row.integer(1)});
   }
 
   /// The first seq written since then; one more than the last: none. By bisection: the times ascend with seq, unless the clock was
   /// set back, which makes an event a little older or younger than it is.
-  [[nodiscard]] Result<std::int64_t> first_since(std::int64_t since_us, const Place& first,
-                                                 const Place& last) {
+  [[nodiscard]] Result<std::int64_t> first_since(std::int64_t since_us, const LogPlace& first,
+                                                 const LogPlace& last) {
     std::int64_t low = first.seq;
     std::int64_t high = last.seq + 1;
     while (low < high) {

@@ -15,14 +15,14 @@ namespace outbox::store::sqlite {
 namespace {
 
 /// For migrations of another process.
-constexpr std::chrono::seconds kBusyTimeout{30};
+constexpr std::chrono::seconds kSetupTimeout{30};
 /// The switch to WAL needs the file to itself for a moment and does not wait for it.
 constexpr std::chrono::milliseconds kWalPause{20};
 
 std::string place_of(const std::string& path) { return "sqlite: " + path; }
 
 Status use_wal(Connection& connection) {
-  const auto until = std::chrono::steady_clock::now() + kBusyTimeout;
+  const auto until = std::chrono::steady_clock::now() + kSetupTimeout;
   while (true) {
     auto mode = connection.text(query::kUseWal);
     if (mode && *mode == "wal") return {};
@@ -78,7 +78,7 @@ Status check_log(Connection& connection, const std::string& path) {
 Result<std::vector<std::string>> migrate(const std::string& path) {
   if (Status status = check_path(path, true); !status) return pass(status);
   OUTBOX_TRY(Connection connection,
-             Connection::open(path, {.create = true, .busy_timeout = kBusyTimeout}));
+             Connection::open(path, {.create = true, .busy_timeout = kSetupTimeout}));
   if (Status status = check_encoding(connection, path); !status) return pass(status);
   if (Status status = use_wal(connection); !status) return pass(status);
   OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection));

@@ -11,7 +11,7 @@
 namespace outbox::store::sqlite {
 namespace {
 
-constexpr std::uint64_t kLargeWal = std::uint64_t{32} << 20U;
+constexpr std::uint64_t kWalToReopenAt = std::uint64_t{32} << 20U;
 constexpr std::uint64_t kLookEvery = 64;  ///< In transactions; a look is one stat(2).
 
 class SqliteWriter final : public Writer {
@@ -36,7 +36,7 @@ class SqliteWriter final : public Writer {
   // Where only the command line writes, the WAL would grow without end. The first write checks too: it may be the only one of its
   // process.
   [[nodiscard]] Status keep_wal_small() {
-    if (writes_++ % kLookEvery != 0 || wal_bytes(connection_.file()) < kLargeWal) return {};
+    if (writes_++ % kLookEvery != 0 || wal_bytes(connection_.file()) < kWalToReopenAt) return {};
     // The last connection to be closed is alone with the file; only then is the WAL emptied.
     connection_.checkpoint_on_close();
     Status status = checkpoint_alone(connection_);

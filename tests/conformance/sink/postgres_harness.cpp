@@ -18,7 +18,7 @@ class PostgresHarness final : public ServerHarness {
 
   SinkSettings settings(int port) const override {
     return {{"url", destination_.url(port)},
-            {"password", Destination::kPassword},
+            {"password", PostgresDestination::kPassword},
             {"table", table_},
             {"delivered_table", "ids_of_" + table_},
             {"create", "true"},
@@ -40,8 +40,8 @@ class PostgresHarness final : public ServerHarness {
   void unblock() override { destination_.allow_writes(); }
 
  private:
-  Destination& destination_{*shared_destination()};
-  const std::string table_{Destination::new_name("inbox_")};
+  PostgresDestination& destination_{*shared_destination()};
+  const std::string table_{PostgresDestination::new_name("inbox_")};
 };
 
 }  // namespace

@@ -37,7 +37,7 @@ bool lets_in(const std::string& url) {
 
 }  // namespace
 
-Destination::Destination() {
+PostgresDestination::PostgresDestination() {
   Pg admin = this->admin();
   admin.exec("CREATE ROLE app LOGIN");
   const std::string password = admin.value("SELECT quote_literal($1::text)", kPassword);
@@ -51,11 +51,11 @@ Destination::Destination() {
     throw std::runtime_error("the server lets the login in without its password");
 }
 
-std::string Destination::url(int port) const {
+std::string PostgresDestination::url(int port) const {
   return "postgresql://app@127.0.0.1:" + std::to_string(port) + "/postgres";
 }
 
-void Destination::set_read_only(bool on) {
+void PostgresDestination::set_read_only(bool on) {
   Pg admin = this->admin();
   admin.exec(on ? "ALTER SYSTEM SET default_transaction_read_only = on"
                 : "ALTER SYSTEM RESET default_transaction_read_only");
@@ -66,12 +66,12 @@ void Destination::set_read_only(bool on) {
   if (!done) throw std::runtime_error("the server does not take its new setting");
 }
 
-std::string Destination::new_name(const std::string& prefix) {
+std::string PostgresDestination::new_name(const std::string& prefix) {
   static std::atomic<int> number{0};
   return prefix + std::to_string(++number);
 }
 
-void Destination::make_table(const std::string& name) const {
+void PostgresDestination::make_table(const std::string& name) const {
   Pg admin = this->admin();
   admin.exec(
       "CREATE TABLE " + name +
@@ -80,7 +80,7 @@ void Destination::make_table(const std::string& name) const {
   admin.exec("GRANT INSERT ON " + name + " TO app");
 }
 
-std::vector<Arrived> Destination::arrived(const std::string& table) const {
+std::vector<Arrived> PostgresDestination::arrived(const std::string& table) const {
   std::vector<Arrived> all;
   for (const PgRow& row :
        admin().exec("SELECT id, key, encode(payload, 'hex') FROM " + table + " ORDER BY n"))
@@ -88,9 +88,9 @@ std::vector<Arrived> Destination::arrived(const std::string& table) const {
   return all;
 }
 
-Destination* shared_destination() {
+PostgresDestination* shared_destination() {
   if (!environment("OUTBOX_TEST_PGBIN")) return nullptr;
-  static Destination only;
+  static PostgresDestination only;
   return &only;
 }
 

@@ -13,12 +13,12 @@
 
 namespace outbox::test {
 
-class Destination {
+class PostgresDestination {
  public:
   /// Needs characters that URLs and connection strings escape.
   static constexpr const char* kPassword = R"(p@ss/w:rd'?#& %41\"ü)";
 
-  Destination();
+  PostgresDestination();
 
   [[nodiscard]] OwnPostgres& server() { return server_; }
   [[nodiscard]] int port() const { return server_.port(); }
@@ -45,6 +45,6 @@ class Destination {
 };
 
 /// Null: the programs of the server are missing (OUTBOX_TEST_PGBIN).
-[[nodiscard]] Destination* shared_destination();
+[[nodiscard]] PostgresDestination* shared_destination();
 
 }  // namespace outbox::test

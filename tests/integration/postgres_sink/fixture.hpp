@@ -24,18 +24,18 @@ class PostgresSinkTest : public testing::Test {
 
   void SetUp() override {
     OUTBOX_NEEDS_PGBIN();
-    table_ = Destination::new_name("inbox_");
-    delivered_ = Destination::new_name("delivered_");
+    table_ = PostgresDestination::new_name("inbox_");
+    delivered_ = PostgresDestination::new_name("delivered_");
     server().make_table(table_);
   }
   void TearDown() override {
     if (sink_) sink_->close();
   }
 
-  [[nodiscard]] static Destination& server() { return *shared_destination(); }
+  [[nodiscard]] static PostgresDestination& server() { return *shared_destination(); }
   [[nodiscard]] Settings with_defaults(Settings settings) const {
     settings.emplace("url", server().url());
-    settings.emplace("password", Destination::kPassword);
+    settings.emplace("password", PostgresDestination::kPassword);
     settings.emplace("table", table_);
     settings.emplace("delivered_table", delivered_);
     settings.emplace("create", "true");

@@ -10,7 +10,7 @@ using testing::Not;
 using testing::Optional;
 
 TEST_F(PostgresSinkTest, the_sink_makes_its_tables_and_fills_the_columns) {
-  const std::string name = Destination::new_name("made_");
+  const std::string name = PostgresDestination::new_name("made_");
   open({{"table", "public." + name}});
   Load load;
   load.add("42", R"({"total": 12.5})");
@@ -38,7 +38,7 @@ TEST_F(PostgresSinkTest, the_sink_makes_its_tables_and_fills_the_columns) {
 TEST_F(PostgresSinkTest, columns_get_what_their_templates_say_in_the_type_of_the_column) {
   server().admin().exec("CREATE TYPE mood_" + table_ + " AS ENUM ('sad', 'glad')");
   server().admin().exec("CREATE DOMAIN short_" + table_ + " AS text CHECK (length(VALUE) < 6)");
-  const std::string name = Destination::new_name("\"Typed \"\"rows\"\" ");
+  const std::string name = PostgresDestination::new_name("\"Typed \"\"rows\"\" ");
   Pg admin = server().admin();
   admin.exec("CREATE TABLE " + name + "\" (\"Total €\" numeric(10,2), placed date, mood mood_" +
              table_ +
@@ -191,7 +191,7 @@ TEST_F(PostgresSinkTest, what_a_trigger_raises_is_the_fault_of_the_event) {
 }
 
 TEST_F(PostgresSinkTest, events_can_be_routed_to_several_tables_in_one_transaction) {
-  const std::string prefix = Destination::new_name("routed_");
+  const std::string prefix = PostgresDestination::new_name("routed_");
   open({{"table", "public." + prefix + "_{event_type|snake}"}});
   Load load;
   load.add_many(90, 9);

@@ -37,7 +37,7 @@ TEST_F(PostgresSinkTest, a_refused_login_is_named_and_the_password_is_not) {
 }
 
 TEST_F(PostgresSinkTest, what_is_missing_is_named_with_the_statement_that_makes_it) {
-  const std::string name = Destination::new_name("missing_");
+  const std::string name = PostgresDestination::new_name("missing_");
   const Settings settings{{"table", name}, {"create", "false"}};
   const auto run_hint = [&](const std::string& text) {
     const std::size_t from = text.find("CREATE TABLE");

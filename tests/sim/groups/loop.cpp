@@ -10,12 +10,12 @@ namespace {
 
 constexpr unsigned kStrandShift = 57;
 constexpr Token kTokenMask = (Token{1} << kStrandShift) - 1;
-constexpr std::size_t kPage = 9;
+constexpr std::size_t kGroupPage = 9;
 constexpr std::chrono::milliseconds kWriteInterval{6};
 /// SubscriptionLoop::settle(): what waits is looked for again.
 constexpr std::chrono::milliseconds kFindOrphans{20};
 
-relay::ParkingRules rules() {
+relay::ParkingRules group_rules() {
   SubscriptionSpec spec{.name = "sim", .sink = "custom"};
   spec.max_attempts = 5;
   spec.retry_base = std::chrono::milliseconds(3);
@@ -39,10 +39,10 @@ SimLoop::SimLoop(GroupShared& world, RetainedSink& retained, store::Subscription
       replay_(std::move(replay)),
       state_({.first = std::chrono::milliseconds(2), .longest = std::chrono::milliseconds(8)},
              world.options.seed),
-      window_({.events = 40, .page_events = kPage}),
+      window_({.events = 40, .page_events = kGroupPage}),
       retries_({.subscription = row_.id,
                 .generation = holding.generation,
-                .rules = rules(),
+                .rules = group_rules(),
                 .gapless = world.options.gapless,
                 .max_batch = 5,
                 .write_interval = kWriteInterval,
@@ -65,7 +65,7 @@ SimLoop::SimLoop(GroupShared& world, RetainedSink& retained, store::Subscription
   core.settle_events = 8;
   core.settle_interval = kWriteInterval;
   if (strands.size() == 1 && !replay_) core.passed_interval = 20 * kWriteInterval;
-  if (world.options.parks()) core.parking = replay_ ? relay::replay_parking() : rules();
+  if (world.options.parks()) core.parking = replay_ ? relay::replay_parking() : group_rules();
   core.first_token = retained.next_token;
   if (retained.runner) {
     retained.runner->follow(row_.paused_types);

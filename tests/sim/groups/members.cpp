@@ -6,7 +6,7 @@
 namespace outbox::sim {
 namespace {
 
-store::LaneMask bit(unsigned lane) { return store::LaneMask{1} << lane; }
+store::LaneMask lane_bit(unsigned lane) { return store::LaneMask{1} << lane; }
 
 }  // namespace
 
@@ -21,8 +21,9 @@ store::Fleet Members::look(const EventId& asking, relay::TimePoint now,
   }
   store::Group group{.name = "default", .has_subscriptions = true, .owners = {}};
   for (unsigned lane = 0; lane < 64; ++lane) {
-    group.owners.push_back(
-        {.owner = lanes_[lane].owner, .lanes = bit(lane), .generation = lanes_[lane].generation});
+    group.owners.push_back({.owner = lanes_[lane].owner,
+                            .lanes = lane_bit(lane),
+                            .generation = lanes_[lane].generation});
   }
   fleet.groups.push_back(std::move(group));
   return fleet;
@@ -51,7 +52,7 @@ void Members::process_ended(const EventId& relay) {
 
 bool Members::owns(store::LaneMask lanes, std::int64_t generation) const {
   for (unsigned lane = 0; lane < 64; ++lane) {
-    if ((lanes & bit(lane)) != 0 && lanes_[lane].generation != generation) return false;
+    if ((lanes & lane_bit(lane)) != 0 && lanes_[lane].generation != generation) return false;
   }
   return true;
 }
@@ -74,8 +75,8 @@ std::optional<store::Holding> Members::change(const EventId& relay, store::LaneM
   for (unsigned lane = 0; lane < 64; ++lane) {
     const auto& owner = lanes_[lane].owner;
     if (owner && is_living_other(*owner)) continue;
-    free |= bit(lane);
-    if (lanes_[lane].generation > 0) used |= bit(lane);
+    free |= lane_bit(lane);
+    if (lanes_[lane].generation > 0) used |= lane_bit(lane);
     if (owner && *owner != relay)
       std::erase_if(members_, [&](const Member& member) { return member.id == *owner; });
   }
@@ -92,7 +93,7 @@ std::optional<store::Holding> Members::change(const EventId& relay, store::LaneM
 void Members::give(std::optional<EventId> owner, store::LaneMask lanes, std::int64_t generation,
                    const Claim& claim) {
   for (unsigned lane = 0; lane < 64; ++lane) {
-    if ((lanes & bit(lane)) != 0) lanes_[lane] = {.owner = owner, .generation = generation};
+    if ((lanes & lane_bit(lane)) != 0) lanes_[lane] = {.owner = owner, .generation = generation};
   }
   claim(lanes, generation);
 }

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-EventView placed() {
+EventView placed_event() {
   EventView event;
   event.seq = 7;
   event.id = EventId::parse("018f3b1c-7a2e-7c3d-8e4f-0123456789ab").value();
@@ -51,7 +51,7 @@ Json structured(const EventView& event, const Options& options = {}) {
 }
 
 TEST(CloudEventsBinary, golden_with_kafkas_prefix) {
-  EXPECT_EQ(shown(placed(), "cloudevents", "ce_"),
+  EXPECT_EQ(shown(placed_event(), "cloudevents", "ce_"),
             "ce_specversion: 1.0\n"
             "ce_id: 018f3b1c-7a2e-7c3d-8e4f-0123456789ab\n"
             "ce_source: /purchase-order\n"
@@ -72,7 +72,7 @@ TEST(CloudEventsBinary, golden_with_kafkas_prefix) {
 }
 
 TEST(CloudEventsBinary, no_header_of_the_event_passes_for_an_attribute) {
-  EventView event = placed();
+  EventView event = placed_event();
   event.headers =
       R"({"ce_id": "x", "CE-ID": "x", "ce_new": "x", "cloudEvents_id": "x", "Content_Type": "x"})";
   const auto spoofed = [&](const std::string& format, std::string_view prefix) {
@@ -91,7 +91,7 @@ TEST(CloudEventsBinary, no_header_of_the_event_passes_for_an_attribute) {
 }
 
 TEST(CloudEventsStructured, two_headers_do_not_become_one_attribute) {
-  EventView event = placed();
+  EventView event = placed_event();
   event.headers = R"({"correlationid": "second", "correlation_id": "first"})";
   const std::string text = shown(event, "cloudevents-json", "ce-");
   EXPECT_EQ(structured(event)["correlationid"], "first");
@@ -99,13 +99,13 @@ TEST(CloudEventsStructured, two_headers_do_not_become_one_attribute) {
 }
 
 TEST(CloudEventsBinary, values_are_percent_encoded_for_http) {
-  const std::string text = shown(placed(), "cloudevents", "ce-");
+  const std::string text = shown(placed_event(), "cloudevents", "ce-");
   EXPECT_NE(text.find("\nce-subject: Zo%C3%AB%2042\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\nce-tenant: acme%2050%25\n"), std::string::npos) << text;
 }
 
 TEST(CloudEventsBinary, an_attribute_is_absent_rather_than_empty) {
-  EventView event = placed();
+  EventView event = placed_event();
   event.aggregate_id = "";
   event.headers = "{}";
   event.content_type = "";
@@ -117,7 +117,7 @@ TEST(CloudEventsBinary, an_attribute_is_absent_rather_than_empty) {
 
 TEST(CloudEventsStructured, golden) {
   EXPECT_EQ(
-      shown(placed(), "cloudevents-json", "ce_"),
+      shown(placed_event(), "cloudevents-json", "ce_"),
       "outbox-id: 018f3b1c-7a2e-7c3d-8e4f-0123456789ab\n"
       "outbox-seq: 7\n"
       "content-type: application/cloudevents+json; charset=utf-8\n"
@@ -133,7 +133,7 @@ TEST(CloudEventsStructured, golden) {
 }
 
 TEST(CloudEventsStructured, data_is_json_text_or_base64) {
-  EventView event = placed();
+  EventView event = placed_event();
   event.payload = "hello \"you\"";
   event.content_type = "text/plain";
   EXPECT_EQ(structured(event)["data"], "hello \"you\"");
@@ -151,10 +151,11 @@ TEST(CloudEventsStructured, data_is_json_text_or_base64) {
 }
 
 TEST(CloudEventsStructured, the_options_are_templates) {
-  const Json event = structured(placed(), {{"source", "https://shop.example/{header:tenant}"},
-                                           {"type", "com.example.{event_type|kebab}"},
-                                           {"subject", ""},
-                                           {"dataschema", "https://shop.example/{event_type}"}});
+  const Json event =
+      structured(placed_event(), {{"source", "https://shop.example/{header:tenant}"},
+                                  {"type", "com.example.{event_type|kebab}"},
+                                  {"subject", ""},
+                                  {"dataschema", "https://shop.example/{event_type}"}});
   EXPECT_EQ(event["source"], "https://shop.example/acme%2050%25");
   EXPECT_EQ(event["type"], "com.example.order-placed");
   EXPECT_FALSE(event.contains("subject"));
@@ -162,7 +163,7 @@ TEST(CloudEventsStructured, the_options_are_templates) {
 }
 
 TEST(CloudEventsStructured, it_is_json_whatever_the_event_says) {
-  EventView event = placed();
+  EventView event = placed_event();
   event.aggregate_id = "quote\" and \xff";
   for (const char* payload : {"{\"broken\": ", "{} {}", "", "nul", "\xff"}) {
     for (const char* headers : {"", "not json", "[]", "{\"a\": 1}", "{\"data\": \"x\"}"}) {

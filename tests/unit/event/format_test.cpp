@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kTrace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-EventView placed() {
+EventView placed_order() {
   EventView event;
   event.seq = 1234567890123;
   event.id = EventId::parse("018f3b1c-7a2e-7c3d-8e4f-0123456789ab").value();
@@ -46,7 +46,7 @@ std::string envelope(const EventView& event) {
 }
 
 TEST(FormatRaw, golden) {
-  EXPECT_EQ(shown(placed(), "raw"),
+  EXPECT_EQ(shown(placed_order(), "raw"),
             "topic order.events\n"
             "key 42\n"
             "outbox-id: 018f3b1c-7a2e-7c3d-8e4f-0123456789ab\n"
@@ -64,7 +64,7 @@ TEST(FormatRaw, golden) {
 }
 
 TEST(FormatRaw, a_content_type_that_nobody_said_is_not_sent) {
-  EventView event = placed();
+  EventView event = placed_order();
   event.content_type = "";
   event.headers = "{}";
   EXPECT_EQ(shown(event, "raw").find("content-type"), std::string::npos);
@@ -73,14 +73,14 @@ TEST(FormatRaw, a_content_type_that_nobody_said_is_not_sent) {
 }
 
 TEST(FormatRaw, the_content_type_is_sent_once) {
-  EventView event = placed();
+  EventView event = placed_order();
   event.headers = R"({"Content-Type": "text/csv", "a": "b"})";
   EXPECT_EQ(shown(event, "raw").find("Content-Type"), std::string::npos);
   EXPECT_NE(shown(event, "raw").find("\na: b\n"), std::string::npos);
 }
 
 TEST(FormatRaw, any_bytes_are_a_body) {
-  EventView event = placed();
+  EventView event = placed_order();
   const std::string bytes("\0\xff\n", 3);
   event.payload = bytes;
   const std::string text = shown(event, "raw");
@@ -89,7 +89,7 @@ TEST(FormatRaw, any_bytes_are_a_body) {
 
 TEST(FormatJson, golden) {
   EXPECT_EQ(
-      shown(placed(), "json"),
+      shown(placed_order(), "json"),
       "topic order.events\n"
       "key 42\n"
       "outbox-id: 018f3b1c-7a2e-7c3d-8e4f-0123456789ab\n"
@@ -110,7 +110,7 @@ TEST(FormatJson, golden) {
 }
 
 TEST(FormatJson, the_well_known_headers_are_its_metadata_and_headers_of_the_message) {
-  EventView event = placed();
+  EventView event = placed_order();
   event.headers =
       R"({"correlation_id": "c-1", "causation_id": "018f3b1c", "traceparent": "00-0a-b7-01", "tracestate": "v=1"})";
   const auto metadata = nlohmann::json::parse(envelope(event))["metadata"];
@@ -126,7 +126,7 @@ TEST(FormatJson, the_well_known_headers_are_its_metadata_and_headers_of_the_mess
 }
 
 TEST(FormatJson, text_is_a_string) {
-  EventView event = placed();
+  EventView event = placed_order();
   event.content_type = "text/plain";
   event.payload = "a \"b\"\n";
   EXPECT_NE(envelope(event).find(R"(,"payload":"a \"b\"\n",)"), std::string::npos);
@@ -138,7 +138,7 @@ TEST(FormatJson, text_is_a_string) {
 }
 
 TEST(FormatJson, bytes_are_base64_under_another_name) {
-  EventView event = placed();
+  EventView event = placed_order();
   event.content_type = "application/octet-stream";
   const std::string bytes("\0\xff", 2);
   event.payload = bytes;
@@ -147,7 +147,7 @@ TEST(FormatJson, bytes_are_base64_under_another_name) {
 }
 
 TEST(FormatJson, the_envelope_is_json_whatever_the_event_says) {
-  EventView event = placed();
+  EventView event = placed_order();
   event.aggregate_id = "quote\" and \xff";
   for (const char* payload : {"{\"broken\": ", "\xef\xbb\xbf{}", "{} {}", "", "nul", "\xff"}) {
     for (const char* headers : {"", "not json", "[]", "{\"a\": 1}", "{\"a\": 1} x", "{"}) {

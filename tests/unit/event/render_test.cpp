@@ -11,7 +11,7 @@ namespace {
 
 Renderer renderer(const SubscriptionSpec& spec) { return Renderer::create(spec).value(); }
 
-EventView placed(std::string_view aggregate_id = "42") {
+EventView placed_by(std::string_view aggregate_id = "42") {
   EventView event;
   event.seq = 5;
   event.aggregate_type = "Order";
@@ -32,7 +32,7 @@ std::string header(const Message& message, std::string_view name) {
 }
 
 TEST(Render, route_key_token_and_event) {
-  const EventView event = placed();
+  const EventView event = placed_by();
   RenderBuffer buffer;
   renderer({}).render(77, event, buffer);
   ASSERT_EQ(buffer.messages().size(), 1U);
@@ -46,7 +46,7 @@ TEST(Render, route_key_token_and_event) {
 }
 
 TEST(Render, an_event_without_a_key_has_no_message_key) {
-  const EventView event = placed("");
+  const EventView event = placed_by("");
   SubscriptionSpec spec;
   spec.key = "constant";
   RenderBuffer buffer;
@@ -58,7 +58,7 @@ TEST(Render, an_event_without_a_key_has_no_message_key) {
 TEST(Render, headers_of_the_subscription_come_last_and_hold_against_the_events_own) {
   SubscriptionSpec spec;
   spec.headers = {{"X-Kind", "{event_type|kebab}"}, {"x-tenant", "{header:tenant|upper}"}};
-  const EventView event = placed();
+  const EventView event = placed_by();
   RenderBuffer buffer;
   const auto made = renderer(spec);
   made.render(1, event, buffer);
@@ -72,7 +72,7 @@ TEST(Render, headers_of_the_subscription_come_last_and_hold_against_the_events_o
 TEST(Render, a_header_of_the_subscription_replaces_every_spelling_of_it) {
   SubscriptionSpec spec;
   spec.headers = {{"x-kind", "{event_type|kebab}"}};
-  EventView event = placed();
+  EventView event = placed_by();
   event.headers = R"({"X_Kind": "own", "x-other": "1", "X-KIND": "own"})";
   RenderBuffer buffer;
   const auto made = renderer(spec);
@@ -97,7 +97,7 @@ TEST(Render, later_messages_leave_earlier_ones_as_they_were) {
     payloads.push_back(std::move(payload));
   }
   for (std::size_t i = 0; i < payloads.size(); ++i) {
-    events.push_back(placed());
+    events.push_back(placed_by());
     events.back().payload = payloads[i];
     events.back().seq = static_cast<std::int64_t>(i);
   }
@@ -116,7 +116,7 @@ TEST(Render, later_messages_leave_earlier_ones_as_they_were) {
 }
 
 TEST(Render, a_cleared_buffer_is_empty) {
-  const EventView event = placed();
+  const EventView event = placed_by();
   RenderBuffer buffer;
   renderer({}).render(1, event, buffer);
   buffer.clear();
@@ -124,7 +124,7 @@ TEST(Render, a_cleared_buffer_is_empty) {
 }
 
 TEST(Render, an_empty_key_is_not_null) {
-  EventView event = placed();
+  EventView event = placed_by();
   SubscriptionSpec spec;
   spec.key = "{header:missing}";
   const auto made = renderer(spec);

@@ -7,7 +7,7 @@
 namespace outbox::event {
 namespace {
 
-EventView placed() {
+EventView purchase() {
   EventView event;
   event.seq = 42;
   event.id = EventId::parse("018f3b1c-7a2e-7c3d-8e4f-0123456789ab").value();
@@ -20,7 +20,7 @@ EventView placed() {
   return event;
 }
 
-std::string render(std::string_view text, const EventView& event = placed()) {
+std::string render(std::string_view text, const EventView& event = purchase()) {
   auto made = Template::compile("topic", text);
   if (!made) return "error: " + made.error().text();
   Arena arena;
@@ -28,7 +28,7 @@ std::string render(std::string_view text, const EventView& event = placed()) {
 }
 
 std::string words(std::string_view filter, std::string_view type) {
-  EventView event = placed();
+  EventView event = purchase();
   event.event_type = type;
   return render("{event_type|" + std::string(filter) + "}", event);
 }
@@ -44,7 +44,7 @@ TEST(Template, every_field) {
 }
 
 TEST(Template, values_of_the_payload) {
-  EventView event = placed();
+  EventView event = purchase();
   event.payload =
       R"({"customer": {"name": "Zo\u00eb", "vip": true}, "lines": [{"sku": "a"}, {"sku": "b"}], "none": null})";
   EXPECT_EQ(render("{json:customer.name}/{json:customer.vip}/{json:lines.1.sku}", event),
@@ -107,7 +107,7 @@ TEST(Template, many_parts_are_fine) {
 }
 
 TEST(Template, one_field_or_a_constant_is_not_copied) {
-  const EventView event = placed();
+  const EventView event = purchase();
   Arena arena;
   const auto field = Template::compile("key", "{aggregate_id}").value();
   EXPECT_EQ(field.render(event, arena).data(), event.aggregate_id.data());

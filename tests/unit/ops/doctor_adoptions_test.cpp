@@ -10,7 +10,7 @@ using store::AdoptionFault;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-const StoreName kName{.shown = "postgresql://app@db/shop", .options = " -c shop.toml"};
+const StoreName kAdoptionsName{.shown = "postgresql://app@db/shop", .options = " -c shop.toml"};
 
 AdoptionFacts forwarding() {
   return {.row = {.id = 3,
@@ -34,7 +34,7 @@ AdoptionFacts broken(AdoptionFault fault, std::string at = {}) {
 
 Findings judged(AdoptionFacts one) {
   Findings findings;
-  judge(store::AdoptionsFacts{.tables = {std::move(one)}, .silent = {}}, kName, findings);
+  judge(store::AdoptionsFacts{.tables = {std::move(one)}, .silent = {}}, kAdoptionsName, findings);
   return findings;
 }
 
@@ -42,11 +42,12 @@ Finding only(AdoptionFacts one) { return complaint(judged(std::move(one)), "adop
 
 TEST(DoctorAdoptions, no_table_and_tables_that_are_forwarded_are_in_order) {
   Findings none;
-  judge(store::AdoptionsFacts{}, kName, none);
+  judge(store::AdoptionsFacts{}, kAdoptionsName, none);
   expect_in_order(none, "adoption");
   expect_in_order(judged(forwarding()), "adoption");
   Findings two;
-  judge(store::AdoptionsFacts{.tables = {forwarding(), forwarding()}, .silent = {}}, kName, two);
+  judge(store::AdoptionsFacts{.tables = {forwarding(), forwarding()}, .silent = {}}, kAdoptionsName,
+        two);
   EXPECT_EQ(two.all().front().what, "the rows of 2 tables are forwarded");
 }
 
@@ -189,8 +190,8 @@ TEST(DoctorAdoptions, rows_that_arrive_by_replication_are_a_note) {
 TEST(DoctorAdoptions, sessions_in_which_no_trigger_fires) {
   const auto silent = [](store::SilentSessions sessions) {
     Findings findings;
-    judge(store::AdoptionsFacts{.tables = {forwarding()}, .silent = {std::move(sessions)}}, kName,
-          findings);
+    judge(store::AdoptionsFacts{.tables = {forwarding()}, .silent = {std::move(sessions)}},
+          kAdoptionsName, findings);
     return complaint(findings, "adoption");
   };
   EXPECT_EQ(silent({.login = "a", .database = ""}).severity, Severity::warning);

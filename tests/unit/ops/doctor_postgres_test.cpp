@@ -10,9 +10,9 @@ using store::HolderFacts;
 using store::RoleFacts;
 using ::testing::HasSubstr;
 
-const StoreName kName{.shown = "postgresql://app@db/shop", .options = {}};
+const StoreName kPostgresName{.shown = "postgresql://app@db/shop", .options = {}};
 
-store::Definitions definitions() {
+store::Definitions postgres_definitions() {
   return {{.part = "made by", .makes = "PostgreSQL 15"},
           {.part = "owner", .makes = "outbox_owner"},
           {.object = "table outbox.event", .makes = "CREATE TABLE outbox.event ()"},
@@ -39,7 +39,7 @@ store::Definitions definitions() {
 }
 
 /// Everything is in order.
-store::PostgresFacts sound() {
+store::PostgresFacts sound_server() {
   return {
       .schema = "outbox",
       .server = store::ServerFacts{.version = "15.4",
@@ -56,7 +56,8 @@ store::PostgresFacts sound() {
       .clock = store::ClockFacts{.before_us = 1'000, .store_us = 1'500, .after_us = 2'000},
       .version = store::SchemaState{.version = 8, .wanted = 8, .edited = {}},
       .log = store::LogFacts{.payload_limit = 1 << 20},
-      .schema_facts = store::SchemaFacts{.wanted = definitions(), .found = definitions()},
+      .schema_facts =
+          store::SchemaFacts{.wanted = postgres_definitions(), .found = postgres_definitions()},
       .sequences = std::vector<store::SequenceFacts>{},
       .roles = std::vector<RoleFacts>{},
       .partitions = store::PartitionFacts{.end = 100'000'000,
@@ -77,7 +78,8 @@ store::PostgresFacts sound() {
 }
 
 Findings judged(store::PostgresFacts facts) {
-  return judge(store::Diagnosis{.reached = {}, .postgres = std::move(facts), .sqlite = {}}, kName);
+  return judge(store::Diagnosis{.reached = {}, .postgres = std::move(facts), .sqlite = {}},
+               kPostgresName);
 }
 
 Error denied() {
@@ -85,7 +87,7 @@ Error denied() {
 }
 
 TEST(DoctorPostgres, a_sound_server_has_nothing_but_ok) {
-  const Findings findings = judged(sound());
+  const Findings findings = judged(sound_server());
   for (const Finding& one : findings.all())
     EXPECT_EQ(one.severity, Severity::ok) << one.check << ": " << one.what;
   for (const char* const check : {"store", "durability", "clock", "connections", "schema",
@@ -97,7 +99,7 @@ TEST(DoctorPostgres, a_sound_server_has_nothing_but_ok) {
 TEST(DoctorPostgres, a_store_that_cannot_be_reached_is_one_error) {
   const Findings findings = judge(
       store::Diagnosis{.reached = fail(Errc::permission_denied, "password failed", "check it")},
-      kName);
+      kPostgresName);
   ASSERT_EQ(findings.all().size(), 1U);
   EXPECT_EQ(findings.all().front().severity, Severity::error);
   EXPECT_EQ(findings.all().front().what, "password failed");
@@ -105,7 +107,7 @@ TEST(DoctorPostgres, a_store_that_cannot_be_reached_is_one_error) {
 }
 
 TEST(DoctorPostgres, what_it_may_not_ask_is_a_note_and_the_rest_goes_on) {
-  auto facts = sound();
+  auto facts = sound_server();
   facts.wal_bytes = fail(denied());
   facts.roles = fail(denied());
   const Findings findings = judged(std::move(facts));
@@ -116,14 +118,14 @@ TEST(DoctorPostgres, what_it_may_not_ask_is_a_note_and_the_rest_goes_on) {
 }
 
 TEST(DoctorPostgres, what_was_not_answered_in_time_is_a_warning) {
-  auto facts = sound();
+  auto facts = sound_server();
   facts.vacuum = fail(Errc::deadline_exceeded, "look at autovacuum: canceled", "");
   EXPECT_EQ(complaint(judged(std::move(facts)), "autovacuum").severity, Severity::warning);
 }
 
 TEST(DoctorPostgres, another_schema_version_stops_questions_about_the_schema) {
   for (const int version : {0, 7, 9}) {
-    auto facts = sound();
+    auto facts = sound_server();
     facts.version = store::SchemaState{.version = version, .wanted = 8, .edited = {}};
     const Findings findings = judged(std::move(facts));
     EXPECT_EQ(complaint(findings, "schema").severity, Severity::error) << version;
@@ -137,19 +139,19 @@ TEST(DoctorPostgres, a_standby_and_a_login_without_rights_leave_deliveries) {
   const auto readable = [](store::PostgresFacts facts) {
     return can_be_read(store::Diagnosis{.reached = {}, .postgres = std::move(facts), .sqlite = {}});
   };
-  auto facts = sound();
+  auto facts = sound_server();
   EXPECT_TRUE(readable(facts));
   facts.server->standby = true;
   EXPECT_FALSE(readable(facts));
   EXPECT_THAT(complaint(judged(facts), "store").command,
               HasSubstr("target_session_attrs=read-write"));
-  facts = sound();
+  facts = sound_server();
   facts.server->may_read = false;
   EXPECT_FALSE(readable(facts));
 }
 
 TEST(DoctorPostgres, a_sequence_that_was_set_back) {
-  auto facts = sound();
+  auto facts = sound_server();
   facts.sequences = std::vector<store::SequenceFacts>{
       {.name = "outbox.event_seq", .quoted_name = "'outbox.event_seq'", .last = 3, .used = 7}};
   const Finding found = complaint(judged(std::move(facts)), "sequence");
@@ -159,7 +161,7 @@ TEST(DoctorPostgres, a_sequence_that_was_set_back) {
 }
 
 TEST(DoctorPostgres, another_databases_lineage) {
-  auto facts = sound();
+  auto facts = sound_server();
   facts.log->own_lineage = false;
   EXPECT_THAT(complaint(judged(std::move(facts)), "lineage").command,
               HasSubstr("outbox doctor --repair-lineage"));
@@ -168,7 +170,7 @@ TEST(DoctorPostgres, another_databases_lineage) {
 /// The findings once the definitions have been changed.
 template <class Change>
 Findings changed(const Change& change) {
-  auto facts = sound();
+  auto facts = sound_server();
   change(facts.schema_facts->found);
   return judged(std::move(facts));
 }
@@ -257,7 +259,7 @@ TEST(DoctorPostgres, roles_with_too_few_and_too_many_rights) {
 
 TEST(DoctorPostgres, lists_of_different_makers_are_not_compared) {
   for (const char* const by : {"", "PostgreSQL 14"}) {
-    auto facts = sound();
+    auto facts = sound_server();
     facts.schema_facts->wanted = {{.part = "made by", .makes = by}};
     const Finding found = complaint(judged(std::move(facts)), "schema");
     EXPECT_EQ(found.severity, Severity::warning);
@@ -267,7 +269,7 @@ TEST(DoctorPostgres, lists_of_different_makers_are_not_compared) {
 }
 
 TEST(DoctorPostgres, rights_beside_those_of_a_role) {
-  auto facts = sound();
+  auto facts = sound_server();
   facts.roles = std::vector<RoleFacts>{
       {.name = "relay1",
        .what = "has DELETE ON outbox.event, as a member of pg_write_all_data",
@@ -280,7 +282,7 @@ TEST(DoctorPostgres, rights_beside_those_of_a_role) {
 }
 
 TEST(DoctorPostgres, partitions_that_end_soon_or_have_ended) {
-  auto facts = sound();
+  auto facts = sound_server();
   facts.partitions->end = facts.partitions->next_xid + 1'000'000;
   Finding found = complaint(judged(facts), "partitions");
   EXPECT_EQ(found.severity, Severity::warning);
@@ -293,20 +295,20 @@ TEST(DoctorPostgres, partitions_that_end_soon_or_have_ended) {
 }
 
 TEST(DoctorPostgres, autovacuum_off_or_too_slow) {
-  auto facts = sound();
+  auto facts = sound_server();
   facts.vacuum->tables = {{.name = "lane", .autovacuum = false},
                           {.name = "relay", .live = 3, .dead = 200'000}};
   Findings findings = judged(facts);
   EXPECT_EQ(count(findings.all(), Severity::warning), 2U);
   EXPECT_TRUE(findings.complains("autovacuum"));
-  facts = sound();
+  facts = sound_server();
   facts.vacuum->autovacuum = false;
   EXPECT_EQ(complaint(judged(facts), "autovacuum").command,
             "ALTER SYSTEM SET autovacuum = on; SELECT pg_reload_conf();");
 }
 
 TEST(DoctorPostgres, transaction_ids_that_run_out) {
-  auto facts = sound();
+  auto facts = sound_server();
   facts.vacuum->database_age = 450'000'000;
   EXPECT_EQ(complaint(judged(facts), "wraparound").severity, Severity::warning);
   facts.vacuum->database_age = 2'100'000'000;
@@ -318,7 +320,7 @@ TEST(DoctorPostgres, transaction_ids_that_run_out) {
 }
 
 TEST(DoctorPostgres, who_holds_an_old_snapshot) {
-  auto facts = sound();
+  auto facts = sound_server();
   facts.holders = std::vector<HolderFacts>{{.kind = HolderFacts::Kind::session,
                                             .pid = 4711,
                                             .name = "report",
@@ -337,7 +339,7 @@ TEST(DoctorPostgres, who_holds_an_old_snapshot) {
 }
 
 TEST(DoctorPostgres, prepared_transactions_and_slots_that_hold_rows) {
-  auto facts = sound();
+  auto facts = sound_server();
   facts.holders = std::vector<HolderFacts>{{.kind = HolderFacts::Kind::prepared,
                                             .name = "it's",
                                             .quoted_name = "'it''s'",
@@ -360,13 +362,13 @@ TEST(DoctorPostgres, prepared_transactions_and_slots_that_hold_rows) {
 }
 
 TEST(DoctorPostgres, that_it_cannot_know_since_when) {
-  auto facts = sound();
+  auto facts = sound_server();
   facts.server->sees_sessions = false;
   EXPECT_EQ(complaint(judged(facts), "snapshot").severity, Severity::note);
 }
 
 TEST(DoctorPostgres, a_slot_that_keeps_the_wal) {
-  auto facts = sound();
+  auto facts = sound_server();
   facts.slots = std::vector<store::SlotFacts>{{.name = "s",
                                                .quoted_name = "'s'",
                                                .active = false,
@@ -381,7 +383,7 @@ TEST(DoctorPostgres, a_slot_that_keeps_the_wal) {
 }
 
 TEST(DoctorPostgres, a_slot_that_nobody_uses) {
-  auto facts = sound();
+  auto facts = sound_server();
   facts.slots = std::vector<store::SlotFacts>{{.name = "s",
                                                .quoted_name = "'s'",
                                                .active = false,
@@ -399,7 +401,7 @@ TEST(DoctorPostgres, a_slot_that_nobody_uses) {
 }
 
 TEST(DoctorPostgres, what_forbids_the_wake_up) {
-  auto facts = sound();
+  auto facts = sound_server();
   facts.wake->notified = false;
   EXPECT_EQ(complaint(judged(facts), "wake_up").severity, Severity::warning);
   facts.server->pooler = true;
@@ -409,7 +411,7 @@ TEST(DoctorPostgres, what_forbids_the_wake_up) {
 }
 
 TEST(DoctorPostgres, connections_that_run_out) {
-  auto facts = sound();
+  auto facts = sound_server();
   facts.connections->used = 90;
   EXPECT_THAT(complaint(judged(facts), "connections").what, HasSubstr("90 of 97"));
   facts.connections =
@@ -418,7 +420,7 @@ TEST(DoctorPostgres, connections_that_run_out) {
 }
 
 TEST(DoctorPostgres, clocks_that_differ) {
-  auto facts = sound();
+  auto facts = sound_server();
   facts.clock =
       store::ClockFacts{.before_us = 10'000'000, .store_us = 3'000'000, .after_us = 10'001'000};
   const Finding found = complaint(judged(facts), "clock");
@@ -427,7 +429,7 @@ TEST(DoctorPostgres, clocks_that_differ) {
 }
 
 TEST(DoctorPostgres, commits_that_are_not_on_disk) {
-  auto facts = sound();
+  auto facts = sound_server();
   facts.server->synchronous_commit = "off";
   EXPECT_EQ(complaint(judged(facts), "durability").severity, Severity::note);
   facts.server->fsync = false;

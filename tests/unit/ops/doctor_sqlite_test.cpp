@@ -9,9 +9,9 @@ namespace {
 using store::FileFacts;
 using ::testing::HasSubstr;
 
-const StoreName kName{.shown = "sqlite:shop.db", .options = " --store sqlite:shop.db"};
+const StoreName kSqliteName{.shown = "sqlite:shop.db", .options = " --store sqlite:shop.db"};
 
-store::Definitions definitions() {
+store::Definitions sqlite_definitions() {
   return {{.part = "made by", .makes = "outbox 1"},
           {.object = "table outbox_event", .makes = "CREATE TABLE outbox_event (seq)"},
           {.object = "table outbox_event",
@@ -20,7 +20,7 @@ store::Definitions definitions() {
            .undoes = "DROP TRIGGER \"never_changed\""}};
 }
 
-store::SqliteFacts sound() {
+store::SqliteFacts sound_file() {
   return {.path = "/srv/shop.db",
           .library = "3.51.3",
           .wal_reset_bug = false,
@@ -31,18 +31,20 @@ store::SqliteFacts sound() {
           .disk = store::DiskFacts{.free_bytes = std::int64_t{10} << 30,
                                    .all_bytes = std::int64_t{20} << 30},
           .version = store::SchemaState{.version = 6, .wanted = 6, .edited = {}},
-          .schema_facts = store::SchemaFacts{.wanted = definitions(), .found = definitions()},
+          .schema_facts =
+              store::SchemaFacts{.wanted = sqlite_definitions(), .found = sqlite_definitions()},
           .journal_mode = std::string("wal"),
           .beyond_log = std::int64_t{0},
           .busy = store::SqliteFacts::Busy{}};
 }
 
 Findings judged(store::SqliteFacts facts) {
-  return judge(store::Diagnosis{.reached = {}, .postgres = {}, .sqlite = std::move(facts)}, kName);
+  return judge(store::Diagnosis{.reached = {}, .postgres = {}, .sqlite = std::move(facts)},
+               kSqliteName);
 }
 
 TEST(DoctorSqlite, a_sound_file_has_nothing_but_ok) {
-  const Findings findings = judged(sound());
+  const Findings findings = judged(sound_file());
   for (const Finding& one : findings.all())
     EXPECT_EQ(one.severity, Severity::ok) << one.check << ": " << one.what;
   for (const char* const check :
@@ -51,7 +53,7 @@ TEST(DoctorSqlite, a_sound_file_has_nothing_but_ok) {
 }
 
 TEST(DoctorSqlite, another_journal_mode) {
-  auto facts = sound();
+  auto facts = sound_file();
   facts.journal_mode = std::string("delete");
   const Finding found = complaint(judged(facts), "journal");
   EXPECT_EQ(found.severity, Severity::error);
@@ -59,14 +61,14 @@ TEST(DoctorSqlite, another_journal_mode) {
 }
 
 TEST(DoctorSqlite, a_schema_that_somebody_changed) {
-  auto facts = sound();
+  auto facts = sound_file();
   facts.schema_facts->found.pop_back();
   Finding found = complaint(judged(facts), "schema");
   EXPECT_EQ(found.what, "lacks trigger never_changed");
   EXPECT_EQ(
       found.command,
       "sqlite3 /srv/shop.db 'DROP TRIGGER IF EXISTS \"never_changed\"; CREATE TRIGGER never_changed'");
-  facts = sound();
+  facts = sound_file();
   facts.schema_facts->found[1].makes = "CREATE TABLE outbox_event (seq, mine)";
   found = complaint(judged(facts), "schema");
   EXPECT_EQ(found.what,
@@ -75,7 +77,7 @@ TEST(DoctorSqlite, a_schema_that_somebody_changed) {
 }
 
 TEST(DoctorSqlite, a_cursor_beyond_the_log) {
-  auto facts = sound();
+  auto facts = sound_file();
   facts.beyond_log = std::int64_t{5};
   EXPECT_EQ(complaint(judged(facts), "sequence").severity, Severity::error);
   facts.version = store::SchemaState{.version = 5, .wanted = 6, .edited = {}};
@@ -83,7 +85,7 @@ TEST(DoctorSqlite, a_cursor_beyond_the_log) {
 }
 
 TEST(DoctorSqlite, files_that_keep_others_out) {
-  auto facts = sound();
+  auto facts = sound_file();
   facts.files->back().owner = 0;
   EXPECT_EQ(complaint(judged(facts), "files").severity, Severity::warning);
   facts.files->back().writable = false;
@@ -93,7 +95,7 @@ TEST(DoctorSqlite, files_that_keep_others_out) {
 }
 
 TEST(DoctorSqlite, files_that_let_others_in) {
-  auto facts = sound();
+  auto facts = sound_file();
   facts.files->front().mode = 0666;
   EXPECT_EQ(complaint(judged(facts), "files").severity, Severity::warning);
   facts.files->front().mode = 0644;
@@ -101,16 +103,16 @@ TEST(DoctorSqlite, files_that_let_others_in) {
 }
 
 TEST(DoctorSqlite, a_foreign_journal_and_a_second_name) {
-  auto facts = sound();
+  auto facts = sound_file();
   facts.files->push_back({.path = "/srv/shop.db-journal", .bytes = 512, .owner = 1, .mode = 0640});
   EXPECT_THAT(complaint(judged(facts), "files").what, HasSubstr("rollback journal"));
-  facts = sound();
+  facts = sound_file();
   facts.files->front().links = 2;
   EXPECT_EQ(complaint(judged(facts), "files").severity, Severity::error);
 }
 
 TEST(DoctorSqlite, a_large_wal_and_a_full_disk) {
-  auto facts = sound();
+  auto facts = sound_file();
   facts.files->back().bytes = std::int64_t{1} << 30;
   EXPECT_THAT(complaint(judged(facts), "wal").what, HasSubstr("1.0 GiB"));
   facts.disk = store::DiskFacts{.free_bytes = 500 << 20, .all_bytes = 1 << 30};
@@ -123,20 +125,20 @@ TEST(DoctorSqlite, a_large_wal_and_a_full_disk) {
 }
 
 TEST(DoctorSqlite, a_file_that_cannot_be_opened_because_the_disk_is_full) {
-  auto facts = sound();
+  auto facts = sound_file();
   facts.disk->free_bytes = 0;
   const Findings findings =
       judge(store::Diagnosis{.reached = fail(Errc::unavailable, "disk I/O error", "is it full?"),
                              .postgres = {},
                              .sqlite = std::move(facts)},
-            kName);
+            kSqliteName);
   EXPECT_EQ(complaint(findings, "store").severity, Severity::error);
   EXPECT_THAT(complaint(findings, "disk").what, HasSubstr("the disk is full"));
   EXPECT_EQ(findings.all().size(), 2U) << "the rest is not known";
 }
 
 TEST(DoctorSqlite, who_has_the_write_lock) {
-  auto facts = sound();
+  auto facts = sound_file();
   facts.busy = store::SqliteFacts::Busy{.locked = true, .pids = {12, 13}};
   const Finding found = complaint(judged(facts), "busy");
   EXPECT_THAT(found.what, HasSubstr("pid 12, 13"));
@@ -144,7 +146,7 @@ TEST(DoctorSqlite, who_has_the_write_lock) {
 }
 
 TEST(DoctorSqlite, a_library_with_the_wal_reset_bug) {
-  auto facts = sound();
+  auto facts = sound_file();
   facts.wal_reset_bug = true;
   EXPECT_EQ(complaint(judged(facts), "library").severity, Severity::note);
   facts.files->back().bytes = std::int64_t{1} << 30;

@@ -17,7 +17,7 @@ using std::chrono::seconds;
 CoreOptions gapless() { return {.gapless = true}; }
 CoreOptions gated() { return {.gapless = false}; }
 
-CoreDriver opened(CoreOptions options) {
+CoreDriver opened_to_send(CoreOptions options) {
   CoreDriver driver(options);
   driver.open();
   return driver;
@@ -44,14 +44,14 @@ TEST_P(AnySink, nothing_is_sent_before_the_sink_is_open) {
 }
 
 TEST_P(AnySink, events_of_different_keys_go_in_the_order_of_the_log) {
-  auto driver = opened(options());
+  auto driver = opened_to_send(options());
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 0, {{3, "a"}, {5, "b"}}, false);
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 5, {{6, "c"}, {9, ""}}, true);
   EXPECT_THAT(driver.send_all(), ElementsAre(3, 5, 6, 9));
 }
 
 TEST_P(AnySink, an_event_is_sent_once) {
-  auto driver = opened(options());
+  auto driver = opened_to_send(options());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}});
   EXPECT_THAT(driver.send_all(), ElementsAre(1, 2));
   EXPECT_THAT(driver.send_all(), IsEmpty());
@@ -63,7 +63,7 @@ TEST_P(AnySink, a_batch_and_what_is_in_flight_are_bounded) {
   CoreOptions bounded = options();
   bounded.max_batch = 2;
   bounded.max_in_flight = 3;
-  auto driver = opened(bounded);
+  auto driver = opened_to_send(bounded);
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c"}, {4, "d"}, {5, "e"}});
   EXPECT_THAT(driver.send(99), ElementsAre(1, 2));
   EXPECT_THAT(driver.send(99), ElementsAre(3));
@@ -74,7 +74,7 @@ TEST_P(AnySink, a_batch_and_what_is_in_flight_are_bounded) {
 }
 
 TEST_P(AnySink, what_the_sink_did_not_take_is_offered_again) {
-  auto driver = opened(options());
+  auto driver = opened_to_send(options());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c"}});
   EXPECT_THAT(driver.send(1), ElementsAre(1));
   EXPECT_THAT(driver.send(0), IsEmpty());
@@ -82,13 +82,13 @@ TEST_P(AnySink, what_the_sink_did_not_take_is_offered_again) {
 }
 
 TEST_P(AnySink, what_does_not_match_is_not_sent) {
-  auto driver = opened(options());
+  auto driver = opened_to_send(options());
   driver.pair("0", "1", {{1, "a", false}, {2, "a"}, {3, "b", false}, {4, "b"}});
   EXPECT_THAT(driver.send_all(), ElementsAre(2, 4));
 }
 
 TEST_P(AnySink, an_outcome_that_comes_twice_changes_nothing) {
-  auto driver = opened(options());
+  auto driver = opened_to_send(options());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c"}});
   driver.send_all();
   driver.ack(1);
@@ -104,7 +104,7 @@ TEST_P(AnySink, an_outcome_that_comes_twice_changes_nothing) {
 }
 
 TEST_P(AnySink, an_outcome_of_something_never_sent_changes_nothing) {
-  auto driver = opened(options());
+  auto driver = opened_to_send(options());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}});
   EXPECT_THAT(driver.send(1), ElementsAre(1));
   Outcome invented;
@@ -122,7 +122,7 @@ TEST_P(AnySink, after_a_failure_nothing_goes_until_everything_in_flight_is_known
   for (const Kind kind : {Kind::unknown, Kind::retry, Kind::blocked}) {
     CoreOptions bounded = options();
     bounded.max_in_flight = 3;
-    auto driver = opened(bounded);
+    auto driver = opened_to_send(bounded);
     driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c"}, {4, "d"}});
     driver.send_all();
     driver.report(2, kind, "no");
@@ -142,7 +142,7 @@ TEST_P(AnySink, after_a_failure_nothing_goes_until_everything_in_flight_is_known
 }
 
 TEST_P(AnySink, after_a_failure_it_goes_on_from_the_earliest_that_was_not_acked) {
-  auto driver = opened(options());
+  auto driver = opened_to_send(options());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c"}, {4, "d"}, {5, "e"}});
   driver.send_all();
   driver.ack(4);  // outcomes may come in any order
@@ -191,7 +191,7 @@ TEST_P(AnySink, the_pause_grows_with_each_failure_and_starts_again_after_a_succe
 }
 
 TEST_P(AnySink, the_destination_may_ask_for_a_longer_pause) {
-  auto driver = opened(options());
+  auto driver = opened_to_send(options());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}});
   driver.send_all();
   Outcome busy;
@@ -230,7 +230,7 @@ TEST_P(AnySink, a_sink_that_does_not_open_is_tried_again_after_a_growing_pause) 
 }
 
 TEST_P(AnySink, a_rejected_event_stops_everything_and_nothing_is_skipped) {
-  auto driver = opened(options());
+  auto driver = opened_to_send(options());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c"}, {4, "d"}});
   EXPECT_THAT(driver.send(3), ElementsAre(1, 2, 3));
   driver.ack(1);
@@ -251,7 +251,7 @@ TEST_P(AnySink, a_rejected_event_stops_everything_and_nothing_is_skipped) {
 }
 
 TEST_P(AnySink, of_several_rejected_events_the_earliest_is_named) {
-  auto driver = opened(options());
+  auto driver = opened_to_send(options());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c"}});
   driver.send_all();
   driver.report(3, Kind::rejected, "third");
@@ -263,7 +263,7 @@ TEST_P(AnySink, of_several_rejected_events_the_earliest_is_named) {
 }
 
 TEST_P(AnySink, a_failure_before_a_rejection_does_not_hide_it) {
-  auto driver = opened(options());
+  auto driver = opened_to_send(options());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}});
   driver.send_all();
   driver.report(1, Kind::retry);
@@ -272,7 +272,7 @@ TEST_P(AnySink, a_failure_before_a_rejection_does_not_hide_it) {
 }
 
 TEST_P(AnySink, asked_to_stop_it_sends_nothing_more_and_waits_for_what_is_in_flight) {
-  auto driver = opened(options());
+  auto driver = opened_to_send(options());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c"}});
   EXPECT_THAT(driver.send(2), ElementsAre(1, 2));
   driver.stop(true);
@@ -300,7 +300,7 @@ TEST_P(AnySink, asked_to_stop_with_nothing_to_do_it_has_finished) {
 TEST_P(AnySink, tokens_start_where_those_of_the_sinks_earlier_life_ended) {
   CoreOptions later = options();
   later.first_token = 500;
-  auto driver = opened(later);
+  auto driver = opened_to_send(later);
   driver.pair("0", "1", {{1, "a"}, {2, "a"}, {3, "b"}});
   driver.send_all();
   EXPECT_EQ(driver.tokens.at(1), 500U);
@@ -361,7 +361,7 @@ TEST_P(AnySink, an_id_that_the_caller_used_twice_is_two_events) {
 }
 
 TEST_P(AnySink, what_was_acked_and_not_settled_is_listed) {
-  auto driver = opened(options());
+  auto driver = opened_to_send(options());
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 0, {{1, "a"}, {2, "b"}}, false);
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 2, {{3, "c"}, {4, "d"}}, true);
   driver.send_all();
@@ -381,13 +381,13 @@ TEST_P(AnySink, what_was_acked_and_not_settled_is_listed) {
 // ---- differences between the kinds of sink
 
 TEST(GaplessSink, many_events_of_a_key_are_in_flight_in_order) {
-  auto driver = opened(gapless());
+  auto driver = opened_to_send(gapless());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "a"}, {4, "a"}});
   EXPECT_THAT(driver.send_all(), ElementsAre(1, 2, 3, 4));
 }
 
 TEST(GaplessSink, what_failed_and_all_behind_it_go_again_in_order) {
-  auto driver = opened(gapless());
+  auto driver = opened_to_send(gapless());
   driver.pair("0", "1", {{1, "a"}, {2, "a"}, {3, "a"}});
   driver.send_all();
   driver.ack(1);
@@ -399,7 +399,7 @@ TEST(GaplessSink, what_failed_and_all_behind_it_go_again_in_order) {
 }
 
 TEST(GatedSink, one_event_of_a_key_is_in_flight) {
-  auto driver = opened(gated());
+  auto driver = opened_to_send(gated());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "a"}, {4, "a"}, {5, "b"}});
   EXPECT_THAT(driver.send_all(), ElementsAre(1, 2));
   driver.ack(1);
@@ -411,7 +411,7 @@ TEST(GatedSink, one_event_of_a_key_is_in_flight) {
 }
 
 TEST(GatedSink, the_gate_holds_across_pages_and_pairs) {
-  auto driver = opened(gated());
+  auto driver = opened_to_send(gated());
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 0, {{1, "a"}}, false);
   EXPECT_THAT(driver.send_all(), ElementsAre(1));
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 1, {{2, "a"}}, true);
@@ -428,13 +428,13 @@ TEST(GatedSink, the_gate_holds_across_pages_and_pairs) {
 }
 
 TEST(GatedSink, events_without_a_key_do_not_wait_for_each_other) {
-  auto driver = opened(gated());
+  auto driver = opened_to_send(gated());
   driver.pair("0", "1", {{1, ""}, {2, ""}, {3, ""}});
   EXPECT_THAT(driver.send_all(), ElementsAre(1, 2, 3));
 }
 
 TEST(GatedSink, a_failed_event_goes_again_before_the_later_ones_of_its_key) {
-  auto driver = opened(gated());
+  auto driver = opened_to_send(gated());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "a"}, {4, "b"}});
   driver.send_all();
   driver.report(1, Kind::unknown);
@@ -446,7 +446,7 @@ TEST(GatedSink, a_failed_event_goes_again_before_the_later_ones_of_its_key) {
 }
 
 TEST(GatedSink, the_next_of_a_key_released_while_draining_goes_after_the_pause_in_its_place) {
-  auto driver = opened(gated());
+  auto driver = opened_to_send(gated());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "b"}, {4, "c"}});
   driver.send_all();
   driver.report(4, Kind::retry);
@@ -457,7 +457,7 @@ TEST(GatedSink, the_next_of_a_key_released_while_draining_goes_after_the_pause_i
 }
 
 TEST(GatedSink, asked_to_stop_it_still_sends_what_lies_before_something_acked) {
-  auto driver = opened(gated());
+  auto driver = opened_to_send(gated());
   driver.pair("0", "1", {{1, "a"}, {2, "a"}, {3, "b"}, {4, "a"}, {5, "b"}, {6, ""}});
   EXPECT_THAT(driver.send(2), ElementsAre(1, 3));
   driver.ack(3);
@@ -478,7 +478,7 @@ TEST(GatedSink, asked_to_stop_it_still_sends_what_lies_before_something_acked) {
 }
 
 TEST(GatedSink, asked_to_stop_it_sends_nothing_behind_the_last_acked) {
-  auto driver = opened(gated());
+  auto driver = opened_to_send(gated());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "a"}, {4, "b"}, {5, "c"}});
   EXPECT_THAT(driver.send(2), ElementsAre(1, 2));
   driver.stop(true);
@@ -489,7 +489,7 @@ TEST(GatedSink, asked_to_stop_it_sends_nothing_behind_the_last_acked) {
 }
 
 TEST(GatedSink, a_failure_ends_the_filling_of_gaps) {
-  auto driver = opened(gated());
+  auto driver = opened_to_send(gated());
   driver.pair("0", "1", {{1, "a"}, {2, "a"}, {3, "b"}});
   driver.send_all();
   driver.ack(3);
@@ -501,7 +501,7 @@ TEST(GatedSink, a_failure_ends_the_filling_of_gaps) {
 }
 
 TEST(GatedSink, past_the_lease_it_fills_no_gaps) {
-  auto driver = opened(gated());
+  auto driver = opened_to_send(gated());
   driver.pair("0", "1", {{1, "a"}, {2, "a"}, {3, "b"}});
   driver.send_all();
   driver.ack(3);
@@ -514,7 +514,7 @@ TEST(GatedSink, past_the_lease_it_fills_no_gaps) {
 }
 
 TEST(GatedSink, while_it_pauses_it_fills_no_gaps) {
-  auto driver = opened(gated());
+  auto driver = opened_to_send(gated());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}});
   driver.send_all();
   driver.ack(2);
@@ -530,7 +530,7 @@ using DeliveryCoreDeathTest = ::testing::Test;
 
 TEST(DeliveryCoreDeathTest, a_gap_between_pages_ends_the_process) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
-  auto driver = opened(gapless());
+  auto driver = opened_to_send(gapless());
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 0, {{1, "a"}, {2, "a"}}, false);
   EXPECT_DEATH(driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 3, {{4, "a"}}, true), "");
   EXPECT_DEATH(driver.page({.s1 = "0", .s2 = "2", .bound = 9}, 2, {{4, "a"}}, true), "");

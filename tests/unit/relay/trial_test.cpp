@@ -16,7 +16,7 @@
 namespace outbox::relay {
 namespace {
 
-using Kind = TrialGate::Step::Kind;
+using StepKind = TrialGate::Step::Kind;
 using store::FormerRun;
 
 /// Events that a source would send next.
@@ -99,12 +99,12 @@ TEST(Trials, ranges_double_until_the_window_has_passed) {
   for (;;) {
     const Events events(at, 20000);
     const auto step = gate.next(1, events.sends(), true);
-    if (step.kind == Kind::over) break;
-    ASSERT_EQ(step.kind, Kind::record);
+    if (step.kind == StepKind::over) break;
+    ASSERT_EQ(step.kind, StepKind::record);
     ASSERT_TRUE(gate.recorded(1, at, {1, 2, 3}));
     EXPECT_EQ(gate.next(1, events.sends(), false).count, step.count);
     gate.sent(step.count);
-    EXPECT_EQ(gate.next(1, Events(at + 1, 5).sends(), false).kind, Kind::wait);
+    EXPECT_EQ(gate.next(1, Events(at + 1, 5).sends(), false).kind, StepKind::wait);
     ranges.push_back(step.count);
     at += static_cast<std::int64_t>(step.count);
   }
@@ -142,7 +142,7 @@ TEST(Trials, the_trial_is_over_when_the_relays_have_come_back) {
   TrialGate gate(10000);
   (void)gate.add(1, {died(2), died(1)}, "here");
   const Events events(1, 10);
-  ASSERT_EQ(gate.next(1, events.sends(), true).kind, Kind::record);
+  ASSERT_EQ(gate.next(1, events.sends(), true).kind, StepKind::record);
   EXPECT_FALSE(gate.recorded(1, 1, {2}));
   EXPECT_TRUE(gate.end().empty());
   EXPECT_EQ(gate.next(1, events.sends(), false).count, 10U);
@@ -152,7 +152,7 @@ TEST(Trials, one_death_alone_is_not_enough) {
   TrialGate gate(10000);
   (void)gate.add(1, {died(3, 1, 7), died(2)}, "here");
   const auto step = gate.next(1, Events(7, 10).sends(), true);
-  EXPECT_EQ(step.kind, Kind::record);
+  EXPECT_EQ(step.kind, StepKind::record);
   EXPECT_EQ(step.count, 1U);
 }
 
@@ -160,7 +160,7 @@ TEST(Trials, an_event_that_was_alone_at_two_deaths_is_the_culprit_and_the_trial_
   TrialGate gate(10000);
   (void)gate.add(1, {died(4, 1, 7), died(3, 1, 7), died(2), died(1)}, "here");
   const auto step = gate.next(1, Events(7, 10).sends(), true);
-  EXPECT_EQ(step.kind, Kind::culprit);
+  EXPECT_EQ(step.kind, StepKind::culprit);
   EXPECT_EQ(step.count, 2U);
   EXPECT_EQ(gate.end(), (std::vector<std::int64_t>{3, 4})) << "for its retries";
   EXPECT_FALSE(gate.on());
@@ -177,23 +177,23 @@ TEST(Trials, a_parked_culprit_is_sent_alone_and_each_death_counts_once) {
     EXPECT_EQ(gate.add(1, {newest, before}, "far behind").range, 0U);
     EXPECT_FALSE(gate.on());
     if (fresh) {
-      EXPECT_EQ(gate.next(0, Events(7, 1).sends(), true).kind, Kind::culprit);
+      EXPECT_EQ(gate.next(0, Events(7, 1).sends(), true).kind, StepKind::culprit);
       EXPECT_EQ(gate.end().size(), 2U);
     }
     const Events retries(5, 4);
     EXPECT_EQ(gate.next(0, retries.sends(), false).count, 2U) << "up to it";
     const Events culprit(7, 2);
-    EXPECT_EQ(gate.next(0, culprit.sends(), false).kind, Kind::wait);
-    EXPECT_EQ(gate.next(1, Events(50, 9).sends(), false).kind, Kind::wait)
+    EXPECT_EQ(gate.next(0, culprit.sends(), false).kind, StepKind::wait);
+    EXPECT_EQ(gate.next(1, Events(50, 9).sends(), false).kind, StepKind::wait)
         << "else it would never be alone";
     EXPECT_EQ(gate.turn(), 0U);
     const auto step = gate.next(0, culprit.sends(), true);
-    EXPECT_EQ(step.kind, Kind::record);
+    EXPECT_EQ(step.kind, StepKind::record);
     EXPECT_EQ(step.count, 1U);
     EXPECT_TRUE(gate.recorded(0, 7, {4, 3}));
     EXPECT_EQ(gate.next(0, culprit.sends(), false).count, 1U);
     gate.sent(1);
-    EXPECT_EQ(gate.next(1, Events(50, 9).sends(), false).kind, Kind::wait);
+    EXPECT_EQ(gate.next(1, Events(50, 9).sends(), false).kind, StepKind::wait);
     EXPECT_TRUE(gate.used_up());
     EXPECT_EQ(gate.end().size(), 2U);
     EXPECT_EQ(gate.next(1, Events(50, 9).sends(), false).count, 9U);
@@ -211,7 +211,7 @@ TEST(Trials, what_has_begun_a_trial_lets_it_go_on) {
   (void)gate.add(1, {died(5), newest, beside, before}, "here");
   EXPECT_TRUE(gate.on()) << "two deaths on a lane";
   const Events events(50, 9);
-  ASSERT_EQ(gate.next(1, events.sends(), true).kind, Kind::record);
+  ASSERT_EQ(gate.next(1, events.sends(), true).kind, StepKind::record);
   EXPECT_TRUE(gate.recorded(1, 50, {5, 4, 3}));
 }
 
@@ -444,23 +444,23 @@ class World {
     for (;;) {
       const auto answer = relay.gate.active()
                               ? relay.gate.next(source, events.sends(), relay.unsettled.empty())
-                              : TrialGate::Step{.kind = Kind::send, .count = seqs.size()};
-      if (answer.kind == Kind::send) {
+                              : TrialGate::Step{.kind = StepKind::send, .count = seqs.size()};
+      if (answer.kind == StepKind::send) {
         return strand != nullptr ? deliver(relay, *strand, answer.count)
                                  : retry(relay, seqs, answer.count);
       }
-      if (answer.kind == Kind::wait) {
+      if (answer.kind == StepKind::wait) {
         settle_all(relay);
         return true;
       }
-      if (answer.kind == Kind::record) {
+      if (answer.kind == StepKind::record) {
         const auto lanes = strand != nullptr ? strand->lanes : store::kAllLanes;
         const auto deaths_known =
             table.open(relay.lanes, relay.generation, lanes, answer.count, seqs.front());
         if (relay.gate.recorded(source, seqs.front(), deaths_known)) continue;
       }
       table.close(relay.lanes, relay.generation, relay.gate.end());
-      if (answer.kind != Kind::culprit) continue;
+      if (answer.kind != StepKind::culprit) continue;
       refuse(relay, seqs.front(), strand);
       return true;
     }
