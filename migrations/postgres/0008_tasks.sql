@@ -75,6 +75,7 @@ CREATE TABLE {schema}.task_end (
 );
 CREATE INDEX task_end_at ON {schema}.task_end (at);
 CREATE INDEX task_end_set_aside ON {schema}.task_end (id) WHERE set_aside;
+CREATE INDEX task_end_waits ON {schema}.task_end (id) WHERE waits AND NOT set_aside;
 
 -- These tasks never run (again), whatever becomes of those that have replaced them.
 CREATE FUNCTION {schema}.cancel_replaced(tasks uuid[], are_set_aside boolean) RETURNS void

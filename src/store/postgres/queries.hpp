@@ -725,9 +725,12 @@ SELECT {schema}.finish_tasks($1::uuid[], $2::text[], $3::bytea[], $4::text[], $5
   // Arrays: queue, unique key, id. Primary key.
   Query begin_unique = prepared("begin unique tasks", R"(
 SELECT b.id, b.may FROM {schema}.begin_unique($1::text[], $2::text[], $3::uuid[]) b)");
-  // $1 names of subscriptions. Indexes task_end_set_aside and parked_id.
+  // $1 names of subscriptions. Indexes task_end_set_aside, task_end_waits and parked_id. Also those that were set aside by a transaction
+  // which did not see yet that they were replaced, as the one that replaced them did not see that.
   Query replaced_parked = prepared("list replaced tasks", R"(
-WITH replaced AS MATERIALIZED (SELECT e.id FROM {schema}.task_end e WHERE e.set_aside LIMIT 1000)
+WITH replaced AS MATERIALIZED (
+  (SELECT e.id FROM {schema}.task_end e WHERE e.set_aside LIMIT 1000)
+  UNION ALL (SELECT e.id FROM {schema}.task_end e WHERE e.waits AND NOT e.set_aside LIMIT 1000))
 SELECT p.subscription, p.seq FROM replaced r
 CROSS JOIN LATERAL (SELECT k.subscription, k.seq FROM {schema}.parked k WHERE k.id = r.id OFFSET 0) p
 JOIN {schema}.subscription s ON s.id = p.subscription WHERE s.name = ANY ($1::text[]))");

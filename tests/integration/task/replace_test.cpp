@@ -247,6 +247,26 @@ TEST_P(ReplacedInAnOpenTransaction,
   EXPECT_EQ(runs_of("old"), 1);
   EXPECT_EQ(state_of(old), TaskState::cancelled);
 }
+
+/// Neither transaction sees what the other one writes.
+TEST_P(ReplacedInAnOpenTransaction, its_row_goes_although_it_was_set_aside_before_the_commit) {
+  Application application(url_);
+  Task later = old_task();
+  later.execute_at = in(hours(1));
+  const EventId old = application.enqueue(later);
+  Pg other(url_);
+  other.run("BEGIN");
+  (void)other.value(
+      "SELECT outbox.enqueue_task('mail', 'new', 'new', unique_key => 'k', on_conflict => 'replace', content_type => 'text/plain')");
+  WorkerOptions options = this->options();
+  options.heartbeat = milliseconds(100);
+  const auto worker = start(options);
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::retrying).size() == 1; }));
+  other.run("COMMIT");
+  EXPECT_TRUE(eventually([&] { return runs_of("new") == 1 && all_is_done(); }));
+  EXPECT_EQ(runs_of("old"), 0);
+  EXPECT_EQ(state_of(old), TaskState::cancelled);
+}
 #endif
 
 }  // namespace
