@@ -66,7 +66,10 @@ void ParkedTable::park(const store::ParkedEvent& event, const EventView& copied,
   Row row{.event = copied,
           .lane = lane,
           .key = event.key,
-          .facts = {.dead = dead, .blocks = dead && dead_blocks_, .attempts = dead ? event.attempts : 0, .error = event.error},
+          .facts = {.dead = dead,
+                    .blocks = dead && dead_blocks_,
+                    .attempts = dead ? event.attempts : 0,
+                    .error = event.error},
           .slow = event.state == store::ParkedState::retrying && event.attempts == 0};
   row.event.seq = event.seq;
   rows_[event.seq] = row;

@@ -222,7 +222,10 @@ Status park_one(Connection& connection, const ParkedEvent& event, std::int64_t n
   law::Facts facts;
   if (event.state == ParkedState::dead) {
     OUTBOX_TRY(const bool blocks, dead_block(connection, event.subscription));
-    facts = {.dead = true, .blocks = blocks, .attempts = event.attempts, .error = storable_text(event.error)};
+    facts = {.dead = true,
+             .blocks = blocks,
+             .attempts = event.attempts,
+             .error = storable_text(event.error)};
     if (key.key()) {
       facts.token = key.key()->token;
       facts.version = key.key()->version;
