@@ -32,8 +32,8 @@ CREATE INDEX parked_blocks ON {schema}.parked (subscription, key, seq) WHERE blo
 CREATE INDEX parked_id ON {schema}.parked (id);
 
 -- There is a row if the key has an event that is not dead, or one that blocks it. version: people's changes. attempts, next_attempt_at,
--- error: of its first event that is not dead. blocked_by: the first dead event that holds it. run_seq: the event that a worker runs, or, without a
--- worker, that any worker may claim (docs/design/tasks.md). token: how often an event of it began to run. solo: one event without a key.
+-- error: of its first event that is not dead. blocked_by: the first dead event that holds it. run_seq: the event that a worker runs, or,
+-- without a worker, that any worker may claim (docs/design/tasks.md). token: how often an event of it began to run. solo: one event without a key.
 CREATE TABLE {schema}.parked_key (
   subscription     integer NOT NULL,
   key              bigint NOT NULL,
@@ -161,9 +161,9 @@ SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_merg
   WHERE k.ctid = n.at AND k.blocked_by = n.seq
 $fn$;
 
--- These events of these keys, which are locked, have left, or died. A key whose first event that was begins anew for the next one; without another one, and
--- unless a dead one blocks it, its row goes. were_dead: those that were so before were not the first, whatever their seq. by_person: what is in
--- flight decides nothing any more.
+-- These events of these keys, which are locked, have left, or died. A key whose first event that was begins anew for the next one; without
+-- another one, and unless a dead one blocks it, its row goes. were_dead: those that were so before were not the first, whatever their seq.
+-- by_person: what is in flight decides nothing any more.
 CREATE FUNCTION {schema}.parked_left(sub integer, keys bigint[], seqs bigint[], were_dead boolean[], by_person boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
@@ -193,40 +193,44 @@ BEGIN
 END
 $fn$;
 
--- These events are dead: in a subscription whose dead events block, each holds its key. Then their keys go on, or wait. at_once: they
--- were never anything else.
+-- These events are dead, and those of them that block hold their keys. Then their keys go on, or wait. at_once: they were never anything
+-- else.
 CREATE FUNCTION {schema}.parked_died(sub integer, dead_keys bigint[], seqs bigint[], at_once boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 BEGIN
-  IF {schema}.dead_events_block(sub) THEN
-    INSERT INTO {schema}.parked_key AS k (subscription, key, lane, solo, next_attempt_at, blocked_by)
-    SELECT sub, n.key, min((SELECT p.lane FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq)), min(n.seq) = n.key,
-      'infinity', min(n.seq)
-    FROM unnest(dead_keys, seqs) n(key, seq) GROUP BY n.key
-    ON CONFLICT (subscription, key) DO UPDATE SET blocked_by = least(k.blocked_by, EXCLUDED.blocked_by);
-  END IF;
+  INSERT INTO {schema}.parked_key AS k (subscription, key, lane, solo, next_attempt_at, blocked_by)
+  SELECT sub, n.key, min(p.lane), min(n.seq) = n.key, 'infinity', min(n.seq)
+  FROM unnest(dead_keys, seqs) n(key, seq)
+    CROSS JOIN LATERAL (SELECT p.lane FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq AND p.blocks OFFSET 0) p
+  GROUP BY n.key
+  ON CONFLICT (subscription, key) DO UPDATE SET blocked_by = least(k.blocked_by, EXCLUDED.blocked_by);
   PERFORM {schema}.lock_keys(sub, dead_keys);
   PERFORM {schema}.parked_left(sub, dead_keys, seqs, array_fill(at_once, ARRAY[cardinality(seqs)]), false);
 END
 $fn$;
 
--- Of at most this many keys that dead events hold: they go on, since dead events do not block any more. Returns how many there were.
+-- Of at most this many keys of these lanes that dead events hold: they go on, since dead events do not block any more. Returns how many
+-- there were.
 CREATE FUNCTION {schema}.unblock_parked(sub integer, lanes bigint, most bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 DECLARE
   blocked  bigint[];
 BEGIN
-  WITH held AS (
-    SELECT k.key, k.ctid AS at FROM {schema}.parked_key k
-    WHERE k.subscription = sub AND k.blocked_by IS NOT NULL AND (lanes >> k.lane) & 1 = 1 LIMIT most FOR UPDATE),
-  freed AS (
-    UPDATE {schema}.parked_key k
-    SET blocked_by = NULL,
-      next_attempt_at = CASE WHEN k.next_attempt_at = 'infinity' THEN clock_timestamp() ELSE k.next_attempt_at END
-    FROM held h WHERE k.ctid = h.at RETURNING k.key)
-  SELECT array_agg(f.key) INTO blocked FROM freed f;
+  PERFORM FROM {schema}.lane l
+  WHERE l.lane_group = (SELECT s.lane_group FROM {schema}.subscription s WHERE s.id = sub) AND (lanes >> l.lane) & 1 = 1
+  ORDER BY l.lane FOR SHARE;
+  SELECT array_agg(k.key) INTO blocked FROM (
+    SELECT k.key FROM {schema}.parked_key k
+    WHERE k.subscription = sub AND k.blocked_by IS NOT NULL AND (lanes >> k.lane) & 1 = 1 LIMIT most FOR UPDATE) k;
+  UPDATE {schema}.parked_key k
+  SET blocked_by = NULL,
+    next_attempt_at = CASE WHEN k.next_attempt_at = 'infinity' THEN clock_timestamp() ELSE k.next_attempt_at END
+  FROM (
+    SELECT (SELECT k.ctid FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = b.key) AS at
+    FROM unnest(blocked) b(key) OFFSET 0) b
+  WHERE k.ctid = b.at;
   UPDATE {schema}.parked p SET blocks = false
   FROM (
     SELECT p.at FROM unnest(blocked) b(key) CROSS JOIN LATERAL (
@@ -251,18 +255,19 @@ CREATE FUNCTION {schema}.park_events(sub integer, known_generation bigint, seqs 
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 DECLARE
-  copied     integer;
-  lanes      smallint[];
-  dead_keys  bigint[];
-  dead_seqs  bigint[];
-  with_key   uuid[];
+  dead_block  boolean := {schema}.dead_events_block(sub);
+  copied      integer;
+  lanes       smallint[];
+  dead_keys   bigint[];
+  dead_seqs   bigint[];
+  with_key    uuid[];
 BEGIN
   WITH put AS (
-    INSERT INTO {schema}.parked AS p (subscription, seq, id, lane, key, dead, blocks, attempts, aggregate_type, aggregate_id, event_type, payload,
-      content_type, headers, created_at, occurred_at, error)
-    SELECT sub, e.seq, e.id, e.lane, n.key, n.state = 'dead', n.state = 'dead' AND {schema}.dead_events_block(sub), CASE n.state WHEN 'dead' THEN n.attempts ELSE 0 END, e.aggregate_type,
-      e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers, e.created_at, e.occurred_at,
-      CASE n.state WHEN 'dead' THEN n.error ELSE '' END
+    INSERT INTO {schema}.parked AS p (subscription, seq, id, lane, key, dead, blocks, attempts, aggregate_type, aggregate_id, event_type,
+      payload, content_type, headers, created_at, occurred_at, error)
+    SELECT sub, e.seq, e.id, e.lane, n.key, n.state = 'dead', n.state = 'dead' AND dead_block,
+      CASE n.state WHEN 'dead' THEN n.attempts ELSE 0 END, e.aggregate_type, e.aggregate_id, e.event_type, e.payload,
+      e.content_type, e.headers, e.created_at, e.occurred_at, CASE n.state WHEN 'dead' THEN n.error ELSE '' END
     FROM unnest(seqs, states, new_attempts, errors, keys) n(seq, state, attempts, error, key)
     JOIN {schema}.event e ON e.seq = n.seq
     RETURNING p.lane, p.seq, p.key, p.dead, CASE WHEN p.headers ? 'task-unique-key' AND NOT p.dead THEN p.id END AS with_key)
@@ -359,13 +364,14 @@ RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 DECLARE
-  cancelled  bigint[];
-  left_keys  bigint[];
-  left_seqs  bigint[];
-  were_dead  boolean[];
-  died_keys  bigint[];
-  died_seqs  bigint[];
-  again      uuid[];
+  cancelled   bigint[];
+  left_keys   bigint[];
+  left_seqs   bigint[];
+  were_dead   boolean[];
+  dead_block  boolean;
+  died_keys   bigint[];
+  died_seqs   bigint[];
+  again       uuid[];
 BEGIN
   PERFORM {schema}.lock_keys(sub, keys);
   SELECT array_agg(n.seq) INTO cancelled
@@ -425,8 +431,10 @@ BEGIN
   SELECT array_agg(c.with_key) FILTER (WHERE c.with_key IS NOT NULL) INTO again FROM changed c;
   IF again IS NOT NULL THEN PERFORM {schema}.release_unique(again, false); END IF;
   IF 'dead' = ANY (states) THEN
+    dead_block := {schema}.dead_events_block(sub);
     WITH died AS (
-      UPDATE {schema}.parked p SET dead = true, blocks = {schema}.dead_events_block(sub), attempts = n.attempts, error = n.error, token = k.token, version = k.version
+      UPDATE {schema}.parked p
+      SET dead = true, blocks = dead_block, attempts = n.attempts, error = n.error, token = k.token, version = k.version
       FROM (
           SELECT n.*, (SELECT p.ctid FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq) AS at
           FROM unnest(seqs, states, new_attempts, errors, keys, event_ids, versions) n(seq, state, attempts, error, key, id, version)

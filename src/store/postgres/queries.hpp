@@ -729,8 +729,8 @@ SELECT b.id, b.may FROM {schema}.begin_unique($1::text[], $2::text[], $3::uuid[]
   // which did not see yet that they were replaced, as the one that replaced them did not see that.
   Query replaced_parked = prepared("list replaced tasks", R"(
 WITH replaced AS MATERIALIZED (
-  (SELECT e.id FROM {schema}.task_end e WHERE e.set_aside LIMIT 1000)
-  UNION ALL (SELECT e.id FROM {schema}.task_end e WHERE e.waits AND NOT e.set_aside LIMIT 1000))
+  (SELECT e.id FROM {schema}.task_end e WHERE e.set_aside ORDER BY e.id LIMIT 1000)
+  UNION ALL (SELECT e.id FROM {schema}.task_end e WHERE e.waits AND NOT e.set_aside ORDER BY e.id LIMIT 1000))
 SELECT p.subscription, p.seq FROM replaced r
 CROSS JOIN LATERAL (SELECT k.subscription, k.seq FROM {schema}.parked k WHERE k.id = r.id OFFSET 0) p
 JOIN {schema}.subscription s ON s.id = p.subscription WHERE s.name = ANY ($1::text[]))");
