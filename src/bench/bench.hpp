@@ -61,6 +61,7 @@ struct Benchmark {
 [[nodiscard]] std::vector<Figure> bench_takeover(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_relays(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_poison(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_parked(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_retention(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_adopt(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_kafka(const BenchOptions& options);

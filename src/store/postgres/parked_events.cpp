@@ -59,7 +59,8 @@ class PostgresParkedEvents final : public ParkedEvents {
   [[nodiscard]] Result<std::vector<ParkedListing>> list(const ParkedFilter& filter,
                                                         std::size_t limit, bool whole) override {
     OUTBOX_TRY(const Rows rows,
-               connection_.exec(&Queries::list_parked, params_of(filter, limit, whole)));
+               connection_.exec_with(&Queries::plan_settings, &Queries::list_parked,
+                                     params_of(filter, limit, whole)));
     std::vector<ParkedListing> all;
     for (int row = 0; row < rows.size(); ++row) all.push_back(parked_listing_of(rows, row));
     return all;
