@@ -1,5 +1,5 @@
 # Debian packages, made by CPack from a build folder (scripts/package): outbox is the program and its services, outbox-dev the
-# library.
+# library, outbox-tools the programs that measure and show it.
 include(GNUInstallDirs)
 set(deploy ${PROJECT_SOURCE_DIR}/deploy)
 
@@ -11,6 +11,14 @@ if(NOT CMAKE_CROSSCOMPILING)
   install(CODE "set(outbox_program \"$<TARGET_FILE:outbox_cli>\")" COMPONENT program)
   install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/InstallPages.cmake COMPONENT program)
 endif()
+# Only into packages, and where they are asked for by name: nobody needs them to run outbox.
+set(tools outbox-demo)
+if(TARGET outbox-bench)
+  list(APPEND tools outbox-bench)
+endif()
+install(TARGETS ${tools} RUNTIME COMPONENT tools EXCLUDE_FROM_ALL)
+install(FILES ${deploy}/debian/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/outbox-tools
+  COMPONENT tools EXCLUDE_FROM_ALL)
 # What belongs to a system and not to a prefix is installed only into packages.
 install(FILES ${deploy}/debian/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program EXCLUDE_FROM_ALL)
 install(FILES ${deploy}/debian/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/outbox-dev
@@ -48,7 +56,7 @@ set(CPACK_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ
   WORLD_EXECUTE)
-set(CPACK_COMPONENTS_ALL program development)
+set(CPACK_COMPONENTS_ALL program development tools)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
@@ -71,4 +79,12 @@ set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "transactional outbox for PostgreSQL an
 Headers, static libraries, and files for CMake and pkg-config, to enqueue, to relay and to run tasks in a program.")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ${needs})
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS ${recommends})
+
+set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME outbox-tools)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION database)
+set(CPACK_DEBIAN_TOOLS_DESCRIPTION "transactional outbox for PostgreSQL and SQLite: demo and benchmarks
+outbox-demo is a shop whose relay is killed again and again, and a count of what arrived. outbox-bench measures the figures
+of the project, each beside its limit.")
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "outbox (= ${PROJECT_VERSION})")
 include(CPack)

@@ -1,4 +1,4 @@
-// `outbox demo`: a small shop and its relay, which is killed again and again; then a count of what arrived. README.md shows the
+// `outbox-demo`: a small shop and its relay, which is killed again and again; then a count of what arrived. README.md shows the
 // output.
 #pragma once
 

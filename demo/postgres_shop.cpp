@@ -20,11 +20,11 @@ using testkit::Pg;
 constexpr const char* kOutboxSchema = "outbox_demo";
 constexpr const char* kShopSchema = "outbox_demo_shop";
 /// The comment on the shop's schema, by which we recognize it: then both may be dropped.
-constexpr const char* kMarker = "made by outbox demo, may be dropped";
+constexpr const char* kMarker = "made by outbox-demo, may be dropped";
 
 // Held by a running demo.
 constexpr const char* kLock =
-    "SELECT pg_try_advisory_lock(hashtextextended('outbox demo', 0::bigint))";
+    "SELECT pg_try_advisory_lock(hashtextextended('outbox-demo', 0::bigint))";
 constexpr std::chrono::seconds kLockPatience{5};
 // Outboxes, whatever their schema is called.
 constexpr const char* kOutboxes =
@@ -103,7 +103,7 @@ class PostgresShop final : public Shop {
     admin_->run(
         fmt::format("CREATE SCHEMA {0}; COMMENT ON SCHEMA {0} IS '{1}'", kShopSchema, kMarker));
     make_tables(*admin_, kShopSchema, "bigint GENERATED ALWAYS AS IDENTITY");
-    (void)testkit::migrated_store(url_, kOutboxSchema, "outbox demo");
+    (void)testkit::migrated_store(url_, kOutboxSchema, "outbox-demo");
   }
 
   void keep() override { made_ = false; }

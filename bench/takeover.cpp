@@ -36,7 +36,7 @@ class RelayUnderTest {
                           << kLease.count() << "s\"\n[subscription.takeover]\nsink = \"stdout\"\n";
     process_ = std::make_unique<ChildProcess>(
         ChildProcess::Options{.command = {"outbox", "relay", "-c", config, "--log-level", "off"},
-                              .program = "/proc/self/exe",
+                              .program = testkit::program_beside_us("outbox"),
                               .output = output_});
   }
   void kill() { process_->kill(); }

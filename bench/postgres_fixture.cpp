@@ -23,7 +23,7 @@ using testkit::must;
 
 constexpr int kPage = 1000;
 /// The comment on the schema, by which we recognize it: then it may be dropped.
-constexpr const char* kMarker = "made by outbox bench";
+constexpr const char* kMarker = "made by outbox-bench";
 constexpr std::chrono::minutes kDrainLimit{10};
 
 constexpr const char* kFillEvents = R"(
@@ -115,7 +115,7 @@ Drain median_drain(int repeats, const std::function<Drain(int number)>& drain) {
 PostgresFixture::PostgresFixture(const BenchOptions& options, std::string schema)
     : options_(options), schema_(std::move(schema)), admin_(options.store_url) {
   make_schema(admin_, schema_);
-  (void)testkit::migrated_store(options_.store_url, schema_, "outbox bench");
+  (void)testkit::migrated_store(options_.store_url, schema_, "outbox-bench");
 }
 
 PostgresFixture::~PostgresFixture() {

@@ -23,7 +23,7 @@ struct Verified {
 
 /// Of the only subscription.
 Verified verify_log(PostgresFixture& log, std::int64_t events) {
-  const auto store = testkit::migrated_store(log.options().store_url, kSchema, "outbox bench");
+  const auto store = testkit::migrated_store(log.options().store_url, kSchema, "outbox-bench");
   const auto subscriptions = must(must(store->catalog())->subscriptions());
   const auto reader = must(store->ledger_reader());
   reset_peak_rss();

@@ -18,8 +18,9 @@ namespace outbox::demo {
 class Courier {
  public:
   struct Plan {
-    std::string name;                    ///< "relay", for messages.
-    std::vector<std::string> arguments;  ///< Of `outbox`.
+    std::string name;                       ///< "relay", for messages.
+    std::vector<std::string> command;       ///< The name of the program, then its arguments.
+    std::string program{"/proc/self/exe"};  ///< Its path; this program by default.
     std::filesystem::path log;
     bool takes_orders{false};  ///< From a socket, its stdin; it ends when that is closed.
   };

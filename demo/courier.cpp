@@ -42,11 +42,9 @@ void Courier::start() {
     const MutexLock lock(mutex_);
     socket_ = ends[0];
   }
-  std::vector<std::string> command = plan_.arguments;
-  command.insert(command.begin(), "outbox");
   // Our settings in the environment would override those that we give it.
-  child_.emplace(testkit::ChildProcess::Options{.command = std::move(command),
-                                                .program = "/proc/self/exe",
+  child_.emplace(testkit::ChildProcess::Options{.command = plan_.command,
+                                                .program = plan_.program,
                                                 .without = "OUTBOX_",
                                                 .output = plan_.log.string(),
                                                 .input = ends[1]});

@@ -1,4 +1,4 @@
-// `outbox bench`: every figure of the project, each beside its limit measured in the same run.
+// `outbox-bench`: every figure of the project, each beside its limit measured in the same run.
 #pragma once
 
 #include <cstdint>

@@ -43,10 +43,10 @@ std::string conclusion(const DemoOptions& options, const Outcome& outcome) {
   if (options.naive) {
     return verdict.kept()
                ? "A dual write with luck. Kill the publisher, or run it for longer.\n"
-               : "That is a dual write, no fault of this program: exit status 0. With an outbox: outbox demo\n";
+               : "That is a dual write, no fault of this program: exit status 0. With an outbox: outbox-demo\n";
   }
   if (options.tasks) return "Every promise held: each order was packed once, in order.\n";
-  return "Every promise held. The same shop without an outbox: outbox demo --naive\n";
+  return "Every promise held. The same shop without an outbox: outbox-demo --naive\n";
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ class ParkedLog {
     } else {
       postgres_.emplace(options);
     }
-    store_ = testkit::migrated_store(url(), schema(), "outbox bench");
+    store_ = testkit::migrated_store(url(), schema(), "outbox-bench");
   }
   ParkedLog(const ParkedLog&) = delete;
   ParkedLog& operator=(const ParkedLog&) = delete;

@@ -56,7 +56,7 @@ double median_ms(const std::function<void(int number)>& look) {
 std::vector<Figure> bench_events(const BenchOptions& options) {
   PostgresFixture log(options);
   const auto store = must(store::open_store(
-      {.url = options.store_url, .schema = kSchema, .application = "outbox bench"}));
+      {.url = options.store_url, .schema = kSchema, .application = "outbox-bench"}));
   {
     const auto catalog = must(store->catalog());
     for (int i = 0; i < kEventSubscriptions; ++i) {

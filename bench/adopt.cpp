@@ -98,7 +98,7 @@ std::vector<Figure> bench_adopt(const BenchOptions& options) {
   const double alone = undisturbed.longest_ms();
 
   const auto adopter = must(store::open_adopter(
-      {.url = options.store_url, .schema = kSchema, .application = "outbox bench"}));
+      {.url = options.store_url, .schema = kSchema, .application = "outbox-bench"}));
   AdoptWriters disturbed(options.store_url);
   std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds / 5));
   const auto start = Clock::now();

@@ -30,7 +30,7 @@ void require(bool met, const std::string& what) {
 double rate_of_relays(PostgresFixture& log, int count) {
   const Count taken = std::make_shared<std::atomic<std::int64_t>>(0);
   const auto catalog = testkit::must(
-      testkit::migrated_store(log.options().store_url, kSchema, "outbox bench")->catalog());
+      testkit::migrated_store(log.options().store_url, kSchema, "outbox-bench")->catalog());
   const SubscriptionSpec spec{.name = kRelaysName, .sink = "custom"};
   (void)testkit::must(catalog->apply(spec));
   testkit::must(catalog->pause(kRelaysName, "the relays take their lanes first"));

@@ -40,7 +40,7 @@ double rate_beside(PostgresFixture& log, bool beside) {
   const Count taken = std::make_shared<std::atomic<std::int64_t>>(0);
   const Count taken_slowly = std::make_shared<std::atomic<std::int64_t>>(0);
   const auto catalog = testkit::must(
-      testkit::migrated_store(log.options().store_url, kSchema, "outbox bench")->catalog());
+      testkit::migrated_store(log.options().store_url, kSchema, "outbox-bench")->catalog());
   RelayOptions options = log.relay_options(custom("live"));
   if (beside)
     options.subscriptions.insert(options.subscriptions.end(),

@@ -101,7 +101,7 @@ class SqliteShop final : public Shop {
                        "the demo makes a file of its own");
     }
     made_ = true;
-    (void)testkit::migrated_store(url_, schema(), "outbox demo");
+    (void)testkit::migrated_store(url_, schema(), "outbox-demo");
     SqliteFile file(path_);
     make_tables(file, kSchema, "INTEGER");
   }

@@ -128,7 +128,7 @@ class Demo {
   void make_couriers() {
     if (options_.naive) {
       return add_courier({.name = "publisher",
-                          .arguments = {"demo", "--publisher", where_},
+                          .command = {"outbox-demo", "--publisher", where_},
                           .log = folder_.file("publisher.log"),
                           .takes_orders = true});
     }
@@ -136,7 +136,7 @@ class Demo {
       const std::string file = write("store", absolute_url(url_) + "\n");
       for (int i = 1; i <= workers_at(url_); ++i) {
         add_courier({.name = "worker",
-                     .arguments = {"demo", "--worker", file},
+                     .command = {"outbox-demo", "--worker", file},
                      .log = folder_.file("worker-" + std::to_string(i) + ".log")});
       }
       return;
@@ -144,8 +144,10 @@ class Demo {
     const std::string file = write(
         "relay.toml",
         relay_configuration(url_, shop_->schema(), destination_->subscription(kSubscription)));
-    add_courier(
-        {.name = "relay", .arguments = {"relay", "-c", file}, .log = folder_.file("relay.log")});
+    add_courier({.name = "relay",
+                 .command = {"outbox", "relay", "-c", file},
+                 .program = testkit::program_beside_us("outbox"),
+                 .log = folder_.file("relay.log")});
   }
 
   void add_courier(Courier::Plan plan) {
@@ -280,7 +282,7 @@ class Demo {
     using testkit::must;
     try {
       const auto store = must(store::open_store(
-          {.url = url_, .schema = shop_->schema(), .application = "outbox demo"}));
+          {.url = url_, .schema = shop_->schema(), .application = "outbox-demo"}));
       const auto catalog = must(store->catalog());
       const auto rows = must(catalog->subscriptions());
       return !rows.empty() && must(catalog->progress(rows.front(), 1)).pending == 0;

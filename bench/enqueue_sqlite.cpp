@@ -20,7 +20,7 @@ struct Database {
       : path(std::filesystem::path(url.substr(std::string("sqlite:").size())).parent_path() /
              fmt::format("outbox-bench-{}.db",
                          std::chrono::steady_clock::now().time_since_epoch().count())) {
-    (void)testkit::migrated_store("sqlite:" + path, "outbox", "outbox bench");
+    (void)testkit::migrated_store("sqlite:" + path, "outbox", "outbox-bench");
     testkit::SqliteFile(path).run(
         "CREATE TABLE bench_account (id INTEGER PRIMARY KEY, balance INTEGER NOT NULL DEFAULT 0);"
         "CREATE TABLE bench_note (id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT, account TEXT, body TEXT, at INTEGER);"
