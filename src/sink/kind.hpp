@@ -6,8 +6,7 @@
 //     return kind_of<PrinterSettings>({
 //         .name = "printer",
 //         .help = "prints events",
-//         .rows = {{{.name = "loud", .type = SettingType::boolean, .help = "..."},
-//                   [](PrinterSettings& s) -> Slot { return &s.loud; }}},
+//         .rows = {{"loud", &PrinterSettings::loud, "..."}},
 //         .make = [](PrinterSettings s) -> Result<std::unique_ptr<Sink>> { ... }});
 //   }
 #pragma once
@@ -67,7 +66,7 @@ template <class Settings>
 struct Declaration {
   std::string name;
   std::string help;
-  std::vector<SettingRow<Settings>> rows{};
+  SettingRows<Settings> rows{};
   std::optional<PassedOn> passed_on{};
   /// Where settings that are passed on are stored.
   Texts& (*others)(Settings&){nullptr};

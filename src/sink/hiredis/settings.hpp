@@ -47,65 +47,35 @@ struct ServerOptions {
                                        const std::string& place, FieldErrors& errors);
 
 template <class Settings>
-std::vector<SettingRow<Settings>> address_rows() {
+SettingRows<Settings> address_rows() {
   return {
-      {{.name = "url",
-        .type = SettingType::url,
-        .help =
-            "The server: redis://host:port/database, rediss:// for TLS. Several with commas: the first one that is a master is used.",
-        .required = true,
-        .secret = true},
-       [](Settings& s) -> Slot { return &s.url; }},
+      {"url", &Settings::url, Traits{.type = SettingType::url, .required = true, .secret = true},
+       "The server: redis://host:port/database, rediss:// for TLS. Several with commas: the first one that is a master is used."},
   };
 }
 
 template <class Settings>
-std::vector<SettingRow<Settings>> connection_rows() {
-  constexpr std::uint64_t kSecond = 1000;
-  constexpr std::uint64_t kHour = 3600 * kSecond;
+SettingRows<Settings> connection_rows() {
+  using namespace std::chrono_literals;
   return {
-      {{.name = "connect_timeout",
-        .type = SettingType::duration,
-        .help = "For connecting and logging in, for all addresses together.",
-        .least = 100,
-        .most = 60 * kSecond},
-       [](Settings& s) -> Slot { return &s.connect_timeout; }},
-      {{.name = "deadline",
-        .type = SettingType::duration,
-        .help = "Without an answer for so long the connection counts as lost.",
-        .least = kSecond,
-        .most = kHour},
-       [](Settings& s) -> Slot { return &s.deadline; }},
-      {{.name = "max_in_flight",
-        .type = SettingType::count,
-        .help = "Events sent and not yet confirmed.",
-        .least = 1,
-        .most = 100'000},
-       [](Settings& s) -> Slot { return &s.max_in_flight; }},
-      {{.name = "wait_replicas",
-        .type = SettingType::count,
-        .help = "An event is acked when so many replicas have it, too (WAIT). 0: none.",
-        .least = 0,
-        .most = 100},
-       [](Settings& s) -> Slot { return &s.wait_replicas; }},
-      {{.name = "wait_timeout",
-        .type = SettingType::duration,
-        .help = "How long the replicas may take.",
-        .least = 1,
-        .most = kHour},
-       [](Settings& s) -> Slot { return &s.wait_timeout; }},
-      {{.name = "max_message_bytes",
-        .type = SettingType::size,
-        .help =
-            "Larger messages are rejected. 0: as the server is configured, if it says so (CONFIG GET).",
-        .least = 0,
-        .most = std::uint64_t{1} << 30U},
-       [](Settings& s) -> Slot { return &s.max_message_bytes; }},
+      {"connect_timeout", &Settings::connect_timeout, Traits{.range = {100ms, 1min}},
+       "For connecting and logging in, for all addresses together."},
+      {"deadline", &Settings::deadline, Traits{.range = {1s, 1h}},
+       "Without an answer for so long the connection counts as lost."},
+      {"max_in_flight", &Settings::max_in_flight, Traits{.range = {1, 100'000}},
+       "Events sent and not yet confirmed."},
+      {"wait_replicas", &Settings::wait_replicas, Traits{.range = {0, 100}},
+       "An event is acked when so many replicas have it, too (WAIT). 0: none."},
+      {"wait_timeout", &Settings::wait_timeout, Traits{.range = {1ms, 1h}},
+       "How long the replicas may take."},
+      {"max_message_bytes", &Settings::max_message_bytes,
+       Traits{.type = SettingType::size, .range = {0, std::uint64_t{1} << 30U}},
+       "Larger messages are rejected. 0: as the server is configured, if it says so (CONFIG GET)."},
   };
 }
 
 template <class Settings>
-std::vector<SettingRow<Settings>> server_rows() {
+SettingRows<Settings> server_rows() {
   return joined({address_rows<Settings>(),
                  login_rows<Settings>("Instead of the one in url. Without one: the default user."),
                  tls_rows<Settings>(), connection_rows<Settings>()});

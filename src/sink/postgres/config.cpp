@@ -15,67 +15,37 @@
 namespace outbox::sink::postgres {
 namespace {
 
-std::vector<SettingRow<PostgresSettings>> url_rows() {
+using namespace std::chrono_literals;
+
+SettingRows<PostgresSettings> url_rows() {
   return {
-      {{.name = "url",
-        .type = SettingType::url,
-        .help =
-            "The database: postgresql://host:port/database, or a connection string of libpq. Several hosts with commas: the one that accepts writes is used.",
-        .required = true,
-        .secret = true},
-       [](PostgresSettings& s) -> Slot { return &s.url; }},
+      {"url", &PostgresSettings::url,
+       Traits{.type = SettingType::url, .required = true, .secret = true},
+       "The database: postgresql://host:port/database, or a connection string of libpq. Several hosts with commas: the one that accepts writes is used."},
   };
 }
 
-std::vector<SettingRow<PostgresSettings>> table_rows() {
-  constexpr std::uint64_t kSecond = 1000;
-  constexpr std::uint64_t kDay = std::uint64_t{24} * 3600 * kSecond;
+SettingRows<PostgresSettings> table_rows() {
   return {
-      {{.name = "table",
-        .help =
-            "The table, as schema.table or as found by the login's search_path. A template: events may go to several tables.",
-        .required = true},
-       [](PostgresSettings& s) -> Slot { return &s.table; }},
-      {{.name = "create", .type = SettingType::boolean, .help = "Makes tables that are missing."},
-       [](PostgresSettings& s) -> Slot { return &s.create; }},
-      {{.name = "dedup_window",
-        .type = SettingType::duration,
-        .help =
-            "The ids of events are kept for so long: one that is sent again within it adds no row. 0: none are, a unique index on the column with {id} takes their place.",
-        .least = 0,
-        .most = 3650 * kDay},
-       [](PostgresSettings& s) -> Slot { return &s.dedup_window; }},
-      {{.name = "delivered_table", .help = "The table of these ids, in the same database."},
-       [](PostgresSettings& s) -> Slot { return &s.delivered_table; }},
-      {{.name = "batch",
-        .type = SettingType::count,
-        .help = "Most events in one transaction.",
-        .least = 1,
-        .most = 10'000},
-       [](PostgresSettings& s) -> Slot { return &s.batch; }},
-      {{.name = "max_in_flight",
-        .type = SettingType::count,
-        .help = "Events taken and not yet committed.",
-        .least = 1,
-        .most = 100'000},
-       [](PostgresSettings& s) -> Slot { return &s.max_in_flight; }},
-      {{.name = "connect_timeout",
-        .type = SettingType::duration,
-        .help = "For connecting and logging in, for each address.",
-        .least = kSecond,
-        .most = 60 * kSecond},
-       [](PostgresSettings& s) -> Slot { return &s.connect_timeout; }},
-      {{.name = "deadline",
-        .type = SettingType::duration,
-        .help =
-            "Without an answer for so long the connection counts as lost. The server gives up a statement earlier.",
-        .least = kSecond,
-        .most = 3600 * kSecond},
-       [](PostgresSettings& s) -> Slot { return &s.deadline; }},
+      {"table", &PostgresSettings::table, Traits{.required = true},
+       "The table, as schema.table or as found by the login's search_path. A template: events may go to several tables."},
+      {"create", &PostgresSettings::create, "Makes tables that are missing."},
+      {"dedup_window", &PostgresSettings::dedup_window, Traits{.range = {0s, 3650 * 24h}},
+       "The ids of events are kept for so long: one that is sent again within it adds no row. 0: none are, a unique index on the column with {id} takes their place."},
+      {"delivered_table", &PostgresSettings::delivered_table,
+       "The table of these ids, in the same database."},
+      {"batch", &PostgresSettings::batch, Traits{.range = {1, 10'000}},
+       "Most events in one transaction."},
+      {"max_in_flight", &PostgresSettings::max_in_flight, Traits{.range = {1, 100'000}},
+       "Events taken and not yet committed."},
+      {"connect_timeout", &PostgresSettings::connect_timeout, Traits{.range = {1s, 1min}},
+       "For connecting and logging in, for each address."},
+      {"deadline", &PostgresSettings::deadline, Traits{.range = {1s, 1h}},
+       "Without an answer for so long the connection counts as lost. The server gives up a statement earlier."},
   };
 }
 
-std::vector<SettingRow<PostgresSettings>> rows() {
+SettingRows<PostgresSettings> rows() {
   return joined({url_rows(), login_rows<PostgresSettings>(), table_rows()});
 }
 

@@ -12,98 +12,53 @@
 namespace outbox::sink::rabbitmq {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr Scheme kSchemes[] = {{"amqp", 5672}, {"amqps", 5671}};
 constexpr Scheme kManagementSchemes[] = {{"http", 15672}, {"https", 15671}};
 constexpr std::size_t kLongestName = 255;  // a short string of AMQP
 
-std::vector<SettingRow<RabbitSettings>> url_rows() {
+SettingRows<RabbitSettings> url_rows() {
   return {
-      {{.name = "url",
-        .type = SettingType::url,
-        .help =
-            "The server: amqp://host:port/virtual-host, amqps:// for TLS. Several of a cluster with commas: the first one that answers is used.",
-        .required = true,
-        .secret = true},
-       [](RabbitSettings& s) -> Slot { return &s.url; }},
+      {"url", &RabbitSettings::url,
+       Traits{.type = SettingType::url, .required = true, .secret = true},
+       "The server: amqp://host:port/virtual-host, amqps:// for TLS. Several of a cluster with commas: the first one that answers is used."},
   };
 }
 
-std::vector<SettingRow<RabbitSettings>> publishing_rows() {
-  constexpr std::uint64_t kSecond = 1000;
-  constexpr std::uint64_t kHour = 3600 * kSecond;
+SettingRows<RabbitSettings> publishing_rows() {
   return {
-      {{.name = "exchange",
-        .help =
-            "Where events are published, with the topic as the routing key. A template. Empty: the default exchange, whose routing keys are names of queues."},
-       [](RabbitSettings& s) -> Slot { return &s.exchange; }},
-      {{.name = "unroutable",
-        .type = SettingType::choice,
-        .help =
-            "An event that no queue gets: block lets the subscription wait, reject parks the event, discard counts it as delivered.",
-        .choices = {"block", "reject", "discard"}},
-       [](RabbitSettings& s) -> Slot { return &s.unroutable; }},
-      {{.name = "declare",
-        .type = SettingType::boolean,
-        .help =
-            "Creates exchange, queue and binding, all durable, when the sink is opened and they are missing. false: it only checks that exchange and queue are there."},
-       [](RabbitSettings& s) -> Slot { return &s.declare; }},
-      {{.name = "exchange_type",
-        .type = SettingType::choice,
-        .help = "Of the exchange that is declared.",
-        .choices = {"topic", "direct", "fanout"}},
-       [](RabbitSettings& s) -> Slot { return &s.exchange_type; }},
-      {{.name = "queue", .help = "The queue to check or declare. Empty: none."},
-       [](RabbitSettings& s) -> Slot { return &s.queue; }},
-      {{.name = "queue_type",
-        .type = SettingType::choice,
-        .help = "Of the queue that is declared.",
-        .choices = {"quorum", "classic", "stream"}},
-       [](RabbitSettings& s) -> Slot { return &s.queue_type; }},
-      {{.name = "binding",
-        .help =
-            "The routing keys that the declared exchange gives to the declared queue, for a topic exchange a pattern such as order.#. Empty: all, for topic and fanout."},
-       [](RabbitSettings& s) -> Slot { return &s.binding; }},
-      {{.name = "management_url",
-        .type = SettingType::url,
-        .help =
-            "The server's management API, http://host:port. With it the sink warns about properties of queue with which events can be lost."},
-       [](RabbitSettings& s) -> Slot { return &s.management_url; }},
-      {{.name = "connect_timeout",
-        .type = SettingType::duration,
-        .help = "For connecting and logging in, for all addresses together.",
-        .least = 100,
-        .most = 60 * kSecond},
-       [](RabbitSettings& s) -> Slot { return &s.connect_timeout; }},
-      {{.name = "deadline",
-        .type = SettingType::duration,
-        .help = "Without a confirmation for so long the connection counts as lost.",
-        .least = kSecond,
-        .most = kHour},
-       [](RabbitSettings& s) -> Slot { return &s.deadline; }},
-      {{.name = "heartbeat",
-        .type = SettingType::duration,
-        .help =
-            "Both sides send something at least this often; after two intervals without anything the connection counts as lost.",
-        .least = kSecond,
-        .most = kHour},
-       [](RabbitSettings& s) -> Slot { return &s.heartbeat; }},
-      {{.name = "max_in_flight",
-        .type = SettingType::count,
-        .help = "Events sent and not yet confirmed.",
-        .least = 1,
-        .most = 100'000},
-       [](RabbitSettings& s) -> Slot { return &s.max_in_flight; }},
-      {{.name = "max_message_size",
-        .type = SettingType::size,
-        .help =
-            "Larger events are rejected before they are sent. Set it as the server's max_message_size (128 MiB, from RabbitMQ 4.0 on 16 MiB).",
-        .least = std::uint64_t{1} << 10U,
-        .most = std::uint64_t{512} << 20U},
-       [](RabbitSettings& s) -> Slot { return &s.max_message_size; }},
+      {"exchange", &RabbitSettings::exchange,
+       "Where events are published, with the topic as the routing key. A template. Empty: the default exchange, whose routing keys are names of queues."},
+      {"unroutable", &RabbitSettings::unroutable, Traits{.choices = {"block", "reject", "discard"}},
+       "An event that no queue gets: block lets the subscription wait, reject parks the event, discard counts it as delivered."},
+      {"declare", &RabbitSettings::declare,
+       "Creates exchange, queue and binding, all durable, when the sink is opened and they are missing. false: it only checks that exchange and queue are there."},
+      {"exchange_type", &RabbitSettings::exchange_type,
+       Traits{.choices = {"topic", "direct", "fanout"}}, "Of the exchange that is declared."},
+      {"queue", &RabbitSettings::queue, "The queue to check or declare. Empty: none."},
+      {"queue_type", &RabbitSettings::queue_type,
+       Traits{.choices = {"quorum", "classic", "stream"}}, "Of the queue that is declared."},
+      {"binding", &RabbitSettings::binding,
+       "The routing keys that the declared exchange gives to the declared queue, for a topic exchange a pattern such as order.#. Empty: all, for topic and fanout."},
+      {"management_url", &RabbitSettings::management_url, Traits{.type = SettingType::url},
+       "The server's management API, http://host:port. With it the sink warns about properties of queue with which events can be lost."},
+      {"connect_timeout", &RabbitSettings::connect_timeout, Traits{.range = {100ms, 1min}},
+       "For connecting and logging in, for all addresses together."},
+      {"deadline", &RabbitSettings::deadline, Traits{.range = {1s, 1h}},
+       "Without a confirmation for so long the connection counts as lost."},
+      {"heartbeat", &RabbitSettings::heartbeat, Traits{.range = {1s, 1h}},
+       "Both sides send something at least this often; after two intervals without anything the connection counts as lost."},
+      {"max_in_flight", &RabbitSettings::max_in_flight, Traits{.range = {1, 100'000}},
+       "Events sent and not yet confirmed."},
+      {"max_message_size", &RabbitSettings::max_message_size,
+       Traits{.type = SettingType::size,
+              .range = {std::uint64_t{1} << 10U, std::uint64_t{512} << 20U}},
+       "Larger events are rejected before they are sent. Set it as the server's max_message_size (128 MiB, from RabbitMQ 4.0 on 16 MiB)."},
   };
 }
 
-std::vector<SettingRow<RabbitSettings>> rows() {
+SettingRows<RabbitSettings> rows() {
   return joined(
       {url_rows(),
        login_rows<RabbitSettings>(

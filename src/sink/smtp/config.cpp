@@ -14,115 +14,67 @@
 namespace outbox::sink::smtp {
 namespace {
 
+using namespace std::chrono_literals;
+
 /// RFC 8314, 7.3: the ports for mails that are handed in, not port 25 between servers.
 constexpr std::array<Scheme, 2> kSchemes{{{"smtp", 587}, {"smtps", 465}}};
 constexpr std::size_t kMostBodyBytes = std::size_t{1} << 20U;
 constexpr const char* kBodyFile = "smtp.body_file";
 
-std::vector<SettingRow<SmtpSettings>> url_rows() {
+SettingRows<SmtpSettings> url_rows() {
   return {
-      {{.name = "url",
-        .help =
-            "The mail server: smtp://host:port (587; encrypted with STARTTLS) or smtps://host:port (465; from the first byte).",
-        .required = true,
-        .secret = true},
-       [](SmtpSettings& s) -> Slot { return &s.url; }},
+      {"url", &SmtpSettings::url, Traits{.required = true, .secret = true},
+       "The mail server: smtp://host:port (587; encrypted with STARTTLS) or smtps://host:port (465; from the first byte)."},
   };
 }
 
-std::vector<SettingRow<SmtpSettings>> server_rows() {
+SettingRows<SmtpSettings> server_rows() {
   return {
-      {{.name = "tls",
-        .type = SettingType::choice,
-        .help =
-            "required: nothing is sent without encryption. off: for a server on this machine; for any other one insecure_tls must be set, too.",
-        .choices = {"required", "off"}},
-       [](SmtpSettings& s) -> Slot { return &s.encryption; }},
-      {{.name = "hello",
-        .help = "The name that this machine gives to the server (EHLO). Default: its host name."},
-       [](SmtpSettings& s) -> Slot { return &s.hello; }},
+      {"tls", &SmtpSettings::encryption, Traits{.choices = {"required", "off"}},
+       "required: nothing is sent without encryption. off: for a server on this machine; for any other one insecure_tls must be set, too."},
+      {"hello", &SmtpSettings::hello,
+       "The name that this machine gives to the server (EHLO). Default: its host name."},
   };
 }
 
-std::vector<SettingRow<SmtpSettings>> mail_rows() {
+SettingRows<SmtpSettings> mail_rows() {
   return {
-      {{.name = "from",
-        .help = "Who the mails are from: orders@example.com, or Shop <orders@example.com>.",
-        .required = true},
-       [](SmtpSettings& s) -> Slot { return &s.from; }},
-      {{.name = "to",
-        .type = SettingType::list,
-        .help =
-            "Who they are to; each one may have fields of the event: {json:customer.email}, or {json:customer.name} <{json:customer.email}>.",
-        .required = true},
-       [](SmtpSettings& s) -> Slot { return &s.to; }},
-      {{.name = "cc",
-        .type = SettingType::list,
-        .help =
-            "Who gets a copy, in the same way. Those that are empty for an event are left out."},
-       [](SmtpSettings& s) -> Slot { return &s.cc; }},
-      {{.name = "reply_to", .help = "Where answers go, in the same way."},
-       [](SmtpSettings& s) -> Slot { return &s.reply_to; }},
-      {{.name = "subject", .help = "The subject; may have fields of the event."},
-       [](SmtpSettings& s) -> Slot { return &s.subject; }},
-      {{.name = "body",
-        .help =
-            "The body; may have fields of the event. Default: the message's own body, which is the payload with format raw."},
-       [](SmtpSettings& s) -> Slot { return &s.body; }},
-      {{.name = "body_file",
-        .type = SettingType::path,
-        .help = "The same, as a file. Each relay reads its own when it opens the sink."},
-       [](SmtpSettings& s) -> Slot { return &s.body_file; }},
-      {{.name = "body_type",
-        .type = SettingType::choice,
-        .help = "What body and body_file are. In text/html the values of fields are escaped.",
-        .choices = {"text/plain", "text/html"}},
-       [](SmtpSettings& s) -> Slot { return &s.body_type; }},
-      {{.name = "x_headers",
-        .type = SettingType::list,
-        .help =
-            "Which headers of the message are in the mail: names, or globs such as *. Each gets an X- before its name if it has none."},
-       [](SmtpSettings& s) -> Slot { return &s.x_headers; }},
-      {{.name = "message_id_domain",
-        .help =
-            "What follows the event's id in Message-ID. Default: the domain of from. Two subscriptions that mail the same events to the same people need different ones."},
-       [](SmtpSettings& s) -> Slot { return &s.message_id_domain; }},
+      {"from", &SmtpSettings::from, Traits{.required = true},
+       "Who the mails are from: orders@example.com, or Shop <orders@example.com>."},
+      {"to", &SmtpSettings::to, Traits{.required = true},
+       "Who they are to; each one may have fields of the event: {json:customer.email}, or {json:customer.name} <{json:customer.email}>."},
+      {"cc", &SmtpSettings::cc,
+       "Who gets a copy, in the same way. Those that are empty for an event are left out."},
+      {"reply_to", &SmtpSettings::reply_to, "Where answers go, in the same way."},
+      {"subject", &SmtpSettings::subject, "The subject; may have fields of the event."},
+      {"body", &SmtpSettings::body,
+       "The body; may have fields of the event. Default: the message's own body, which is the payload with format raw."},
+      {"body_file", &SmtpSettings::body_file, Traits{.type = SettingType::path},
+       "The same, as a file. Each relay reads its own when it opens the sink."},
+      {"body_type", &SmtpSettings::body_type, Traits{.choices = {"text/plain", "text/html"}},
+       "What body and body_file are. In text/html the values of fields are escaped."},
+      {"x_headers", &SmtpSettings::x_headers,
+       "Which headers of the message are in the mail: names, or globs such as *. Each gets an X- before its name if it has none."},
+      {"message_id_domain", &SmtpSettings::message_id_domain,
+       "What follows the event's id in Message-ID. Default: the domain of from. Two subscriptions that mail the same events to the same people need different ones."},
   };
 }
 
-std::vector<SettingRow<SmtpSettings>> pace_rows() {
-  constexpr std::uint64_t kSecond = 1000;
+SettingRows<SmtpSettings> pace_rows() {
   return {
-      {{.name = "on_unknown",
-        .type = SettingType::choice,
-        .help =
-            "What happens to a mail that the server may have sent, when its answer was lost. retry: it is sent again, perhaps twice. "
-            "park: a person decides; needs max_attempts = 1 or on_reject = \"stop\".",
-        .choices = {"retry", "park"}},
-       [](SmtpSettings& s) -> Slot { return &s.on_unknown; }},
-      {{.name = "max_in_flight",
-        .type = SettingType::count,
-        .help = "Mails at a time, each over a connection and with a thread of its own.",
-        .least = 1,
-        .most = 64},
-       [](SmtpSettings& s) -> Slot { return &s.max_in_flight; }},
-      {{.name = "connect_timeout",
-        .type = SettingType::duration,
-        .help = "For resolving the name, connecting, TLS and the login.",
-        .least = kSecond / 10,
-        .most = 600 * kSecond},
-       [](SmtpSettings& s) -> Slot { return &s.connect_timeout; }},
-      {{.name = "deadline",
-        .type = SettingType::duration,
-        .help =
-            "For a whole mail. A server that checks mails before it answers may take 10 minutes.",
-        .least = kSecond,
-        .most = 3600 * kSecond},
-       [](SmtpSettings& s) -> Slot { return &s.deadline; }},
+      {"on_unknown", &SmtpSettings::on_unknown, Traits{.choices = {"retry", "park"}},
+       "What happens to a mail that the server may have sent, when its answer was lost. retry: it is sent again, perhaps twice. "
+       "park: a person decides; needs max_attempts = 1 or on_reject = \"stop\"."},
+      {"max_in_flight", &SmtpSettings::max_in_flight, Traits{.range = {1, 64}},
+       "Mails at a time, each over a connection and with a thread of its own."},
+      {"connect_timeout", &SmtpSettings::connect_timeout, Traits{.range = {100ms, 10min}},
+       "For resolving the name, connecting, TLS and the login."},
+      {"deadline", &SmtpSettings::deadline, Traits{.range = {1s, 1h}},
+       "For a whole mail. A server that checks mails before it answers may take 10 minutes."},
   };
 }
 
-std::vector<SettingRow<SmtpSettings>> rows() {
+SettingRows<SmtpSettings> rows() {
   return joined({url_rows(), login_rows<SmtpSettings>(), server_rows(), tls_rows<SmtpSettings>(),
                  mail_rows(), pace_rows()});
 }

@@ -132,12 +132,10 @@ Printer read(const sink::Declaration<Printer>& printer, const std::string& wait,
 }
 
 TEST(SinkSettings, durations_have_the_units_that_all_settings_have) {
-  const sink::Declaration<Printer> printer{
-      .name = "x",
-      .help = "prints",
-      .rows = {{{.name = "wait", .type = SettingType::duration, .help = "how long"},
-                [](Printer& p) -> Slot { return &p.wait; }}},
-      .make = nullptr};
+  const sink::Declaration<Printer> printer{.name = "x",
+                                           .help = "prints",
+                                           .rows = {{"wait", &Printer::wait, "how long"}},
+                                           .make = nullptr};
   for (const auto& [text, length] :
        std::map<std::string, std::chrono::microseconds>{{"250us", std::chrono::microseconds(250)},
                                                         {"5min", std::chrono::minutes(5)},
