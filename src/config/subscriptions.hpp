@@ -36,7 +36,7 @@ struct SinkPart {
 [[nodiscard]] std::string show_sink_setting(const std::string& sink, const std::string& name,
                                             const std::string& value);
 
-/// The value of a subscription's setting ("topic", "headers.tenant", "kafka.brokers") as it may be shown: *** for what may be a
+/// The value of a subscription's setting ("topic", "headers.tenant", "http.url") as it may be shown: *** for what may be a
 /// secret, and for what has a reference in the configuration.
 [[nodiscard]] Json shown_value(const Loaded& loaded, const std::string& subscription,
                                const std::string& setting, const Json& value);

@@ -28,7 +28,7 @@ struct MessageLimit {
 };
 
 struct Inspection {
-  std::string destination;  ///< "redis://10.0.0.5:6379"
+  std::string destination;  ///< "https://shop.example.com"
   /// When an event counts as delivered, for a sentence that begins with "acked when".
   std::string acked;
   std::string duplicates;  ///< When an event may arrive twice.

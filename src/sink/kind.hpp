@@ -46,7 +46,7 @@ struct SinkKind {
   std::vector<Setting> settings;  ///< default_note is the default.
   std::optional<PassedOn> passed_on;
 
-  /// Everything that is wrong with the subscription's settings for this sink, each with its field ("kafka.brokers", "topic").
+  /// Everything that is wrong with the subscription's settings for this sink, each with its field ("http.url", "topic").
   /// Opens nothing but files that the settings refer to. A reference that this machine does not have is no error.
   std::function<void(const SubscriptionSpec&, FieldErrors&)> check;
   /// What would fail on this machine now, such as a missing directory or a reference to nothing. Opens nothing else.

@@ -64,6 +64,4 @@ struct KafkaSettings {
 /// Whether the property's value may be a secret.
 [[nodiscard]] bool is_secret(std::string_view property);
 
-[[nodiscard]] SinkKind kind();
-
 }  // namespace outbox::sink::kafka

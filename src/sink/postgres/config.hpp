@@ -54,6 +54,4 @@ struct PostgresOptions {
                                                           const std::string& subscription,
                                                           FieldErrors& errors);
 
-[[nodiscard]] SinkKind kind();
-
 }  // namespace outbox::sink::postgres

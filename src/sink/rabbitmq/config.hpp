@@ -79,6 +79,4 @@ struct Login {
 /// Complains about what is wrong.
 [[nodiscard]] RabbitOptions options_of(const RabbitSettings& settings, FieldErrors& errors);
 
-[[nodiscard]] SinkKind kind();
-
 }  // namespace outbox::sink::rabbitmq
