@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/units.hpp"
-#include "sink/asynq/names.hpp"
 #include "sink/asynq/script.hpp"
+#include "sink/asynq/tasks.hpp"
 #include "sink/hiredis/pipeline.hpp"
 #include "sink/template_example.hpp"
 

@@ -13,7 +13,6 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/units.hpp"
-#include "sink/delivered_lines.hpp"
 #include "sink/json_line.hpp"
 
 namespace outbox::sink {

@@ -8,8 +8,8 @@
 #include "base/text.hpp"
 #include "sink/base64_text.hpp"
 #include "sink/endpoint.hpp"
-#include "sink/http/headers.hpp"
 #include "sink/http/http_sink.hpp"
+#include "sink/http/request.hpp"
 
 namespace outbox::sink::http {
 namespace {

@@ -14,7 +14,6 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "sink/kafka/client.hpp"
-#include "sink/kafka/inspect.hpp"
 #include "sink/kafka/kafka_sink.hpp"
 #include "sink/kafka/read_back.hpp"
 

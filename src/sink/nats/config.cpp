@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "sink/login_settings.hpp"
 #include "sink/nats/error_map.hpp"
-#include "sink/nats/names.hpp"
+#include "sink/nats/message.hpp"
 #include "sink/nats/nats_sink.hpp"
 #include "sink/template_example.hpp"
 

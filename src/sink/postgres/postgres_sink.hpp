@@ -20,8 +20,8 @@
 #include "sink/postgres/config.hpp"
 #include "sink/postgres/places.hpp"
 #include "sink/postgres/pruner.hpp"
-#include "sink/postgres/row.hpp"
 #include "sink/postgres/session.hpp"
+#include "sink/postgres/table_name.hpp"
 #include "sink/socket_watch.hpp"
 
 namespace outbox::sink::postgres {

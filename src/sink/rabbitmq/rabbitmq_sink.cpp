@@ -11,7 +11,6 @@
 #include "base/steady.hpp"
 #include "sink/rabbitmq/login.hpp"
 #include "sink/rabbitmq/management.hpp"
-#include "sink/rabbitmq/queue_check.hpp"
 #include "sink/rabbitmq/table.hpp"
 
 namespace outbox::sink::rabbitmq {

@@ -19,7 +19,7 @@
 #include "sink/sqs/composer.hpp"
 #include "sink/sqs/config.hpp"
 #include "sink/sqs/credentials.hpp"
-#include "sink/sqs/queue_urls.hpp"
+#include "sink/sqs/names.hpp"
 
 namespace outbox::sink::sqs {
 

@@ -7,8 +7,6 @@
 #include "base/text.hpp"
 #include "conformance/sink/suite.hpp"
 #include "sink/asynq/config.hpp"
-#include "sink/asynq/names.hpp"
-#include "sink/asynq/task_message.hpp"
 #include "sink/asynq/tasks.hpp"
 #include "sink/hiredis/error_map.hpp"
 #include "sink/hiredis/server_facts.hpp"

@@ -5,9 +5,7 @@
 
 #include "conformance/sink/suite.hpp"
 #include "sink/http/answer.hpp"
-#include "sink/http/batch.hpp"
 #include "sink/http/body.hpp"
-#include "sink/http/headers.hpp"
 #include "sink/http/request.hpp"
 #include "sink/http/signature.hpp"
 #include "sink/http/target.hpp"

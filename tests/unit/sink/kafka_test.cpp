@@ -8,7 +8,7 @@
 #include "sink/kafka/error_map.hpp"
 #include "sink/kafka/first_batches.hpp"
 #include "sink/kafka/in_flight.hpp"
-#include "sink/kafka/partition_read.hpp"
+#include "sink/kafka/read_back.hpp"
 #include "sink/registry.hpp"
 #include "sink/suspects.hpp"
 

@@ -8,7 +8,6 @@
 #include "sink/nats/config.hpp"
 #include "sink/nats/error_map.hpp"
 #include "sink/nats/message.hpp"
-#include "sink/nats/names.hpp"
 #include "sink/nats/stream_check.hpp"
 #include "sink/registry.hpp"
 

@@ -30,7 +30,7 @@
 #include "sink/registry.hpp"
 #include "sink/smtp/config.hpp"
 #include "sink/smtp/mail.hpp"
-#include "sink/sqs/attributes.hpp"
+#include "sink/sqs/composer.hpp"
 
 namespace outbox::test {
 namespace {

@@ -9,9 +9,9 @@
 #include "sink/kind.hpp"
 #include "sink/rabbitmq/config.hpp"
 #include "sink/rabbitmq/error_map.hpp"
+#include "sink/rabbitmq/management.hpp"
 #include "sink/rabbitmq/outstanding.hpp"
 #include "sink/rabbitmq/publication.hpp"
-#include "sink/rabbitmq/queue_check.hpp"
 #include "sink/rabbitmq/table.hpp"
 #include "sink/registry.hpp"
 

@@ -11,7 +11,6 @@
 #include "sink/smtp/content.hpp"
 #include "sink/smtp/dialogue.hpp"
 #include "sink/smtp/error_map.hpp"
-#include "sink/smtp/header_text.hpp"
 #include "sink/smtp/mail.hpp"
 #include "support/testkit.hpp"
 

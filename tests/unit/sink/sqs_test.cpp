@@ -8,14 +8,12 @@
 #include "conformance/sink/suite.hpp"
 #include "sink/registry.hpp"
 #include "sink/sqs/answer.hpp"
-#include "sink/sqs/attributes.hpp"
 #include "sink/sqs/batch.hpp"
 #include "sink/sqs/composer.hpp"
 #include "sink/sqs/config.hpp"
 #include "sink/sqs/credentials.hpp"
 #include "sink/sqs/error_map.hpp"
 #include "sink/sqs/names.hpp"
-#include "sink/sqs/queue_urls.hpp"
 
 namespace outbox::test {
 namespace {

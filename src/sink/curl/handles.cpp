@@ -1,4 +1,4 @@
-#include "sink/curl/tls.hpp"
+#include "sink/curl/handles.hpp"
 
 namespace outbox::sink::curl {
 
