@@ -43,15 +43,6 @@ struct Inspection {
 /// "acked when ...; twice: ...; order: ..."
 [[nodiscard]] std::string guarantee_line(const Inspection& inspection);
 
-/// Of a sink that knows it once it is open.
-template <class AnySink>
-[[nodiscard]] Result<Inspection> inspect_open(AnySink sink) {
-  if (Status opened = sink->open(); !opened) return tl::unexpected(std::move(opened.error()));
-  Inspection found = sink->inspection();
-  sink->close();
-  return found;
-}
-
 /// Warns of each weakness once, although a sink is opened again and again.
 class WeaknessLog {
  public:

@@ -27,7 +27,9 @@
 #include "base/field_error.hpp"
 #include "base/setting.hpp"
 #include "sink/inspection.hpp"
+#include "sink/network_sink.hpp"
 #include "sink/read_back.hpp"
+#include "sink/tls_settings.hpp"
 
 namespace outbox::sink {
 
@@ -74,11 +76,12 @@ struct Declaration {
   void (*check)(const Settings&, FieldErrors&){nullptr};
   /// Checks for what would otherwise fail with the first event.
   void (*check_use)(const Settings&, const SubscriptionSpec&, FieldErrors&){nullptr};
+  /// Besides the files of TlsSettings, if there is a member `tls`.
   void (*check_here)(const Settings&, FieldErrors&){nullptr};
   Result<std::unique_ptr<Sink>> (*make)(Settings){nullptr};
-  /// Instead, of a sink that must know its subscription.
-  Result<std::unique_ptr<Sink>> (*make_for)(Settings, const SubscriptionSpec&){nullptr};
   Result<Inspection> (*inspect)(Settings, const SubscriptionSpec&){nullptr};
+  /// Instead of both, of a sink that is inspected once it is open.
+  Result<std::unique_ptr<NetworkSink>> (*make_network)(Settings, const SubscriptionSpec&){nullptr};
   Result<ReadParts> (*read_back)(const Settings&, const SubscriptionSpec&, const TakeId&){nullptr};
 };
 
@@ -154,17 +157,21 @@ SinkKind kind_of(Declaration<Settings> sink) {
     for (const FieldError& one : given.unresolved) errors.add(one);
     FieldErrors others;
     const Settings settings = read_settings(*shared, given, others);
-    if (shared->check_here != nullptr && errors.empty() && others.empty())
-      shared->check_here(settings, errors);
+    if (!errors.empty() || !others.empty()) return;
+    if (shared->check_here != nullptr) shared->check_here(settings, errors);
+    if constexpr (requires { settings.tls.certificate; })
+      check_tls_here(shared->name, settings.tls, errors);
   };
   kind.make = [shared](const SubscriptionSpec& spec) -> Result<std::unique_ptr<Sink>> {
     OUTBOX_TRY(Settings settings, usable_settings(*shared, spec));
-    if (shared->make_for != nullptr) return shared->make_for(std::move(settings), spec);
+    if (shared->make_network != nullptr) return shared->make_network(std::move(settings), spec);
     return shared->make(std::move(settings));
   };
   kind.inspect = [shared](const SubscriptionSpec& spec) -> Result<Inspection> {
     OUTBOX_TRY(Settings settings, usable_settings(*shared, spec));
-    return shared->inspect(std::move(settings), spec);
+    if (shared->inspect != nullptr) return shared->inspect(std::move(settings), spec);
+    OUTBOX_TRY(const auto opened, shared->make_network(std::move(settings), spec));
+    return inspect_open(*opened);
   };
   if (shared->read_back == nullptr) return kind;
   kind.read_back = [shared](const SubscriptionSpec& spec, const TakeId& take) -> Result<ReadParts> {

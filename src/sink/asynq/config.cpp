@@ -96,10 +96,6 @@ void check(const AsynqSettings& settings, FieldErrors& errors) {
   (void)task_options_of(settings, errors);
 }
 
-void check_here(const AsynqSettings& settings, FieldErrors& errors) {
-  check_tls_here("asynq", settings.tls, errors);
-}
-
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make
 Result<std::unique_ptr<Sink>> make(AsynqSettings settings) {
   FieldErrors errors;
@@ -159,7 +155,6 @@ SinkKind kind() {
        .help = "adds events as tasks to queues of asynq on Redis, for workers in Go",
        .rows = joined({hiredis::server_rows<AsynqSettings>(), task_rows()}),
        .check = check,
-       .check_here = check_here,
        .make = make,
        .inspect = inspect});
 }

@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "sink/base64_text.hpp"
+#include "event/base64.hpp"
 #include "sink/endpoint.hpp"
 #include "sink/http/http_sink.hpp"
 #include "sink/http/request.hpp"
@@ -18,53 +18,39 @@ using namespace std::chrono_literals;
 
 constexpr std::array<Scheme, 3> kProxies{{{"http", 3128}, {"https", 443}, {"socks5h", 1080}}};
 
-SettingRows<HttpSettings> destination_rows() {
-  return {
-      {"url", &HttpSettings::url, Traits{.required = true},
-       "The receiver's address: https://HOST/PATH. Path and query may have fields: {aggregate_type|kebab}."},
-      {"method", &HttpSettings::method, Traits{.choices = {"POST", "PUT"}},
-       "The method of the requests."},
-      {"secrets", &HttpSettings::secrets, Traits{.secret = true},
-       "Secrets of Standard Webhooks (whsec_...), separated by blanks or commas: each request is signed with all of "
-       "them."},
-      {"authorization", &HttpSettings::authorization, Traits{.secret = true},
-       "The header Authorization: \"Bearer ${env:TOKEN}\"."},
-      {"username", &HttpSettings::username, "With a password, for Basic authentication."},
-      {"password", &HttpSettings::password, Traits{.secret = true}, "Goes with the username."},
-      {"idempotency_key", &HttpSettings::idempotency_key,
-       "Sends the header Idempotency-Key too, with the same id as webhook-id."},
-      {"body", &HttpSettings::body,
-       "What is sent; may have fields of the event. Default: the message's own body, which is the payload with format raw."},
-      {"body_type", &HttpSettings::body_type, Traits{.choices = {kJsonBody, kFormBody, kTextBody}},
-       "What body is. In JSON and in a form the values of fields are escaped, so that they stay values."},
-  };
-}
-
-SettingRows<HttpSettings> pace_rows() {
-  return {
-      {"batch", &HttpSettings::batch, Traits{.range = {1, 1000}},
-       "Most events in one request. More than 1: a JSON array, with the formats json and cloudevents-json."},
-      {"concurrency", &HttpSettings::concurrency, Traits{.range = {1, 1000}},
-       "Requests at a time."},
-      {"deadline", &HttpSettings::deadline, Traits{.range = {1s, 10min}},
-       "Without an answer for so long a request counts as lost, and is sent again."},
-      {"connect_timeout", &HttpSettings::connect_timeout, Traits{.range = {100ms, 1min}},
-       "For resolving the name, connecting and TLS."},
-  };
-}
-
-SettingRows<HttpSettings> network_rows() {
-  return {
-      {"allow_http", &HttpSettings::allow_http, "Allows http:// without encryption."},
-      {"allow_networks", &HttpSettings::allow_networks,
-       "Networks, such as 10.1.0.0/16, that it may connect to although they are not of the public internet."},
-      {"proxy", &HttpSettings::proxy, Traits{.secret = true},
-       "A proxy: http://, https:// or socks5h://USER:PASSWORD@HOST:PORT. It decides what may be connected to."},
-  };
-}
-
 SettingRows<HttpSettings> rows() {
-  return joined({destination_rows(), pace_rows(), network_rows(), tls_rows<HttpSettings>()});
+  using S = HttpSettings;
+  return joined<S>({
+      {{"url", &S::url, Traits{.required = true},
+        "The receiver's address: https://HOST/PATH. Path and query may have fields: {aggregate_type|kebab}."},
+       {"method", &S::method, Traits{.choices = {"POST", "PUT"}}, "The method of the requests."},
+       {"secrets", &S::secrets, Traits{.secret = true},
+        "Secrets of Standard Webhooks (whsec_...), separated by blanks or commas: each request is signed with all of "
+        "them."},
+       {"authorization", &S::authorization, Traits{.secret = true},
+        "The header Authorization: \"Bearer ${env:TOKEN}\"."},
+       {"username", &S::username, "With a password, for Basic authentication."},
+       {"password", &S::password, Traits{.secret = true}, "Goes with the username."},
+       {"idempotency_key", &S::idempotency_key,
+        "Sends the header Idempotency-Key too, with the same id as webhook-id."},
+       {"body", &S::body,
+        "What is sent; may have fields of the event. Default: the message's own body, which is the payload with format raw."},
+       {"body_type", &S::body_type, Traits{.choices = {kJsonBody, kFormBody, kTextBody}},
+        "What body is. In JSON and in a form the values of fields are escaped, so that they stay values."}},
+      {{"batch", &S::batch, Traits{.range = {1, 1000}},
+        "Most events in one request. More than 1: a JSON array, with the formats json and cloudevents-json."},
+       {"concurrency", &S::concurrency, Traits{.range = {1, 1000}}, "Requests at a time."},
+       {"deadline", &S::deadline, Traits{.range = {1s, 10min}},
+        "Without an answer for so long a request counts as lost, and is sent again."},
+       {"connect_timeout", &S::connect_timeout, Traits{.range = {100ms, 1min}},
+        "For resolving the name, connecting and TLS."}},
+      {{"allow_http", &S::allow_http, "Allows http:// without encryption."},
+       {"allow_networks", &S::allow_networks,
+        "Networks, such as 10.1.0.0/16, that it may connect to although they are not of the public internet."},
+       {"proxy", &S::proxy, Traits{.secret = true},
+        "A proxy: http://, https:// or socks5h://USER:PASSWORD@HOST:PORT. It decides what may be connected to."}},
+      tls_rows<S>(),
+  });
 }
 
 // ---- checks
@@ -102,7 +88,7 @@ std::vector<curl::Network> networks_of(const HttpSettings& settings, FieldErrors
 std::vector<std::string> secrets_of(const HttpSettings& settings) {
   std::vector<std::string> secrets{settings.authorization, settings.password};
   if (!settings.username.empty())
-    secrets.push_back(base64_text(settings.username + ":" + settings.password));
+    secrets.push_back(event::base64_text(settings.username + ":" + settings.password));
   for (std::string& word : words_of(settings.authorization)) secrets.push_back(std::move(word));
   for (std::string& word : words_of(settings.secrets)) secrets.push_back(std::move(word));
   const auto known = [](const std::string& text) {
@@ -130,23 +116,11 @@ void check_use(const HttpSettings& settings, const SubscriptionSpec& spec, Field
                 "remove them, or set batch = 1"});
 }
 
-void check_here(const HttpSettings& settings, FieldErrors& errors) {
-  check_tls_here("http", settings.tls, errors);
-}
-
-Result<std::unique_ptr<Sink>> make(HttpSettings settings) {
+Result<std::unique_ptr<NetworkSink>> make(HttpSettings settings, const SubscriptionSpec& /*spec*/) {
   FieldErrors errors;
   auto options = read_options(std::move(settings), errors);
   if (!options) return tl::unexpected(errors.status().error());
   return std::make_unique<HttpSink>(std::move(*options));
-}
-
-// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
-Result<Inspection> inspect(HttpSettings settings, const SubscriptionSpec&) {
-  FieldErrors errors;
-  auto options = read_options(std::move(settings), errors);
-  if (!options) return tl::unexpected(errors.status().error());
-  return inspect_open(std::make_unique<HttpSink>(std::move(*options)));
 }
 
 }  // namespace
@@ -182,9 +156,7 @@ SinkKind kind() {
        .rows = rows(),
        .check = check,
        .check_use = check_use,
-       .check_here = check_here,
-       .make = make,
-       .inspect = inspect});
+       .make_network = make});
 }
 
 }  // namespace outbox::sink::http

@@ -52,49 +52,31 @@ constexpr std::pair<const char*, const char*> kSinkSettings[] = {
 /// A topic that was just made is not known to every broker.
 constexpr std::chrono::milliseconds kPropagation{3000};
 
-SettingRows<KafkaSettings> broker_rows() {
-  return {{"brokers", &KafkaSettings::brokers, Traits{.required = true},
-           "Brokers to connect to first: host:port, several with commas."}};
-}
-
-SettingRows<KafkaSettings> login_rows() {
-  return {
-      {"tls", &KafkaSettings::encrypted, "Encrypts the connections with TLS."},
-      {"username", &KafkaSettings::username, "Logs in with SASL."},
-      {"password", &KafkaSettings::password, Traits{.secret = true}, "Goes with the username."},
-      {"sasl_mechanism", &KafkaSettings::mechanism,
-       Traits{.choices = {"SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"}},
-       "How the password is proved. PLAIN sends it: use it with TLS."},
-  };
-}
-
-SettingRows<KafkaSettings> pace_rows() {
-  return {
-      {"connect_timeout", &KafkaSettings::connect_timeout, Traits{.range = {500ms, 1h}},
-       "How long to wait for a broker's answer when the sink is opened."},
-      {"delivery_deadline", &KafkaSettings::delivery_deadline, Traits{.range = {1s, 1h}},
-       "After this time without a delivery the sink gives up what is in flight and starts again."},
-      {"linger", &KafkaSettings::linger, Traits{.range = {0s, 30min}},
-       "How long the client waits to fill a batch. 0 sends at once and costs more per event."},
-      {"max_in_flight", &KafkaSettings::max_in_flight, Traits{.range = {1, 100'000}},
-       "Events sent and not yet acked. More may help when the brokers are far away."},
-  };
-}
-
-SettingRows<KafkaSettings> create_rows() {
-  return {
-      {"create.partitions", &KafkaSettings::create, &NewTopics::partitions,
-       Traits{.range = {0, 10'000}},
-       "Topics that do not exist are made, with so many partitions. 0: they are not made."},
-      {"create.replication", &KafkaSettings::create, &NewTopics::replication,
-       Traits{.range = {0, 100}},
-       "The replicas of each partition of such a topic. 0: as the brokers are configured."},
-  };
-}
-
 SettingRows<KafkaSettings> rows() {
-  return joined(
-      {broker_rows(), login_rows(), tls_rows<KafkaSettings>(), pace_rows(), create_rows()});
+  using S = KafkaSettings;
+  return joined<S>({
+      {{"brokers", &S::brokers, Traits{.required = true},
+        "Brokers to connect to first: host:port, several with commas."}},
+      {{"tls", &S::encrypted, "Encrypts the connections with TLS."},
+       {"username", &S::username, "Logs in with SASL."},
+       {"password", &S::password, Traits{.secret = true}, "Goes with the username."},
+       {"sasl_mechanism", &S::mechanism,
+        Traits{.choices = {"SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"}},
+        "How the password is proved. PLAIN sends it: use it with TLS."}},
+      tls_rows<S>(),
+      {{"connect_timeout", &S::connect_timeout, Traits{.range = {500ms, 1h}},
+        "How long to wait for a broker's answer when the sink is opened."},
+       {"delivery_deadline", &S::delivery_deadline, Traits{.range = {1s, 1h}},
+        "After this time without a delivery the sink gives up what is in flight and starts again."},
+       {"linger", &S::linger, Traits{.range = {0s, 30min}},
+        "How long the client waits to fill a batch. 0 sends at once and costs more per event."},
+       {"max_in_flight", &S::max_in_flight, Traits{.range = {1, 100'000}},
+        "Events sent and not yet acked. More may help when the brokers are far away."}},
+      {{"create.partitions", &S::create, &NewTopics::partitions, Traits{.range = {0, 10'000}},
+        "Topics that do not exist are made, with so many partitions. 0: they are not made."},
+       {"create.replication", &S::create, &NewTopics::replication, Traits{.range = {0, 100}},
+        "The replicas of each partition of such a topic. 0: as the brokers are configured."}},
+  });
 }
 
 /// A property whose value matters for the promises.
@@ -386,10 +368,6 @@ void check(const KafkaSettings& settings, FieldErrors& errors) {
   check_login(settings, *conf, errors);
 }
 
-void check_here(const KafkaSettings& settings, FieldErrors& errors) {
-  check_tls_here("kafka", settings.tls, errors);
-}
-
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make
 Result<std::unique_ptr<Sink>> make(KafkaSettings settings) {
   FieldErrors errors;
@@ -484,7 +462,6 @@ SinkKind kind() {
        .others = [](KafkaSettings& s) -> Texts& { return s.properties; },
        .check = check,
        .check_use = check_use,
-       .check_here = check_here,
        .make = make,
        .inspect = inspect,
        .read_back = read_back});

@@ -29,37 +29,28 @@ constexpr Scheme kSchemes[] = {{.name = "nats", .default_port = 4222},
 constexpr bool kKeepsLimit = NATS_VERSION_NUMBER >= 0x030800;
 constexpr std::chrono::milliseconds kNever = std::chrono::hours(24 * 20);
 
-SettingRows<NatsSettings> url_rows() {
-  return {
-      {"url", &NatsSettings::url, Traits{.required = true, .secret = true},
-       "The server, nats://host:port or tls://host:port; several of a cluster with commas."},
-  };
-}
-
-SettingRows<NatsSettings> stream_rows() {
-  return {
-      {"stream", &NatsSettings::stream,
-       "The stream that must take the events; another one refuses them. It is checked when the sink is opened. Empty: any that takes the subject."},
-      {"token", &NatsSettings::token, Traits{.secret = true}, "Instead of user and password."},
-      {"credentials_file", &NatsSettings::credentials_file, Traits{.type = SettingType::path},
-       "A file with the user's JWT and NKey seed (.creds), instead of user and password."},
-      {"domain", &NatsSettings::domain, "The JetStream domain of the stream."},
-      {"inbox_prefix", &NatsSettings::inbox_prefix,
-       "What the subjects begin with on which answers come, for users whose rights are limited."},
-      {"connect_timeout", &NatsSettings::connect_timeout, Traits{.range = {500ms, 1h}},
-       "How long to wait for a connection, over all servers of url."},
-      {"deadline", &NatsSettings::deadline, Traits{.range = {1s, 1h}},
-       "An event that is not confirmed within this time is sent again; without any answer the connection counts as lost."},
-      {"max_in_flight", &NatsSettings::max_in_flight, Traits{.range = {1, 100'000}},
-       "Events sent and not yet confirmed. More may help when the server is far away."},
-  };
-}
-
 SettingRows<NatsSettings> rows() {
-  return joined({url_rows(), login_rows<NatsSettings>(),
-                 tls_rows<NatsSettings>(
-                     "Certificate authorities to trust besides the system's, as a file in PEM."),
-                 stream_rows()});
+  using S = NatsSettings;
+  return joined<S>({
+      {{"url", &S::url, Traits{.required = true, .secret = true},
+        "The server, nats://host:port or tls://host:port; several of a cluster with commas."}},
+      login_rows<S>(),
+      tls_rows<S>("Certificate authorities to trust besides the system's, as a file in PEM."),
+      {{"stream", &S::stream,
+        "The stream that must take the events; another one refuses them. It is checked when the sink is opened. Empty: any that takes the subject."},
+       {"token", &S::token, Traits{.secret = true}, "Instead of user and password."},
+       {"credentials_file", &S::credentials_file, Traits{.type = SettingType::path},
+        "A file with the user's JWT and NKey seed (.creds), instead of user and password."},
+       {"domain", &S::domain, "The JetStream domain of the stream."},
+       {"inbox_prefix", &S::inbox_prefix,
+        "What the subjects begin with on which answers come, for users whose rights are limited."},
+       {"connect_timeout", &S::connect_timeout, Traits{.range = {500ms, 1h}},
+        "How long to wait for a connection, over all servers of url."},
+       {"deadline", &S::deadline, Traits{.range = {1s, 1h}},
+        "An event that is not confirmed within this time is sent again; without any answer the connection counts as lost."},
+       {"max_in_flight", &S::max_in_flight, Traits{.range = {1, 100'000}},
+        "Events sent and not yet confirmed. More may help when the server is far away."}},
+  });
 }
 
 void check_login(const NatsSettings& s, const std::vector<Endpoint>& servers, FieldErrors& errors) {
@@ -114,23 +105,13 @@ void check_here(const NatsSettings& settings, FieldErrors& errors) {
     errors.add({"nats.credentials_file", file + ": " + std::generic_category().message(errno),
                 "name a file that the relay's user can read"});
   }
-  check_tls_here("nats", settings.tls, errors);
 }
 
-Result<std::unique_ptr<Sink>> make_for(NatsSettings settings, const SubscriptionSpec& spec) {
+Result<std::unique_ptr<NetworkSink>> make(NatsSettings settings, const SubscriptionSpec& spec) {
   FieldErrors errors;
   auto servers = servers_of(settings, errors);
   if (auto status = errors.status(); !status) return pass(status);
   return std::make_unique<NatsSink>(spec.name, std::move(settings), std::move(servers));
-}
-
-// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
-Result<Inspection> inspect(NatsSettings settings, const SubscriptionSpec& spec) {
-  FieldErrors errors;
-  auto servers = servers_of(settings, errors);
-  if (auto status = errors.status(); !status) return pass(status);
-  return inspect_open(
-      std::make_unique<NatsSink>(spec.name, std::move(settings), std::move(servers)));
 }
 
 /// Calls functions of the client until one fails.
@@ -231,8 +212,7 @@ SinkKind kind() {
                                 .check = check,
                                 .check_use = check_use,
                                 .check_here = check_here,
-                                .make_for = make_for,
-                                .inspect = inspect});
+                                .make_network = make});
 }
 
 }  // namespace outbox::sink::nats

@@ -238,7 +238,7 @@ class Opening {
 Result<std::unique_ptr<Connection>> open_one(const RabbitOptions& options, const Endpoint& endpoint,
                                              Connection::TimePoint until) {
   OUTBOX_TRY(std::unique_ptr<Connection> connection,
-             Connection::open(endpoint, options.tls, until, options.deadline));
+             Connection::open(endpoint, options.plain.tls, until, options.plain.deadline));
   const Status done = Opening(*connection, options, endpoint, until).run();
   if (done) return connection;
   connection->say_goodbye();

@@ -50,10 +50,10 @@ void set_up(CURL* easy, const RabbitOptions& options, milliseconds limit) {
   const Login login = login_of(options, server);
   set(easy, CURLOPT_USERNAME, login.username.c_str());
   set(easy, CURLOPT_PASSWORD, login.password.c_str());
-  set(easy, CURLOPT_SSL_VERIFYPEER, options.tls.insecure ? 0L : 1L);
-  set(easy, CURLOPT_SSL_VERIFYHOST, options.tls.insecure ? 0L : 2L);
+  set(easy, CURLOPT_SSL_VERIFYPEER, options.plain.tls.insecure ? 0L : 1L);
+  set(easy, CURLOPT_SSL_VERIFYHOST, options.plain.tls.insecure ? 0L : 2L);
   set(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-  if (!options.tls.ca.empty()) set(easy, CURLOPT_CAINFO, options.tls.ca.c_str());
+  if (!options.plain.tls.ca.empty()) set(easy, CURLOPT_CAINFO, options.plain.tls.ca.c_str());
 }
 
 }  // namespace

@@ -47,10 +47,6 @@ void check_use(const RedisSettings& /*settings*/, const SubscriptionSpec& spec,
   if (spec.topic.empty()) errors.add({"topic", "is empty", "it is the name of the stream"});
 }
 
-void check_here(const RedisSettings& settings, FieldErrors& errors) {
-  check_tls_here("redis", settings.tls, errors);
-}
-
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make
 Result<std::unique_ptr<Sink>> make(RedisSettings settings) {
   FieldErrors errors;
@@ -106,7 +102,6 @@ SinkKind kind() {
        .rows = joined({hiredis::server_rows<RedisSettings>(), stream_rows()}),
        .check = check,
        .check_use = check_use,
-       .check_here = check_here,
        .make = make,
        .inspect = inspect});
 }

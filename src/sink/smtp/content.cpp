@@ -4,9 +4,9 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "event/base64.hpp"
 #include "event/content_type.hpp"
 #include "event/utf8.hpp"
-#include "sink/base64_text.hpp"
 
 namespace outbox::sink::smtp {
 namespace {
@@ -62,7 +62,7 @@ std::string encoded_words(std::string_view text, std::size_t used) {
       continue;
     }
     const std::string_view part = first_part(text, std::min(left, kWordBytes));
-    const std::string word = std::string(kBegin) + base64_text(part) + std::string(kEnd);
+    const std::string word = std::string(kBegin) + event::base64_text(part) + std::string(kEnd);
     out += word;
     text.remove_prefix(part.size());
     used = kLineBytes;
@@ -194,7 +194,7 @@ std::string base64_lines(std::string_view bytes) {
               event::base64_length(bytes.size()) + 2);
   while (!bytes.empty()) {
     const std::string_view line = bytes.substr(0, kBase64Bytes);
-    out += base64_text(line) + "\r\n";
+    out += event::base64_text(line) + "\r\n";
     bytes.remove_prefix(line.size());
   }
   return out;

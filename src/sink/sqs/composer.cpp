@@ -123,12 +123,6 @@ struct Body {
   std::string_view encoding;  ///< Of outbox-encoding; empty: it is as it is.
 };
 
-std::string in_base64(std::string_view bytes) {
-  std::string base64(event::base64_length(bytes.size()), '\0');
-  event::write_base64(bytes, base64.data());
-  return base64;
-}
-
 Result<Body> body_of(std::string_view bytes, const std::string& encoding) {
   if (encoding != "base64" && is_sendable(bytes)) return Body{std::string(bytes), {}};
   if (encoding == "text") {
@@ -141,7 +135,7 @@ Result<Body> body_of(std::string_view bytes, const std::string& encoding) {
         "filter such events out");
   }
   if (bytes.empty()) return Body{std::string(kNothing), "empty"};
-  return Body{in_base64(bytes), "base64"};
+  return Body{event::base64_text(bytes), "base64"};
 }
 
 class Members {

@@ -31,25 +31,6 @@ constexpr std::size_t kAccountDigits = 12;
 /// libcurl takes no longer ones.
 constexpr std::size_t kMostRegionChars = 64;
 
-SettingRows<SqsSettings> destination_rows() {
-  return {
-      {"url", &SqsSettings::url,
-       "The queue's URL: https://sqs.REGION.amazonaws.com/ACCOUNT/QUEUE."},
-      {"queue", &SqsSettings::queue,
-       "Instead: the queue's name, which may have fields: {aggregate_type|kebab}. Its URL is looked up."},
-      {"region", &SqsSettings::region,
-       "The region, such as eu-central-1. Default: the one in url."},
-      {"account", &SqsSettings::account, "The account that owns the queue, if it is another one."},
-      {"endpoint", &SqsSettings::endpoint,
-       "Where SQS is: https://HOST:PORT. Default: AWS in the region."},
-      {"access_key", &SqsSettings::access_key,
-       "The access key's id. Default: from the environment, the container or the instance."},
-      {"secret_key", &SqsSettings::secret_key, Traits{.secret = true}, "Goes with access_key."},
-      {"session_token", &SqsSettings::session_token, Traits{.secret = true},
-       "Of a temporary access_key."},
-  };
-}
-
 SettingRows<SqsSettings> message_rows() {
   constexpr std::uint64_t kKiB = 1024;
   return {
@@ -67,21 +48,30 @@ SettingRows<SqsSettings> message_rows() {
   };
 }
 
-SettingRows<SqsSettings> network_rows() {
-  return {
-      {"concurrency", &SqsSettings::concurrency, Traits{.range = {1, 1000}},
-       "Requests at a time, each with up to 10 events."},
-      {"deadline", &SqsSettings::deadline, Traits{.range = {1s, 10min}},
-       "Without an answer for so long a request counts as lost, and is sent again."},
-      {"connect_timeout", &SqsSettings::connect_timeout, Traits{.range = {100ms, 1min}},
-       "For resolving the name, connecting and TLS."},
-      {"proxy", &SqsSettings::proxy, Traits{.secret = true},
-       "A proxy: http://, https:// or socks5h://USER:PASSWORD@HOST:PORT."},
-  };
-}
-
 SettingRows<SqsSettings> rows() {
-  return joined({destination_rows(), message_rows(), network_rows(), tls_rows<SqsSettings>()});
+  using S = SqsSettings;
+  return joined<S>({
+      {{"url", &S::url, "The queue's URL: https://sqs.REGION.amazonaws.com/ACCOUNT/QUEUE."},
+       {"queue", &S::queue,
+        "Instead: the queue's name, which may have fields: {aggregate_type|kebab}. Its URL is looked up."},
+       {"region", &S::region, "The region, such as eu-central-1. Default: the one in url."},
+       {"account", &S::account, "The account that owns the queue, if it is another one."},
+       {"endpoint", &S::endpoint, "Where SQS is: https://HOST:PORT. Default: AWS in the region."},
+       {"access_key", &S::access_key,
+        "The access key's id. Default: from the environment, the container or the instance."},
+       {"secret_key", &S::secret_key, Traits{.secret = true}, "Goes with access_key."},
+       {"session_token", &S::session_token, Traits{.secret = true}, "Of a temporary access_key."}},
+      message_rows(),
+      {{"concurrency", &S::concurrency, Traits{.range = {1, 1000}},
+        "Requests at a time, each with up to 10 events."},
+       {"deadline", &S::deadline, Traits{.range = {1s, 10min}},
+        "Without an answer for so long a request counts as lost, and is sent again."},
+       {"connect_timeout", &S::connect_timeout, Traits{.range = {100ms, 1min}},
+        "For resolving the name, connecting and TLS."},
+       {"proxy", &S::proxy, Traits{.secret = true},
+        "A proxy: http://, https:// or socks5h://USER:PASSWORD@HOST:PORT."}},
+      tls_rows<S>(),
+  });
 }
 
 // ---- checks
@@ -218,23 +208,11 @@ void check(const SqsSettings& settings, FieldErrors& errors) {
   (void)read_options(settings, "", errors);
 }
 
-void check_here(const SqsSettings& settings, FieldErrors& errors) {
-  check_tls_here("sqs", settings.tls, errors);
-}
-
-Result<std::unique_ptr<Sink>> make_for(SqsSettings settings, const SubscriptionSpec& spec) {
+Result<std::unique_ptr<NetworkSink>> make(SqsSettings settings, const SubscriptionSpec& spec) {
   FieldErrors errors;
   auto options = read_options(std::move(settings), spec.name, errors);
   if (!options) return tl::unexpected(errors.status().error());
   return std::make_unique<SqsSink>(std::move(*options), process_environment);
-}
-
-// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
-Result<Inspection> inspect(SqsSettings settings, const SubscriptionSpec& spec) {
-  FieldErrors errors;
-  auto options = read_options(std::move(settings), spec.name, errors);
-  if (!options) return tl::unexpected(errors.status().error());
-  return inspect_open(std::make_unique<SqsSink>(std::move(*options), process_environment));
 }
 
 }  // namespace
@@ -276,9 +254,7 @@ SinkKind kind() {
        .help = "sends events to queues of Amazon SQS, standard or FIFO, in batches",
        .rows = rows(),
        .check = check,
-       .check_here = check_here,
-       .make_for = make_for,
-       .inspect = inspect});
+       .make_network = make});
 }
 
 }  // namespace outbox::sink::sqs

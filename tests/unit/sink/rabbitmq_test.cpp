@@ -120,10 +120,10 @@ TEST(RabbitSettings, who_gives_no_login_is_the_guest_or_has_a_certificate) {
   RabbitOptions options;
   EXPECT_EQ(login_of(options, own).username, "u");
   EXPECT_EQ(login_of(options, none).username, "guest");
-  options.tls.certificate = "client.pem";
+  options.plain.tls.certificate = "client.pem";
   EXPECT_EQ(login_of(options, none).username, "");
-  options.username = "v";
-  options.password = "w";
+  options.plain.username = "v";
+  options.plain.password = "w";
   EXPECT_EQ(login_of(options, own).username, "v");
   EXPECT_EQ(login_of(options, own).password, "w");
 }
@@ -137,7 +137,7 @@ TEST(RabbitSettings, names_are_checked) {
 }
 
 TEST(RabbitSettings, passwords_are_secrets) {
-  for (const auto& setting : kind().settings) {
+  for (const auto& setting : outbox::sink::find_kind("rabbitmq")->settings) {
     const bool may_hold_one = setting.name == "url" || setting.name == "password";
     EXPECT_EQ(setting.secret, may_hold_one) << setting.name;
   }
