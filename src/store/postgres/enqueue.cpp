@@ -54,7 +54,7 @@ Outbox::Outbox(const Options& options) {
   if (Status status = store::check_schema(options.schema); !status)
     throw Exception(std::move(status.error()));
   state_ =
-      std::make_shared<const State>(State{.queries = store::postgres::Queries(options.schema),
+      std::make_shared<const State>(State{.queries = store::postgres::EnqueueQueries(options.schema),
                                           .tasks = store::postgres::TaskQueries(options.schema),
                                           .limits = options.limits,
                                           .schema = options.schema});

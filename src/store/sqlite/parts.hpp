@@ -28,10 +28,8 @@ namespace outbox::store::sqlite {
 [[nodiscard]] std::unique_ptr<Events> make_events(Connection connection);
 [[nodiscard]] std::unique_ptr<LedgerReader> make_ledger_reader(Connection connection);
 [[nodiscard]] std::unique_ptr<Retention> make_retention(Connection connection);
-[[nodiscard]] std::unique_ptr<Trials> make_trials(Connection connection);
 [[nodiscard]] std::unique_ptr<TaskRuns> make_task_runs(Connection connection);
 [[nodiscard]] std::unique_ptr<TaskQueues> make_task_queues(Connection connection);
-[[nodiscard]] std::unique_ptr<Schedules> make_schedules(Connection connection);
 [[nodiscard]] std::unique_ptr<SubscriptionChanges> make_subscription_changes(Connection connection);
 
 }  // namespace outbox::store::sqlite
