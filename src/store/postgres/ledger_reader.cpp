@@ -10,7 +10,6 @@
 
 #include "base/error.hpp"
 #include "store/common/subscription.hpp"
-#include "store/postgres/parked_ledger.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/snapshot.hpp"
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/common/parked_edit.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/sql/parts.hpp"
 
@@ -40,7 +39,7 @@ class PostgresParkedEvents final : public sql::ParkedEvents {
                    {edit.subscription, edit.seq, edit.id, edit.new_id, edit.event_type,
                     Param::borrowed(edit.payload), Param::text_or_null(edit.content_type),
                     edit.headers, edit.actor, edit.reason}));
-    return edit_status(rows.bytes(0, 0), edit);
+    return sql::edit_status(rows.bytes(0, 0), edit);
   }
 
  private:

@@ -8,7 +8,6 @@
 
 #include "base/error.hpp"
 #include "store/postgres/marks.hpp"
-#include "store/postgres/parked_ledger.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/subscription_queries.hpp"
 #include "store/sql/parts.hpp"

@@ -13,7 +13,6 @@
 #include "store/postgres/snapshot.hpp"
 #include "store/postgres/strands.hpp"
 #include "store/postgres/task_queries.hpp"
-#include "store/postgres/task_status.hpp"
 
 namespace outbox::store::postgres {
 namespace {

@@ -172,4 +172,7 @@ class TaskRuns : public store::TaskRuns {
   std::unique_ptr<Connection> db_;
 };
 
+/// "edited", or what stood in the way: "gone", "waiting", "due".
+[[nodiscard]] Status edit_status(std::string_view word, const ParkedEdit& edit);
+
 }  // namespace outbox::store::sql

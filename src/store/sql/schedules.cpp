@@ -1,14 +1,26 @@
 // Schedules of tasks.
 #include "store/schedules.hpp"
 
+#include <map>
 #include <utility>
 
+#include "event/json_event.hpp"
 #include "store/common/enqueue.hpp"
-#include "store/common/schedule.hpp"
 #include "store/sql/parts.hpp"
 
 namespace outbox::store::sql {
 namespace {
+
+std::string headers_json(const std::map<std::string, std::string>& headers) {
+  return event::headers_to_json({headers.begin(), headers.end()});
+}
+
+/// Anything but a JSON object of texts counts as no headers.
+std::map<std::string, std::string> headers_map(std::string_view json) {
+  const auto headers = event::headers_from_json(json);
+  return headers ? std::map<std::string, std::string>(headers->begin(), headers->end())
+                 : std::map<std::string, std::string>();
+}
 
 ScheduleRow schedule_of(Row row) {
   ScheduleRow found;
@@ -32,7 +44,7 @@ class SqlSchedules final : public store::Schedules {
   }
 
   [[nodiscard]] Result<bool> apply(const Schedule& schedule, std::int64_t next_at_us) override {
-    const std::string headers = headers_text(schedule.headers);
+    const std::string headers = headers_json(schedule.headers);
     return changed(&Statements::apply_schedule,
                    {schedule.name, schedule.queue, schedule.type, Bytes{schedule.payload},
                     schedule.content_type, schedule.key, headers, schedule.cron, schedule.every,

@@ -9,7 +9,6 @@
 
 #include "base/error.hpp"
 #include "store/common/subscription.hpp"
-#include "store/sqlite/parked_ledger.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/text.hpp"

@@ -9,7 +9,6 @@
 
 #include "base/error.hpp"
 #include "base/process.hpp"
-#include "store/common/parked_edit.hpp"
 #include "store/common/subscription.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/clock.hpp"
@@ -52,7 +51,7 @@ class SqliteParkedEvents final : public sql::ParkedEvents {
   [[nodiscard]] Status edit(const ParkedEdit& edit) override {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     OUTBOX_TRY(const std::string_view word, replace(edit));
-    if (Status status = edit_status(word, edit); !status) return status;
+    if (Status status = sql::edit_status(word, edit); !status) return status;
     Status status = connection_.run(query::kNoteParkedChange, edit.subscription);
     return status ? transaction.commit() : status;
   }

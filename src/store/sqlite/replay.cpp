@@ -1,4 +1,4 @@
-#include "store/sqlite/replay.hpp"
+#include "store/common/replay.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/common/replay.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/event_row.hpp"
@@ -15,7 +14,6 @@
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/replay_queries.hpp"
-#include "store/sqlite/seq_at.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {

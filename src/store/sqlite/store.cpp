@@ -7,7 +7,6 @@
 #include "store/backends.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/checkpoint.hpp"
-#include "store/sqlite/diagnosis.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/path.hpp"
 #include "store/sqlite/schema.hpp"

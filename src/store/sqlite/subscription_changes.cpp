@@ -11,7 +11,6 @@
 #include "store/common/subscription.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/clock.hpp"
-#include "store/sqlite/parked_ledger.hpp"
 #include "store/sqlite/parking.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"

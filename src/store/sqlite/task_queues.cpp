@@ -13,7 +13,6 @@
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/task_queries.hpp"
-#include "store/sqlite/task_status.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {
