@@ -1,10 +1,9 @@
 // Parked events for people. The functions are in 0004_parking.sql.
-#include "store/parked_events.hpp"
-
 #include <memory>
 #include <utility>
 
 #include "base/error.hpp"
+#include "store/parked.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/sql/parts.hpp"
 

@@ -16,7 +16,7 @@
 #include "store/postgres/connection.hpp"
 #include "store/postgres/marks.hpp"
 #include "store/store.hpp"
-#include "store/subscription_changes.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::store::postgres {
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/common/replay.hpp"
 #include "store/postgres/event_row.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/replay_queries.hpp"

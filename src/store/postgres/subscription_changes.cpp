@@ -1,6 +1,4 @@
 // Resetting a subscription: the cursor; the rows are changed by 0009_subscriptions.sql.
-#include "store/subscription_changes.hpp"
-
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +9,7 @@
 #include "store/postgres/parts.hpp"
 #include "store/postgres/subscription_queries.hpp"
 #include "store/sql/parts.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::store::postgres {
 namespace {

@@ -1,6 +1,4 @@
 // The rows of tasks that run; the functions are in 0008_tasks.sql.
-#include "store/task_runs.hpp"
-
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -14,6 +12,7 @@
 #include "store/postgres/parking.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/sql/parts.hpp"
+#include "store/tasks.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::postgres {

@@ -6,8 +6,8 @@
 #include "event/spec.hpp"
 #include "event/task_queue.hpp"
 #include "store/common/subscription.hpp"
-#include "store/former_name.hpp"
 #include "store/sql/parts.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::store::sql {
 namespace {

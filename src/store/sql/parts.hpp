@@ -8,14 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "store/catalog.hpp"
-#include "store/parked_events.hpp"
+#include "store/ownership.hpp"
+#include "store/parked.hpp"
 #include "store/replay.hpp"
-#include "store/schedules.hpp"
 #include "store/sql/connection.hpp"
-#include "store/subscription_changes.hpp"
-#include "store/task_runs.hpp"
-#include "store/trials.hpp"
+#include "store/subscriptions.hpp"
+#include "store/tasks.hpp"
 
 namespace outbox::store::sql {
 

@@ -1,12 +1,11 @@
 // Schedules of tasks.
-#include "store/schedules.hpp"
-
 #include <map>
 #include <utility>
 
 #include "event/json_event.hpp"
 #include "store/common/enqueue.hpp"
 #include "store/sql/parts.hpp"
+#include "store/tasks.hpp"
 
 namespace outbox::store::sql {
 namespace {

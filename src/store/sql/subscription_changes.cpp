@@ -3,8 +3,8 @@
 #include "event/group.hpp"
 #include "event/spec.hpp"
 #include "store/common/subscription.hpp"
-#include "store/former_name.hpp"
 #include "store/sql/parts.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::store {
 namespace {

@@ -1,9 +1,8 @@
 // What relays record of their runs (docs/design/trials.md).
-#include "store/trials.hpp"
-
 #include <algorithm>
 #include <utility>
 
+#include "store/ownership.hpp"
 #include "store/sql/parts.hpp"
 
 namespace outbox::store::sql {

@@ -1,6 +1,4 @@
 // Events and what became of them.
-#include "store/events.hpp"
-
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -8,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "store/history.hpp"
 #include "store/sqlite/event_life.hpp"
 #include "store/sqlite/event_row.hpp"
 #include "store/sqlite/parts.hpp"

@@ -1,6 +1,4 @@
 // Parked events for people.
-#include "store/parked_events.hpp"
-
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -10,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/process.hpp"
 #include "store/common/subscription.hpp"
+#include "store/parked.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/key_row.hpp"

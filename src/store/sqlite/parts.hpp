@@ -14,7 +14,7 @@
 #include "store/diagnosis.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/store.hpp"
-#include "store/subscription_changes.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::store::sqlite {
 

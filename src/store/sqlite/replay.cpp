@@ -1,4 +1,5 @@
-#include "store/common/replay.hpp"
+// Replays of events in a SQLite file.
+#include "store/replay.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,4 @@
 // Resetting a subscription. One writer at a time: what a relay writes comes before or after.
-#include "store/subscription_changes.hpp"
-
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -15,6 +13,7 @@
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/subscription_queries.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::store::sqlite {
 namespace {

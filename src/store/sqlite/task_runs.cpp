@@ -1,6 +1,4 @@
 // The rows of tasks that run.
-#include "store/task_runs.hpp"
-
 #include <utility>
 
 #include "store/common/wait.hpp"
@@ -9,6 +7,7 @@
 #include "store/sqlite/parking.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/tasks.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {
