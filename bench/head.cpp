@@ -5,7 +5,7 @@
 
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "store/log_reader.hpp"
+#include "store/delivery.hpp"
 #include "store/store.hpp"
 #include "testkit/failure.hpp"
 

@@ -49,7 +49,7 @@ KNOWN = {**ALLOWED, **PROGRAMS}
 
 # Folders whose subfolders do not include each other.
 DIVIDED = {"store", "sink"}
-SHARED = {"common", "curl", "hiredis"}  # The subfolders that the others may include.
+SHARED = {"common", "sql", "curl", "hiredis"}  # The subfolders that the others may include.
 
 ADAPTERS = {"postgres.hpp", "pqxx.hpp", "sqlite.hpp"}
 

@@ -32,7 +32,7 @@
 #include "relay/sink_state.hpp"
 #include "relay/slow_watch.hpp"
 #include "relay/window.hpp"
-#include "store/log_reader.hpp"
+#include "store/delivery.hpp"
 #include "store/parked.hpp"
 #include "store/settlement.hpp"
 

@@ -7,7 +7,7 @@
 
 namespace outbox::store {
 
-/// `word`: of a task, or what became of its event in the subscription that delivers it (store/events.hpp).
+/// `word`: of a task, or what became of its event in the subscription that delivers it (store/history.hpp).
 void set_state(TaskStatus& status, std::string_view word);
 
 [[nodiscard]] inline TaskStatus::Time task_time(std::int64_t us_since_1970) {

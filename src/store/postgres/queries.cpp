@@ -65,14 +65,26 @@ std::string filled(std::string_view sql, bool wal_functions) {
 
 }  // namespace
 
-Queries::Queries(std::string_view schema_name, bool with_wal_functions)
+EnqueueQueries::EnqueueQueries(std::string_view schema_name, bool with_wal_functions)
     : schema(schema_name), wal_functions(with_wal_functions) {}
 
-Query Queries::prepared(std::string_view what, std::string_view sql) const {
+const Query& Queries::of(sql::Named named) const {
+  const sql::Statement& statement = kStatements.*named;
+  const MutexLock lock(mutex_);
+  const auto known = made_.find(&statement);
+  if (known != made_.end()) return known->second;
+  return made_
+      .emplace(&statement, statement.how == sql::How::kept
+                               ? prepared(statement.what, statement.text)
+                               : unprepared(statement.what, statement.text))
+      .first->second;
+}
+
+Query EnqueueQueries::prepared(std::string_view what, std::string_view sql) const {
   return postgres::prepared(what, filled(sql, wal_functions), schema);
 }
 
-Query Queries::unprepared(std::string_view what, std::string_view sql) const {
+Query EnqueueQueries::unprepared(std::string_view what, std::string_view sql) const {
   return postgres::unprepared(what, filled(sql, wal_functions), schema);
 }
 

@@ -37,13 +37,13 @@ Result<Session*> Session::of(PGconn* connection) {
 }
 
 Status Session::run(PGconn* connection, std::vector<Step> steps, Ending ending,
-                    const Queries& queries) {
+                    const EnqueueQueries& queries) {
   OUTBOX_TRY(const auto rows, exchange(connection, std::move(steps), ending, queries));
   return ending == Ending::commit ? check_commit(rows.back()) : Status{};
 }
 
 Result<std::vector<Rows>> Session::read(PGconn* connection, std::vector<Step> steps,
-                                        const Queries& queries) {
+                                        const EnqueueQueries& queries) {
   auto rows = exchange(connection, std::move(steps), Ending::stay, queries);
   if (!rows) rows.error().effect = Effect::none;
   return rows;
@@ -51,7 +51,7 @@ Result<std::vector<Rows>> Session::read(PGconn* connection, std::vector<Step> st
 
 /// The rows of the steps, and of COMMIT.
 Result<std::vector<Rows>> Session::exchange(PGconn* connection, std::vector<Step> steps,
-                                            Ending ending, const Queries& queries) {
+                                            Ending ending, const EnqueueQueries& queries) {
   const bool probes = backend_ == Backend::unknown;
   if (probes) steps.push_back({.query = &queries.backend});
   if (ending == Ending::commit) steps.push_back({.query = &queries.commit});

@@ -23,11 +23,11 @@ class Session {
   /// Runs the statements, and COMMIT when asked to, in one round trip. The connection is in a transaction. On an error
   /// nothing was committed and the transaction is lost; only when the connection broke on the way, Effect::unknown.
   [[nodiscard]] Status run(PGconn* connection, std::vector<Step> steps, Ending ending,
-                           const Queries& queries);
+                           const EnqueueQueries& queries);
 
   /// Runs statements that change nothing, and returns their rows. Inside or outside of a transaction, which an error ends.
   [[nodiscard]] Result<std::vector<Rows>> read(PGconn* connection, std::vector<Step> steps,
-                                               const Queries& queries);
+                                               const EnqueueQueries& queries);
 
   void forget() { *this = {}; }
 
@@ -37,7 +37,7 @@ class Session {
   enum class Backend : std::uint8_t { unknown, ours, shared };
 
   [[nodiscard]] Result<std::vector<Rows>> exchange(PGconn* connection, std::vector<Step> steps,
-                                                   Ending ending, const Queries& queries);
+                                                   Ending ending, const EnqueueQueries& queries);
 
   Backend backend_{Backend::unknown};
   Pipeline pipeline_;

@@ -1,6 +1,4 @@
 // Tasks for people.
-#include "store/task_queues.hpp"
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -13,7 +11,7 @@
 #include "store/postgres/snapshot.hpp"
 #include "store/postgres/strands.hpp"
 #include "store/postgres/task_queries.hpp"
-#include "store/postgres/task_status.hpp"
+#include "store/tasks.hpp"
 
 namespace outbox::store::postgres {
 namespace {

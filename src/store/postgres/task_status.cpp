@@ -1,10 +1,10 @@
-#include "store/postgres/task_status.hpp"
+#include "store/common/task_status.hpp"
 
 #include <libpq-fe.h>
 
 #include <string>
 
-#include "store/common/task_status.hpp"
+#include "store/postgres/parts.hpp"
 
 namespace outbox::store::postgres {
 namespace {

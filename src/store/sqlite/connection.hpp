@@ -13,9 +13,13 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "store/sql/connection.hpp"
 #include "store/sqlite/statement.hpp"
 
 namespace outbox::store::sqlite {
+
+/// Those of the parts that stand once.
+extern const sql::Statements kStatements;
 
 /// What power loss may take back of this connection's own commits.
 enum class Sync : std::uint8_t {
@@ -29,7 +33,7 @@ struct ConnectOptions {
   std::chrono::milliseconds busy_timeout{5000};
 };
 
-class Connection {
+class Connection final : public sql::Connection {
  public:
   /// Never checkpoints by itself when the linked SQLite has the WAL-reset bug (checkpoint.hpp).
   [[nodiscard]] static Result<Connection> open(const std::string& path,
@@ -37,8 +41,8 @@ class Connection {
   /// Over one of the application, as it is set up. It is not closed, and nothing of ours is left on it.
   [[nodiscard]] static Connection borrow(sqlite3* db) { return Connection(db, false); }
 
-  /// The statement, prepared once. `sql` must be one of the constants of queries.hpp: its address is the key. One that is
-  /// still in use must not be requested again.
+  /// The first statement of `sql`, prepared once. `sql` must be one of the constants of queries.hpp: its address is the key. One that
+  /// is still in use must not be requested again.
   [[nodiscard]] Result<Statement> statement(std::string_view sql);
   /// Binds the values from ?1 on and steps to the first row. Text must stay valid as long as the statement.
   template <class... Values>
@@ -58,6 +62,15 @@ class Connection {
     }
     return {};
   }
+  using sql::Connection::run;
+
+  // For the parts that stand once.
+  [[nodiscard]] Result<sql::Rows> exec(sql::Named statement, const sql::Params& params) override;
+  [[nodiscard]] Status run_and_write(sql::Named statement, const sql::Params& params,
+                                     std::span<const Event> events,
+                                     std::span<const EventId> ids) override;
+  [[nodiscard]] Status transact(const std::function<Result<sql::Decision>()>& body) override;
+
   /// The first column of the first row; 0 or empty without a row.
   [[nodiscard]] Result<std::int64_t> integer(std::string_view sql);
   [[nodiscard]] Result<std::string> text(std::string_view sql);
@@ -95,6 +108,7 @@ class Connection {
   };
 
   explicit Connection(sqlite3* db, bool owned = true) : db_(db, Close{owned}) {}
+  [[nodiscard]] Result<sql::Rows> exec_all(std::string_view sql, const sql::Params& params);
 
   std::unique_ptr<sqlite3, Close> db_;
   std::vector<Cached> cache_;

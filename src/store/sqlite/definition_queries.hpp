@@ -1,4 +1,4 @@
-// Statements for what the outbox consists of (store/definition.hpp, docs/design/doctor.md).
+// Statements for what the outbox consists of (store/diagnosis.hpp, docs/design/doctor.md).
 #pragma once
 
 #include <string_view>

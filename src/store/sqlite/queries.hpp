@@ -95,32 +95,6 @@ inline constexpr std::string_view kSettledTotals =
 
 // ---- runs and trials (docs/design/trials.md). ?1 subscription; all by primary keys, a row or two.
 
-// ?2 relay. A relay that is registered lives: whoever takes its group over removes its row.
-inline constexpr std::string_view kFormerRuns =
-    "/* read former runs */ SELECT generation, place, tried, first_seq,"
-    " EXISTS (SELECT 1 FROM outbox_parked p WHERE p.subscription = ?1 AND p.seq = r.first_seq),"
-    " relay IN ('', ?2) OR EXISTS (SELECT 1 FROM outbox_relay m WHERE m.id = r.relay), counted"
-    " FROM outbox_run r WHERE subscription = ?1 ORDER BY generation DESC";
-// ?2 generation.
-inline constexpr std::string_view kForgetRun =
-    "/* forget run */ DELETE FROM outbox_run WHERE subscription = ?1 AND generation = ?2";
-inline constexpr std::string_view kCountRuns =
-    "/* count runs */ UPDATE outbox_run SET counted = 1 WHERE subscription = ?1";
-// ?2 generation, ?3 relay, ?4 place, ?5 events on trial.
-inline constexpr std::string_view kBeginRun =
-    "/* begin run */ INSERT INTO outbox_run (subscription, generation, relay, place, tried)"
-    " VALUES (?1, ?2, ?3, ?4, ?5)";
-// ?2 generation, ?3 events, ?4 the first one.
-inline constexpr std::string_view kOpenRange =
-    "/* try events */ UPDATE outbox_run SET tried = ?3, first_seq = ?4"
-    " WHERE subscription = ?1 AND generation = ?2 AND relay <> ''";
-inline constexpr std::string_view kDeadRuns =
-    "/* read deaths */ SELECT generation FROM outbox_run WHERE subscription = ?1 AND generation < ?2 AND relay <> ''";
-// ?2 generation.
-inline constexpr std::string_view kEndRun =
-    "/* end run */ DELETE FROM outbox_run WHERE subscription = ?1 AND generation = ?2 AND tried = 0";
-inline constexpr std::string_view kLeaveTrial =
-    "/* leave trial */ UPDATE outbox_run SET relay = '', first_seq = 0 WHERE subscription = ?1 AND generation = ?2";
 // ?1 relay. A scan of a few rows.
 inline constexpr std::string_view kComeBack =
     "/* come back */ UPDATE outbox_run SET relay = '' WHERE relay = ?1";
@@ -217,33 +191,6 @@ inline constexpr std::string_view kAppendRetry =
     " SELECT ?1, 'retry', ?2, 0, 0, 0, ?3, ?4, ?5, ?3 + coalesce((SELECT r.acked_total FROM outbox_settlement r"
     " INDEXED BY outbox_settlement_retries WHERE r.subscription = ?1 AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0)";
 
-// What people see and do. ?1 the last subscription, ?2 state, ?3 and ?4 the key, ?5 part of the error, ?6 id as a UUID, each of
-// them possibly empty, ?7 seq or -1, ?8 limit, ?9 with payload and headers, ?10 event type or empty, ?11 scheduled or not, or -1, ?12 now,
-// ?13 and ?14 after which subscription and seq. A task is scheduled that waits for the time of its header. Primary key.
-inline constexpr std::string_view kListParked =
-    "/* list parked */ SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at,"
-    " next_attempt_at, CASE WHEN ?9 THEN payload END, content_type, CASE WHEN ?9 THEN headers END, created_at, scheduled,"
-    " (SELECT w.name FROM outbox_worker w WHERE w.id = r.worker), begun_at, percent, progress FROM (SELECT p.*,"
-    " p.state = 'retrying' AND p.attempts = 0 AND p.next_attempt_at > ?12 AND p.aggregate_type LIKE 'outbox-task:%'"
-    " AND json_valid(p.headers) AND coalesce(julianday(json_extract(p.headers, '$.\"task-execute-at\"'))"
-    " > julianday(?12 / 1000000.0, 'unixepoch'), 0)"
-    " AS scheduled FROM outbox_parked_state p) r"
-    " WHERE (subscription, seq) > (?13, ?14) AND subscription <= ?1 AND (?2 = '' OR state = ?2) AND (?3 = '' OR aggregate_type = ?3)"
-    " AND (?4 = '' OR aggregate_id = ?4) AND (?5 = '' OR instr(error, ?5) > 0)"
-    " AND (?6 = '' OR lower(hex(id)) = replace(?6, '-', '')) AND (?7 = -1 OR seq = ?7)"
-    " AND (?10 = '' OR event_type = ?10) AND (?11 = -1 OR scheduled = ?11)"
-    " ORDER BY subscription, seq LIMIT ?8";
-// ?1 subscription. Those whose turn it is, those that wait, the dead. What runs is none of them. Indexes outbox_parked_key_due,
-// outbox_parked_key_worker, outbox_parked_live and outbox_parked_dead.
-inline constexpr std::string_view kCountParked =
-    "/* count parked */ WITH n AS MATERIALIZED (SELECT"
-    " (SELECT count(*) FROM outbox_parked_key INDEXED BY outbox_parked_key_due"
-    " WHERE subscription = ?1 AND run_seq IS NULL AND next_attempt_at < 9223372036854775807) AS retrying,"
-    " (SELECT count(*) FROM outbox_parked_key INDEXED BY outbox_parked_key_worker"
-    " WHERE subscription = ?1 AND worker IS NOT NULL) AS running,"
-    " (SELECT count(*) FROM outbox_parked INDEXED BY outbox_parked_live WHERE subscription = ?1 AND dead = 0) AS live,"
-    " (SELECT count(*) FROM outbox_parked INDEXED BY outbox_parked_dead WHERE subscription = ?1 AND dead = 1) AS dead)"
-    " SELECT retrying, max(live - running - retrying, 0), dead FROM n";
 // ?1 subscription, ?2 seq. A task that a person sends again does not wait for its execute_at any more. Primary key.
 inline constexpr std::string_view kForgetExecuteAt =
     "/* retry parked */ UPDATE outbox_parked SET headers = json_remove(headers, '$.\"task-execute-at\"')"
@@ -267,24 +214,6 @@ inline constexpr std::string_view kNoteParkedChange =
 
 // ---- tasks that run (docs/design/tasks.md)
 
-// ?1 worker, ?2 name, ?3 now, ?4 note. Primary key. The count begins with the time: one whose row was removed must not come to a number
-// again that others have seen.
-inline constexpr std::string_view kBeatWorker =
-    "/* worker heartbeat */ INSERT INTO outbox_worker (id, name, beat, beat_at, types) VALUES (CAST(?1 AS BLOB), ?2, ?3, ?3, ?4)"
-    " ON CONFLICT (id) DO UPDATE SET name = excluded.name, beat = beat + 1, beat_at = excluded.beat_at, types = excluded.types";
-// ?2 now. And those that died a day ago without runs, which nobody looks for.
-inline constexpr std::string_view kRemoveWorker =
-    "/* remove worker */ DELETE FROM outbox_worker WHERE id = CAST(?1 AS BLOB) OR beat_at < ?2 - 86400000000";
-// ?1 name of a subscription, ?2 worker, ?3 limit. Index outbox_parked_key_worker.
-inline constexpr std::string_view kRunsOfWorker =
-    "/* read runs */ SELECT s.id, k.run_seq, p.id, k.attempts, k.token, p.event_type, p.headers, k.cancelled_by IS NOT NULL"
-    " FROM outbox_subscription s CROSS JOIN outbox_parked_key k INDEXED BY outbox_parked_key_worker"
-    " ON k.subscription = s.id AND k.worker = CAST(?2 AS BLOB)"
-    " CROSS JOIN outbox_parked p ON p.subscription = k.subscription AND p.seq = k.run_seq WHERE s.name = ?1 LIMIT ?3";
-inline constexpr std::string_view kOtherWorkers =
-    "/* look for workers */ SELECT DISTINCT k.worker, w.beat, w.types ->> 'heartbeat_ms' FROM outbox_subscription s"
-    " CROSS JOIN outbox_parked_key k INDEXED BY outbox_parked_key_worker ON k.subscription = s.id AND k.worker <> CAST(?2 AS BLOB)"
-    " LEFT JOIN outbox_worker w ON w.id = k.worker WHERE s.name = ?1";
 // ?1 subscription, ?2 seq, ?3 worker, ?4 token, ?5 percent, ?6 text. Index outbox_parked_key_worker.
 inline constexpr std::string_view kReportProgress =
     "/* report progress */ UPDATE outbox_parked_key INDEXED BY outbox_parked_key_worker SET percent = ?5, progress = ?6"
@@ -338,10 +267,6 @@ inline constexpr std::string_view kSetReplacedAside =
     "/* note end of task */ UPDATE outbox_task_end SET set_aside = 1, at = ?2 WHERE id = CAST(?1 AS BLOB) AND waits = 1 AND set_aside = 0";
 inline constexpr std::string_view kPassReplaced =
     "/* note end of task */ UPDATE outbox_task_end SET waits = 0, set_aside = 0, at = ?2 WHERE id = CAST(?1 AS BLOB) AND waits = 1";
-// ?1 name of a subscription, ?2 rows. Indexes outbox_task_end_set_aside and outbox_parked_id.
-inline constexpr std::string_view kReplacedParked =
-    "/* list replaced tasks */ SELECT p.subscription, p.seq FROM outbox_task_end e CROSS JOIN outbox_parked p ON p.id = e.id"
-    " JOIN outbox_subscription s ON s.id = p.subscription WHERE e.set_aside = 1 AND s.name = ?1 LIMIT ?2";
 // ?1 id. Primary key.
 inline constexpr std::string_view kIsCancelled =
     "/* read end of task */ SELECT 1 FROM outbox_task_end WHERE id = CAST(?1 AS BLOB) AND outcome = 'cancelled'";
@@ -369,48 +294,6 @@ inline constexpr std::string_view kReceive =
     "/* receive message */ INSERT INTO outbox_inbox (consumer, message_id, received_at) VALUES (?1, ?2, ?3)"
     " ON CONFLICT DO NOTHING";
 
-// ---- schedules of tasks: a few rows, by their primary key or all of them
-
-// ?1 name, ?2 queue, ?3 type, ?4 payload, ?5 content_type, ?6 key, ?7 headers, ?8 cron, ?9 every, ?10 time_zone, ?11 missed,
-// ?12 next_at of a new one, and of one with other ticks. No change where it is there as it is.
-inline constexpr std::string_view kApplySchedule =
-    "/* apply schedule */ INSERT INTO outbox_schedule AS s"
-    " (name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed, next_at)"
-    " VALUES (?1, ?2, ?3, CAST(?4 AS BLOB), ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
-    " ON CONFLICT (name) DO UPDATE SET queue = excluded.queue, type = excluded.type, payload = excluded.payload,"
-    " content_type = excluded.content_type, key = excluded.key, headers = excluded.headers, cron = excluded.cron,"
-    " every = excluded.every, time_zone = excluded.time_zone, missed = excluded.missed, revision = s.revision + 1,"
-    " next_at = iif((s.cron, s.every, s.time_zone) IS (excluded.cron, excluded.every, excluded.time_zone),"
-    " s.next_at, excluded.next_at)"
-    " WHERE (s.queue, s.type, s.payload, s.content_type, s.key, s.headers, s.cron, s.every, s.time_zone, s.missed) IS NOT"
-    " (excluded.queue, excluded.type, excluded.payload, excluded.content_type, excluded.key, excluded.headers, excluded.cron,"
-    " excluded.every, excluded.time_zone, excluded.missed)";
-// ?1 queue.
-inline constexpr std::string_view kNextTick =
-    "/* look for ticks */ SELECT min(next_at) FROM outbox_schedule WHERE queue = ?1 AND NOT paused";
-// ?1 queue, ?2 now.
-inline constexpr std::string_view kDueSchedules =
-    "/* read due schedules */ SELECT name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed,"
-    " paused, revision, next_at, last_at, last_task FROM outbox_schedule"
-    " WHERE queue = ?1 AND NOT paused AND next_at <= ?2 ORDER BY next_at, name";
-// ?1 name, ?2 next_at, ?3 revision, as they were read; ?4 next_at, ?5 last_at, ?6 last_task, empty: no task.
-inline constexpr std::string_view kMoveSchedule =
-    "/* move schedule */ UPDATE outbox_schedule SET next_at = ?4, last_at = iif(?6 = '', last_at, ?5),"
-    " last_task = iif(?6 = '', last_task, CAST(?6 AS BLOB)), revision = revision + 1"
-    " WHERE name = ?1 AND next_at = ?2 AND revision = ?3 AND NOT paused";
-inline constexpr std::string_view kListSchedules =
-    "/* list schedules */ SELECT name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed,"
-    " paused, revision, next_at, last_at, last_task FROM outbox_schedule ORDER BY name";
-inline constexpr std::string_view kPauseSchedule =
-    "/* pause schedule */ UPDATE outbox_schedule SET paused = 1, revision = revision + 1 WHERE name = ?1 AND NOT paused";
-// ?1 name, ?2 revision, ?3 next_at.
-inline constexpr std::string_view kResumeSchedule =
-    "/* resume schedule */ UPDATE outbox_schedule SET paused = 0, next_at = ?3, revision = revision + 1"
-    " WHERE name = ?1 AND revision = ?2 AND paused";
-inline constexpr std::string_view kRemoveSchedule =
-    "/* remove schedule */ DELETE FROM outbox_schedule WHERE name = ?1";
-
-// ---- events and what became of them (docs/design/status.md)
 // ---- the ledger, for `outbox verify` (docs/design/verify.md)
 
 // The first statement that reads takes the snapshot.
@@ -668,42 +551,5 @@ inline constexpr std::string_view kNotePrunedEnd =
 
 inline constexpr std::string_view kIdentity =
     "/* ask which outbox this is */ SELECT identity FROM outbox_meta WHERE one = 1";
-inline constexpr std::string_view kSubscriptions =
-    "/* list subscriptions */ SELECT id, name, config, config_version, state, reason, stopped_seq, stopped_event,"
-    " trouble, trouble_since, parked_version, lane_group, group_generation, trouble_relay,"
-    " (SELECT r.id FROM outbox_replay r WHERE r.subscription = s.id AND r.state = 'running')"
-    " FROM outbox_subscription s ORDER BY name";
-inline constexpr std::string_view kSubscriptionByName =
-    "/* read subscription */ SELECT id, config, lane_group FROM outbox_subscription WHERE name = ?1";
-inline constexpr std::string_view kCreateSubscription =
-    "/* create subscription */ INSERT INTO outbox_subscription (name, config, lane_group) VALUES (?1, ?2, ?3) RETURNING id";
-inline constexpr std::string_view kChangeSubscription =
-    "/* change subscription */ UPDATE outbox_subscription SET config = ?2, config_version = config_version + 1,"
-    " changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?1";
-// ?1 id, ?2 group. After kRaiseGeneration.
-inline constexpr std::string_view kChangeGroup =
-    "/* change group */ UPDATE outbox_subscription SET lane_group = ?2,"
-    " group_generation = (SELECT generation FROM outbox_meta WHERE one = 1) WHERE id = ?1";
-inline constexpr std::string_view kFirstSettlement =
-    "/* write first cursor */ INSERT INTO outbox_settlement"
-    " (subscription, kind, generation, config_version, from_position, position, at)"
-    " VALUES (?1, 'reset', 0, 1, ?2, ?2, ?3)";
-// A stopped one stays stopped, and keeps why: its first event would be rejected again.
-inline constexpr std::string_view kPause =
-    "/* pause subscription */ UPDATE outbox_subscription SET"
-    " state = CASE state WHEN 'active' THEN 'paused' ELSE state END,"
-    " reason = CASE state WHEN 'stopped' THEN reason ELSE ?2 END,"
-    " changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE name = ?1";
-inline constexpr std::string_view kResume =
-    "/* resume subscription */ UPDATE outbox_subscription SET state = 'active', reason = '', stopped_seq = NULL,"
-    " stopped_event = '', changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE name = ?1";
-inline constexpr std::string_view kStop =
-    "/* stop subscription */ UPDATE outbox_subscription SET state = 'stopped', reason = ?3, stopped_seq = ?4,"
-    " stopped_event = ?5, changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
-    " WHERE id = ?1 AND ?2 = (SELECT o.generation FROM outbox_owner o WHERE o.lane_group = outbox_subscription.lane_group)";
-inline constexpr std::string_view kReportTrouble =
-    "/* report trouble */ UPDATE outbox_subscription SET trouble = ?3, trouble_relay = CASE WHEN ?3 = '' THEN '' ELSE ?4 END,"
-    " trouble_since = CASE WHEN ?3 = '' THEN '' WHEN trouble = '' THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now') ELSE trouble_since END"
-    " WHERE id = ?1 AND ?2 = (SELECT o.generation FROM outbox_owner o WHERE o.lane_group = outbox_subscription.lane_group)";
 
 }  // namespace outbox::store::sqlite::query

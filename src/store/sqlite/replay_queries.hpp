@@ -5,47 +5,24 @@
 
 namespace outbox::store::sqlite::query {
 
-// Everything up to this seq was removed.
-inline constexpr std::string_view kRemovedUpTo =
-    "/* ask what is retained */ SELECT coalesce(max(last_seq), 0) FROM outbox_pruned";
 // ?1 subscription, ?2 first seq, ?3 last seq, ?4 filter, ?5 archived, ?6 state, ?7 who, ?8 now.
 inline constexpr std::string_view kStartReplay =
     "/* start replay */ INSERT INTO outbox_replay"
     " (subscription, first_seq, last_seq, filter, archived, state, actor, started_at, position)"
     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?2 - 1) RETURNING id";
-// Index outbox_replay_running.
-inline constexpr std::string_view kRunningReplay =
-    "/* look for a replay */ SELECT id FROM outbox_replay WHERE subscription = ?1 AND state IN ('loading', 'running')";
 inline constexpr std::string_view kResumeReplay =
     "/* resume replay */ UPDATE outbox_replay SET state = 'running', reason = '', ended_at = NULL"
-    " WHERE id = ?1 AND state = 'stopped'";
+    " WHERE id = ?1 AND state = 'stopped' RETURNING id";
 inline constexpr std::string_view kLoadEvent =
     "/* copy an event of an archive */ INSERT OR IGNORE INTO outbox_replay_event"
     " (replay, seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at, occurred_at)"
     " SELECT ?1, ?2, CAST(?3 AS BLOB), ?4, ?5, ?6, CAST(?7 AS BLOB), ?8, ?9, ?10, nullif(?11, ?12)"
     " WHERE NOT EXISTS (SELECT 1 FROM outbox_event e WHERE e.seq = ?2)";
-inline constexpr std::string_view kReplayLoaded =
-    "/* start replay */ UPDATE outbox_replay SET state = 'running' WHERE id = ?1 AND state = 'loading'";
-// ?1 replay, ?2 why, ?3 now.
-inline constexpr std::string_view kStopReplay =
-    "/* stop replay */ UPDATE outbox_replay SET state = 'stopped', reason = ?2, ended_at = ?3"
-    " WHERE id = ?1 AND state = 'running'";
-// One whose events are not all there is not kept.
-inline constexpr std::string_view kDropReplay =
-    "/* remove replay */ DELETE FROM outbox_replay WHERE id = ?1 AND state = 'loading'";
 // ?1 rows. Copies of archived events whose replay is done, or was given up. The oldest replay first.
 inline constexpr std::string_view kRemoveReplayed =
     "/* remove replayed events */ DELETE FROM outbox_replay_event WHERE (replay, seq) IN"
     " (SELECT e.replay, e.seq FROM outbox_replay_event e"
     " WHERE NOT EXISTS (SELECT 1 FROM outbox_replay r WHERE r.id = e.replay AND r.state <> 'done') LIMIT ?1)";
-// ?1 id or 0, ?2 subscription or 0, ?3 limit.
-inline constexpr std::string_view kListReplays =
-    "/* list replays */ SELECT r.id, r.subscription, r.first_seq, r.last_seq, r.filter, r.archived, r.state, r.actor, r.reason,"
-    " r.started_at, r.ended_at, r.position, r.sent,"
-    " (SELECT count(*) FROM outbox_replay_skip k WHERE k.replay = r.id)"
-    " FROM outbox_replay r WHERE (?1 = 0 OR r.id = ?1) AND (?2 = 0 OR r.subscription = ?2) ORDER BY r.id DESC LIMIT ?3";
-inline constexpr std::string_view kReplaySkips =
-    "/* read what a replay skipped */ SELECT seq, id, error, aggregate_type, aggregate_id FROM outbox_replay_skip WHERE replay = ?1 ORDER BY seq LIMIT ?2";
 // ?1 replay, ?2 position, ?3 sent, ?4 now. The last event ends it, also while it is being
 // stopped: there is nothing left of it to resume.
 inline constexpr std::string_view kSettleReplay =

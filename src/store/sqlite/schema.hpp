@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "store/common/migrations.hpp"
-#include "store/definition.hpp"
+#include "store/diagnosis.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/store.hpp"
 

@@ -1,6 +1,4 @@
 // Tasks for people.
-#include "store/task_queues.hpp"
-
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -13,7 +11,7 @@
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/task_queries.hpp"
-#include "store/sqlite/task_status.hpp"
+#include "store/tasks.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {

@@ -1,4 +1,4 @@
-#include "store/sqlite/task_status.hpp"
+#include "store/common/task_status.hpp"
 
 #include <algorithm>
 #include <string>
@@ -7,7 +7,6 @@
 #include "event/arena.hpp"
 #include "event/task.hpp"
 #include "event/task_queue.hpp"
-#include "store/common/task_status.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"

@@ -92,9 +92,9 @@ TEST_F(ParkingCost, a_page_of_a_list_reads_its_own_rows) {
   connection_->exec(queries.plan_settings.sql);
   const std::int64_t before = rows_read();
   const auto none = std::nullopt;
-  const auto page = connection_->exec(
-      queries.list_parked.sql, {"1", "dead", none, none, none, none, none, "100", "false", none,
-                                none, "1", std::to_string(first_ + 6000)});
+  const auto page = connection_->exec(queries.of(&store::sql::Statements::list_parked).sql,
+                                      {"1", "dead", none, none, none, none, none, "100", "false",
+                                       none, none, "1", std::to_string(first_ + 6000)});
   EXPECT_EQ(page.size(), 100);
   EXPECT_LE(rows_read() - before, 2 * 100);
 }

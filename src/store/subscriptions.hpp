@@ -1,9 +1,10 @@
-// Subscriptions and relays, for people and for the relay's keeper.
+// Subscriptions: what they are and how far, and what people change of them.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
@@ -12,10 +13,12 @@
 #include <string_view>
 #include <vector>
 
-#include "store/parked_events.hpp"
+#include "store/parked.hpp"
 #include "store/part.hpp"
 
 namespace outbox::store {
+
+// ---- Subscriptions and relays, for people and for the relay's keeper.
 
 /// Stored as text; the words are frozen.
 enum class SubscriptionState : std::uint8_t { active, paused, stopped };
@@ -122,5 +125,65 @@ class Catalog : public Part {
       std::int64_t pending_limit) = 0;
   [[nodiscard]] virtual Result<std::vector<RelayRow>> relays() = 0;
 };
+
+// ---- Renaming, resetting and dropping a subscription (docs/design/subscriptions.md). For people; relays follow within a second.
+
+/// Where a subscription begins anew.
+struct NewStart {
+  enum class Kind : std::uint8_t { beginning, now, after };
+  Kind kind{Kind::beginning};
+  std::int64_t after{0};  ///< The events up to this seq are not sent.
+};
+
+/// Events of one type, and what a new start does to them.
+struct ResetCount {
+  std::string aggregate_type;
+  std::string event_type;
+  std::string headers;      ///< Empty unless they were asked for.
+  std::int64_t again{0};    ///< Passed, and sent again if they match.
+  std::int64_t skipped{0};  ///< Not passed yet, and never sent.
+};
+
+struct ResetPlan {
+  std::vector<ResetCount> counts{};
+  // Events that were set aside:
+  std::int64_t parked_again{0};     ///< Parked now, removed, and sent again from the log.
+  std::int64_t corrected_again{0};  ///< Of them those whose copy a person has corrected.
+  std::int64_t discarded_again{0};  ///< Discarded before, and sent again.
+  std::int64_t parked_kept{0};      ///< They stay parked.
+};
+
+struct FormerName {
+  std::string name;
+  std::string subscription;  ///< What it is called now.
+};
+
+/// One thread at a time. Each change is one transaction.
+class SubscriptionChanges : public Part {
+ public:
+  [[nodiscard]] virtual Result<std::vector<FormerName>> former_names() = 0;
+  /// Everything that it has stays: position, parked events, ledger, replays.
+  [[nodiscard]] virtual Status rename(std::string_view name, std::string_view new_name) = 0;
+  /// Changes nothing. `with_headers`: count events with different headers apart.
+  [[nodiscard]] virtual Result<ResetPlan> plan_reset(std::string_view name, const NewStart& start,
+                                                     bool with_headers) = 0;
+  /// Refused while a replay of it is loading or running.
+  [[nodiscard]] virtual Status reset(std::string_view name, const NewStart& start) = 0;
+  /// With its parked events. Refused as above.
+  [[nodiscard]] virtual Status drop(std::string_view name) = 0;
+};
+
+/// What both stores say.
+[[nodiscard]] tl::unexpected<Error> replay_runs(std::string_view name);
+[[nodiscard]] tl::unexpected<Error> name_taken(std::string_view name);
+/// The renamed subscription, if it may have this name.
+[[nodiscard]] Result<SubscriptionSpec> renamed_spec(std::string_view name, std::string_view config,
+                                                    std::string_view new_name);
+
+// ---- Names that a subscription had before it was renamed (docs/design/subscriptions.md). Catalog::apply() refuses them.
+
+/// `name` is now the subscription `now`.
+[[nodiscard]] Error renamed(std::string_view name, std::string_view now);
+[[nodiscard]] bool is_renamed(const Error& error) noexcept;
 
 }  // namespace outbox::store
