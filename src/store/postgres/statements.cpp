@@ -5,6 +5,21 @@ namespace outbox::store::postgres {
 
 using sql::How;
 
+// $1 subscription, $2 state, $3 aggregate_type, $4 aggregate_id, $5 part of the error, $6 id, $7 seq: null means any; $8 limit,
+// $9 with payload and headers, $10 event_type, $11 scheduled or not, $12 and $13 after which subscription and seq.
+constexpr std::string_view kListParked = R"(
+SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at, next_attempt_at,
+       CASE WHEN $9::boolean THEN payload END, content_type, CASE WHEN $9::boolean THEN headers::text END,
+       created_at, {scheduled}, coalesce((SELECT w.name FROM {schema}.worker w WHERE w.id = p.worker), ''::text), begun_at, percent,
+       coalesce(progress, ''::text)
+FROM {schema}.parked_state p
+WHERE ($1::int IS NULL OR subscription = $1::int) AND ($2::text IS NULL OR state = $2::text)
+  AND ($3::text IS NULL OR aggregate_type = $3::text) AND ($4::text IS NULL OR aggregate_id = $4::text)
+  AND ($5::text IS NULL OR strpos(error, $5::text) > 0) AND ($6::uuid IS NULL OR id = $6::uuid)
+  AND ($7::bigint IS NULL OR seq = $7::bigint) AND ($10::text IS NULL OR event_type = $10::text)
+  AND ($11::boolean IS NULL OR {scheduled} = $11::boolean) AND (subscription, seq) > ($12::int, $13::bigint)
+ORDER BY subscription, seq LIMIT $8::bigint)";
+
 constinit const sql::Statements kStatements{
 
     // ---- Whoever changes subscriptions. Few rows; by primary key or unique name.
@@ -197,21 +212,10 @@ CROSS JOIN LATERAL (SELECT k.subscription, k.seq FROM {schema}.parked k WHERE k.
 JOIN {schema}.subscription s ON s.id = p.subscription WHERE s.name = ANY ($1::text[]))"},
 
     // ---- ParkedEvents (docs/design/parking.md).
-    // $1 subscription, $2 state, $3 aggregate_type, $4 aggregate_id, $5 part of the error, $6 id, $7 seq: null means any; $8 limit,
-    // $9 with payload and headers, $10 event_type, $11 scheduled or not, $12 and $13 after which subscription and seq. Primary key, or
-    // parked_id.
-    .list_parked = {.how = How::plan_settings, .what = "list parked events", .text = R"(
-SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at, next_attempt_at,
-       CASE WHEN $9::boolean THEN payload END, content_type, CASE WHEN $9::boolean THEN headers::text END,
-       created_at, {scheduled}, coalesce((SELECT w.name FROM {schema}.worker w WHERE w.id = p.worker), ''::text), begun_at, percent,
-       coalesce(progress, ''::text)
-FROM {schema}.parked_state p
-WHERE ($1::int IS NULL OR subscription = $1::int) AND ($2::text IS NULL OR state = $2::text)
-  AND ($3::text IS NULL OR aggregate_type = $3::text) AND ($4::text IS NULL OR aggregate_id = $4::text)
-  AND ($5::text IS NULL OR strpos(error, $5::text) > 0) AND ($6::uuid IS NULL OR id = $6::uuid)
-  AND ($7::bigint IS NULL OR seq = $7::bigint) AND ($10::text IS NULL OR event_type = $10::text)
-  AND ($11::boolean IS NULL OR {scheduled} = $11::boolean) AND (subscription, seq) > ($12::int, $13::bigint)
-ORDER BY subscription, seq LIMIT $8::bigint)"},
+    // Primary key.
+    .list_parked = {.how = How::plan_settings, .what = "list parked events", .text = kListParked},
+    // The same with an id: the settings, which avoid a sort, would keep the planner from index parked_id.
+    .find_parked = {.what = "find a parked event", .text = kListParked},
     // $1 subscription: events that are retried, wait, are dead. Primary key of parked_key, indexes parked_live and parked_dead.
     .count_parked = {.how = How::kept, .what = "count parked events", .text = R"(
 SELECT k.retrying, greatest(l.live - k.heads, 0::bigint), d.dead

@@ -27,7 +27,7 @@ Result<std::vector<ParkedListing>> ParkedEvents::list(const ParkedFilter& filter
   std::pair<std::int32_t, std::int64_t> after(filter.subscription.value_or(-1), -1);
   if (filter.after) after = std::max(after, *filter.after);
   OUTBOX_TRY(const Rows rows,
-             db_->exec(&Statements::list_parked,
+             db_->exec(filter.id ? &Statements::find_parked : &Statements::list_parked,
                        {or_null(filter.subscription),
                         text_or_null(filter.state ? to_string(*filter.state) : ""),
                         text_or_null(filter.aggregate_type), text_or_null(filter.aggregate_id),

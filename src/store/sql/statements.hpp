@@ -45,7 +45,7 @@ struct Statements {
   // TaskRuns.
   Statement beat_worker, remove_worker, runs_of_worker, other_workers, replaced_parked;
   // ParkedEvents.
-  Statement list_parked, count_parked;
+  Statement list_parked, find_parked, count_parked;
   // Schedules.
   Statement clock, apply_schedule, next_tick, due_schedules, lock_schedule, move_schedule,
       list_schedules, pause_schedule, resume_schedule, remove_schedule;

@@ -3,6 +3,23 @@
 
 namespace outbox::store::sqlite {
 
+// ?1 subscription, ?2 state, ?3 and ?4 the key, ?5 part of the error, ?6 id, ?7 seq: null means any; ?8 limit, ?9 with payload and
+// headers, ?10 event type, ?11 scheduled or not, ?12 and ?13 after which subscription and seq. A task is scheduled that waits for the
+// time of its header. Primary key.
+constexpr std::string_view kListParked = R"(
+/* list parked */ SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at,
+next_attempt_at, CASE WHEN ?9 THEN payload END, content_type, CASE WHEN ?9 THEN headers END, created_at, scheduled,
+(SELECT w.name FROM outbox_worker w WHERE w.id = r.worker), begun_at, percent, progress FROM (SELECT p.*,
+p.state = 'retrying' AND p.attempts = 0 AND p.next_attempt_at > outbox_now() AND p.aggregate_type LIKE 'outbox-task:%'
+AND json_valid(p.headers) AND coalesce(julianday(json_extract(p.headers, '$."task-execute-at"'))
+> julianday(outbox_now() / 1000000.0, 'unixepoch'), 0)
+AS scheduled FROM outbox_parked_state p) r
+WHERE (subscription, seq) > (?12, ?13) AND subscription <= coalesce(?1, 2147483647) AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR aggregate_type = ?3)
+AND (?4 IS NULL OR aggregate_id = ?4) AND (?5 IS NULL OR instr(error, ?5) > 0)
+AND (?6 IS NULL OR id = CAST(?6 AS BLOB)) AND (?7 IS NULL OR seq = ?7)
+AND (?10 IS NULL OR event_type = ?10) AND (?11 IS NULL OR scheduled = ?11)
+ORDER BY subscription, seq LIMIT ?8)";
+
 constinit const sql::Statements kStatements{
 
     // ---- Whoever changes subscriptions: a table of a few rows. One writer at a time: there is nothing to be locked.
@@ -179,22 +196,8 @@ LEFT JOIN outbox_worker w ON w.id = k.worker WHERE s.name IN (SELECT value FROM 
 JOIN outbox_subscription s ON s.id = p.subscription WHERE e.set_aside = 1 AND s.name IN (SELECT value FROM json_each(?1)) LIMIT 1000)"},
 
     // ---- ParkedEvents (docs/design/parking.md).
-    // ?1 subscription, ?2 state, ?3 and ?4 the key, ?5 part of the error, ?6 id, ?7 seq: null means any; ?8 limit, ?9 with payload and
-    // headers, ?10 event type, ?11 scheduled or not, ?12 and ?13 after which subscription and seq. A task is scheduled that waits for the
-    // time of its header. Primary key.
-    .list_parked = {.text = R"(
-/* list parked */ SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at,
-next_attempt_at, CASE WHEN ?9 THEN payload END, content_type, CASE WHEN ?9 THEN headers END, created_at, scheduled,
-(SELECT w.name FROM outbox_worker w WHERE w.id = r.worker), begun_at, percent, progress FROM (SELECT p.*,
-p.state = 'retrying' AND p.attempts = 0 AND p.next_attempt_at > outbox_now() AND p.aggregate_type LIKE 'outbox-task:%'
-AND json_valid(p.headers) AND coalesce(julianday(json_extract(p.headers, '$."task-execute-at"'))
-> julianday(outbox_now() / 1000000.0, 'unixepoch'), 0)
-AS scheduled FROM outbox_parked_state p) r
-WHERE (subscription, seq) > (?12, ?13) AND subscription <= coalesce(?1, 2147483647) AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR aggregate_type = ?3)
-AND (?4 IS NULL OR aggregate_id = ?4) AND (?5 IS NULL OR instr(error, ?5) > 0)
-AND (?6 IS NULL OR id = CAST(?6 AS BLOB)) AND (?7 IS NULL OR seq = ?7)
-AND (?10 IS NULL OR event_type = ?10) AND (?11 IS NULL OR scheduled = ?11)
-ORDER BY subscription, seq LIMIT ?8)"},
+    .list_parked = {.text = kListParked},
+    .find_parked = {.text = kListParked},
     // ?1 subscription. Those whose turn it is, those that wait, the dead. What runs is none of them. Indexes outbox_parked_key_due,
     // outbox_parked_key_worker, outbox_parked_live and outbox_parked_dead.
     .count_parked = {.text = R"(
