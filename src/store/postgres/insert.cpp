@@ -58,7 +58,8 @@ Step locks(const EnqueueQueries& queries, std::span<const Event> events) {
   return Step{.query = &queries.lock_keys, .params = {types.take(), ids.take(), wanted.take()}};
 }
 
-Step many(const EnqueueQueries& queries, std::span<const Event> events, std::span<const EventId> ids) {
+Step many(const EnqueueQueries& queries, std::span<const Event> events,
+          std::span<const EventId> ids) {
   ArrayParam uuids(InsertElement::uuid);
   ArrayParam types(InsertElement::text);
   ArrayParam keys(InsertElement::text);

@@ -173,4 +173,18 @@ class TaskRuns : public store::TaskRuns {
 /// "edited", or what stood in the way: "gone", "waiting", "due".
 [[nodiscard]] Status edit_status(std::string_view word, const ParkedEdit& edit);
 
+// Rows about tasks that wait.
+
+/// The aggregate_type of the tasks that a subscription of a queue delivers.
+[[nodiscard]] std::string_view tasks_of(const SubscriptionRow& subscription);
+/// Empty: all types but those that have a subscription of their own.
+[[nodiscard]] std::string_view own_type_of(const SubscriptionRow& subscription);
+[[nodiscard]] PendingTask pending_task_of(Row row);
+/// Per type, what is pending: the type (null: no task of these), how many, for how long the first one.
+void add_pending(const Rows& rows, std::int32_t subscription, QueueReport& report,
+                 std::int64_t& looked_at);
+/// Per subscription, type and state, what has a row: how many, for how long the first one of those that are due.
+void add_counts(const Rows& rows, QueueReport& report);
+void add_workers(const Rows& rows, QueueReport& report);
+
 }  // namespace outbox::store::sql

@@ -114,7 +114,6 @@ Result<sql::Rows> Connection::exec(sql::Named named, const sql::Params& params) 
   return rows;
 }
 
-/// The rows are those of the last statement that has columns.
 Result<sql::Rows> Connection::exec_all(std::string_view sql, const sql::Params& params) {
   sql::Rows rows;
   for (;;) {

@@ -63,6 +63,8 @@ class Connection final : public sql::Connection {
     return {};
   }
   using sql::Connection::run;
+  /// The statements of a text, one after the other; the rows are those of the last one that has columns.
+  [[nodiscard]] Result<sql::Rows> exec_all(std::string_view sql, const sql::Params& params);
 
   // For the parts that stand once.
   [[nodiscard]] Result<sql::Rows> exec(sql::Named statement, const sql::Params& params) override;
@@ -108,7 +110,6 @@ class Connection final : public sql::Connection {
   };
 
   explicit Connection(sqlite3* db, bool owned = true) : db_(db, Close{owned}) {}
-  [[nodiscard]] Result<sql::Rows> exec_all(std::string_view sql, const sql::Params& params);
 
   std::unique_ptr<sqlite3, Close> db_;
   std::vector<Cached> cache_;

@@ -294,7 +294,6 @@ inline constexpr std::string_view kReceive =
     "/* receive message */ INSERT INTO outbox_inbox (consumer, message_id, received_at) VALUES (?1, ?2, ?3)"
     " ON CONFLICT DO NOTHING";
 
-
 // ---- the ledger, for `outbox verify` (docs/design/verify.md)
 
 // The first statement that reads takes the snapshot.
@@ -319,7 +318,7 @@ inline constexpr std::string_view kLedgerEnds =
     "/* add up ended */ SELECT e.id, e.outcome, EXISTS (SELECT 1 FROM outbox_parked_end x WHERE x.subscription = ?1"
     " AND x.seq = e.seq AND x.outcome = 'edited' AND x.at < e.at) FROM outbox_parked_end e WHERE e.subscription = ?1";
 
-// ---- membership: outbox_relay has as many rows as there are relays at this file
+// ---- events and what became of them (docs/design/status.md)
 
 // `outbox migrate --with-lookup-indexes`. Each costs every writer.
 inline constexpr std::string_view kMakeIdIndex =

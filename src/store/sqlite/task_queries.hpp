@@ -34,20 +34,20 @@ inline constexpr std::string_view kPendingTasks =
 inline constexpr std::string_view kCountPendingTasks =
     "/* count pending tasks */ SELECT iif(aggregate_type = ?3 AND iif(?4 <> '', event_type = ?4, event_type NOT IN"
     " (SELECT a.event_type FROM outbox_type_apart a WHERE a.aggregate_type = ?3)), event_type, NULL) AS type,"
-    " count(*), min(created_at) FROM"
+    " count(*), outbox_now() - min(created_at) FROM"
     " (SELECT aggregate_type, event_type, created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2) GROUP BY type";
-// ?1 subscription, ?2 rows, ?3 now. Primary keys.
+// ?1 subscription, ?2 rows. Primary keys.
 inline constexpr std::string_view kCountTasks =
-    "/* count tasks */ SELECT event_type, iif(scheduled, 'scheduled', state) AS word, count(*),"
-    " coalesce(max(?3 - next_attempt_at) FILTER (WHERE state = 'retrying'), 0) FROM (SELECT p.event_type, p.state, p.next_attempt_at,"
-    " p.state = 'retrying' AND p.attempts = 0 AND p.next_attempt_at > ?3 AND p.aggregate_type LIKE 'outbox-task:%'"
+    "/* count tasks */ SELECT ?1, event_type, iif(scheduled, 'scheduled', state) AS word, count(*),"
+    " coalesce(max(outbox_now() - next_attempt_at) FILTER (WHERE state = 'retrying'), 0) FROM (SELECT p.event_type, p.state, p.next_attempt_at,"
+    " p.state = 'retrying' AND p.attempts = 0 AND p.next_attempt_at > outbox_now() AND p.aggregate_type LIKE 'outbox-task:%'"
     " AND json_valid(p.headers) AND coalesce(julianday(json_extract(p.headers, '$.\"task-execute-at\"'))"
-    " > julianday(?3 / 1000000.0, 'unixepoch'), 0) AS scheduled"
+    " > julianday(outbox_now() / 1000000.0, 'unixepoch'), 0) AS scheduled"
     " FROM outbox_parked_state p WHERE p.subscription = ?1 LIMIT ?2) GROUP BY event_type, word";
-// ?1 since when. Few rows; index outbox_parked_key_worker, once for each subscription.
+// Of the last hour. Few rows; index outbox_parked_key_worker, once for each subscription.
 inline constexpr std::string_view kWorkers =
-    "/* list workers */ SELECT w.name, w.beat_at, (SELECT count(*) FROM outbox_subscription s CROSS JOIN"
+    "/* list workers */ SELECT w.name, outbox_now() - w.beat_at, (SELECT count(*) FROM outbox_subscription s CROSS JOIN"
     " outbox_parked_key k INDEXED BY outbox_parked_key_worker ON k.subscription = s.id AND k.worker = w.id), w.types"
-    " FROM outbox_worker w WHERE w.beat_at > ?1 ORDER BY w.name, w.id";
+    " FROM outbox_worker w WHERE w.beat_at > outbox_now() - 3600000000 ORDER BY w.name, w.id";
 
 }  // namespace outbox::store::sqlite::query
