@@ -95,7 +95,7 @@ std::string bash_completion(const VerbDefinition& program) {
   std::string values;
   for (const VerbDefinition* const verb : with_inner_verbs(program)) {
     std::string options = option_names(verb->options);
-    if (verb->takes_common) options += " " + common;
+    if (!verb->path.empty()) options += " " + common;
     const std::string argument = verb->arguments.empty() ? "" : words(verb->arguments.front());
     text += fmt::format("  '{}')\n    verbs='{}'\n    options='{}'\n    argument='{}'\n    ;;\n",
                         verb->path, verb_names(*verb), options, argument);

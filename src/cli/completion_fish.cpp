@@ -100,7 +100,7 @@ std::string fish_completion(const VerbDefinition& program) {
     }
     for (const OptionDefinition& argument : verb->arguments)
       lines += argument_line(condition, argument);
-    if (!verb->takes_common) continue;
+    if (verb->path.empty()) continue;  // has the common ones as its own
     for (const OptionDefinition& option : common) lines += option_line(condition, option);
   }
   return fmt::format(

@@ -89,7 +89,7 @@ std::string function_of(const VerbDefinition& verb, const std::string& common) {
                      "() {\n  local curcontext=$curcontext state line\n  typeset -A opt_args\n";
   text += "  local -a specs=(\n";
   for (const OptionDefinition& option : verb.options) text += specs(option);
-  if (verb.takes_common) text += common;
+  if (!verb.path.empty()) text += common;
   text += "  )\n";
   if (!verb.verbs.empty()) return text + verbs_of(verb);
   text += "  _arguments $specs";

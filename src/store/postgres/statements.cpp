@@ -200,7 +200,7 @@ JOIN {schema}.subscription s ON s.id = p.subscription WHERE s.name = ANY ($1::te
     // $1 subscription, $2 state, $3 aggregate_type, $4 aggregate_id, $5 part of the error, $6 id, $7 seq: null means any; $8 limit,
     // $9 with payload and headers, $10 event_type, $11 scheduled or not, $12 and $13 after which subscription and seq. Primary key, or
     // parked_id.
-    .list_parked = {.what = "list parked events", .text = R"(
+    .list_parked = {.how = How::plan_settings, .what = "list parked events", .text = R"(
 SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at, next_attempt_at,
        CASE WHEN $9::boolean THEN payload END, content_type, CASE WHEN $9::boolean THEN headers::text END,
        created_at, {scheduled}, coalesce((SELECT w.name FROM {schema}.worker w WHERE w.id = p.worker), ''::text), begun_at, percent,
