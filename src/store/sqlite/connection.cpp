@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "store/sqlite/checkpoint.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/error_map.hpp"
 #include "store/sqlite/event_insert.hpp"

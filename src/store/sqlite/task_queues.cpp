@@ -9,7 +9,6 @@
 #include "store/sql/parts.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
-#include "store/sqlite/task_queries.hpp"
 #include "store/tasks.hpp"
 
 namespace outbox::store::sqlite {
