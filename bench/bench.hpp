@@ -59,6 +59,7 @@ struct Benchmark {
 [[nodiscard]] std::vector<Figure> bench_idle(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_settlements(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_takeover(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_freezes(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_relays(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_poison(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_parked(const BenchOptions& options);

@@ -2,15 +2,13 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <fstream>
 #include <memory>
 #include <thread>
-#include <utility>
 
 #include "base/error.hpp"
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/child_process.hpp"
+#include "bench/relay_under_test.hpp"
 #include "testkit/eventually.hpp"
 #include "testkit/failure.hpp"
 #include "testkit/temp_dir.hpp"
@@ -19,39 +17,10 @@ namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::ChildProcess;
 
 constexpr int kTakeoversPerRun = 10;
 constexpr int kTakeoverKeys = 256;
-constexpr std::chrono::seconds kLease{2};
-
-/// `outbox relay` with the sink stdout, which goes to a file.
-class RelayUnderTest {
- public:
-  RelayUnderTest(const BenchOptions& options, const std::string& name, const std::string& folder)
-      : output_(folder + "/" + name) {
-    const std::string config = output_ + ".toml";
-    std::ofstream(config) << "[store]\nurl = \"" << options.store_url << "\"\nschema = \""
-                          << kSchema << "\"\n[relay]\nname = \"" << name << "\"\nlease = \""
-                          << kLease.count() << "s\"\n[subscription.takeover]\nsink = \"stdout\"\n";
-    process_ = std::make_unique<ChildProcess>(
-        ChildProcess::Options{.command = {"outbox", "relay", "-c", config, "--log-level", "off"},
-                              .program = testkit::program_beside_us("outbox"),
-                              .output = output_});
-  }
-  void kill() { process_->kill(); }
-  /// Whether it has delivered an event since the last call.
-  [[nodiscard]] bool has_news() {
-    std::ifstream file(output_, std::ios::ate);
-    const auto size = file.tellg();
-    return std::exchange(seen_, size) != size;
-  }
-
- private:
-  std::string output_;
-  std::unique_ptr<ChildProcess> process_;
-  std::ifstream::pos_type seen_{0};
-};
+constexpr std::chrono::seconds kLease = kLeaseUnderTest;
 
 class Takeovers {
  public:
