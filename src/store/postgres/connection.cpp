@@ -57,6 +57,8 @@ sql::Cell cell_of(const Rows& rows, int row, int column) {
   }
 }
 
+}  // namespace
+
 sql::Rows cells_of(const Rows& rows) {
   const int columns = PQnfields(rows.native());
   std::vector<sql::Cell> cells;
@@ -66,8 +68,6 @@ sql::Rows cells_of(const Rows& rows) {
   }
   return {static_cast<std::size_t>(columns), std::move(cells)};
 }
-
-}  // namespace
 
 Result<Connection> Connection::open(const StoreOptions& options, std::string_view purpose,
                                     std::shared_ptr<const Queries> queries) {

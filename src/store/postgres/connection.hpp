@@ -25,6 +25,9 @@ namespace outbox::store::postgres {
 
 using sql::Decision;
 
+/// As the parts that stand once read them.
+[[nodiscard]] sql::Rows cells_of(const Rows& rows);
+
 /// One thread at a time.
 class Connection final : public sql::Connection {
  public:

@@ -12,7 +12,6 @@
 #include "store/postgres/connection.hpp"
 #include "store/postgres/definitions.hpp"
 #include "store/postgres/doctor_queries.hpp"
-#include "store/postgres/notifications.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/schema.hpp"
 

@@ -15,7 +15,6 @@
 #include "store/postgres/insert.hpp"
 #include "store/postgres/outbox_state.hpp"
 #include "store/postgres/parts.hpp"
-#include "store/postgres/ready.hpp"
 #include "store/postgres/session.hpp"
 #include "store/postgres/task_queries.hpp"
 

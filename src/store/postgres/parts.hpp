@@ -1,6 +1,8 @@
 // The parts of the store, each on a connection of its own.
 #pragma once
 
+#include <libpq-fe.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -62,5 +64,16 @@ namespace outbox::store::postgres {
 
 /// Makes what is missing, beside writers; goes on where an earlier run ended. Returns the names of what was made.
 [[nodiscard]] Result<std::vector<std::string>> make_lookup_indexes(Connection& connection);
+
+struct FreeNotify {
+  void operator()(PGnotify* notify) const noexcept { PQfreemem(notify); }
+};
+
+/// Takes what libpq has received; true when there was something.
+inline bool take_notifications(PGconn* connection) {
+  bool any = false;
+  while (const std::unique_ptr<PGnotify, FreeNotify> one{PQnotifies(connection)}) any = true;
+  return any;
+}
 
 }  // namespace outbox::store::postgres

@@ -482,9 +482,6 @@ WHERE coalesce((SELECT false FROM {schema}.parked_key k WHERE k.subscription = n
   Query unblock_parked = unprepared("release keys of dead events", R"(
 SELECT {schema}.unblock_parked($1::int, $2::bigint, $3::bigint))");
 
-  // ---- Runs and trials (docs/design/trials.md). The functions are in 0004_parking.sql. `run` has a few rows; the others are found by
-  // primary key.
-
   // $1 subscription, $2 lanes. Not those of one event without a key, unless a worker has it or may take it. Primary key.
   Query parked_keys = unprepared("read the keys of parked events", R"(
 SELECT key, coalesce(run_seq, 0::bigint) FROM {schema}.parked_key

@@ -8,7 +8,6 @@
 #include "pg/errors.hpp"
 #include "store/common/wait.hpp"
 #include "store/postgres/event_row.hpp"
-#include "store/postgres/notifications.hpp"
 #include "store/postgres/parking.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/sql/parts.hpp"

@@ -33,7 +33,7 @@ struct FoundSubscription {
 [[nodiscard]] Result<std::vector<SubscriptionRow>> list_subscriptions(Connection& connection);
 [[nodiscard]] Result<ParkedCounts> count_parked(Connection& connection, std::int32_t subscription);
 
-/// How far subscriptions are, and which relays live, each store reads in its own way.
+/// Each store reads in its own way how far subscriptions are and which relays live.
 class Catalog : public store::Catalog {
  public:
   [[nodiscard]] Result<std::vector<SubscriptionRow>> subscriptions() override {
@@ -78,7 +78,7 @@ class Catalog : public store::Catalog {
   std::unique_ptr<Connection> db_;
 };
 
-/// Where a subscription begins anew each store writes in its own way.
+/// Each store writes in its own way where a subscription begins anew.
 class SubscriptionChanges : public store::SubscriptionChanges {
  public:
   [[nodiscard]] Result<std::vector<FormerName>> former_names() override;
@@ -97,7 +97,7 @@ class SubscriptionChanges : public store::SubscriptionChanges {
   std::unique_ptr<Connection> db_;
 };
 
-/// How a replay begins, and what it reads, differs.
+/// The stores differ in how a replay begins and in what it reads.
 class Replays : public store::Replays {
  public:
   [[nodiscard]] Result<RetainedLog> retained() override;
@@ -131,7 +131,7 @@ class Replays : public store::Replays {
   std::unique_ptr<Connection> db_;
 };
 
-/// What people do to parked events differs.
+/// The stores differ in how people change parked events.
 class ParkedEvents : public store::ParkedEvents {
  public:
   [[nodiscard]] Result<std::vector<ParkedListing>> list(const ParkedFilter& filter,
@@ -148,7 +148,7 @@ class ParkedEvents : public store::ParkedEvents {
   std::unique_ptr<Connection> db_;
 };
 
-/// How runs end, how unique tasks begin, and how workers share tasks differs.
+/// The stores differ in how runs end, how unique tasks begin, and how workers share tasks.
 class TaskRuns : public store::TaskRuns {
  public:
   [[nodiscard]] Result<std::int64_t> beat(const EventId& worker, std::string_view name,
@@ -172,5 +172,26 @@ class TaskRuns : public store::TaskRuns {
 
 /// "edited", or what stood in the way: "gone", "waiting", "due".
 [[nodiscard]] Status edit_status(std::string_view word, const ParkedEdit& edit);
+
+// ---- Rows about tasks that wait, and what they say.
+
+/// The aggregate_type of the tasks that a subscription of a queue delivers.
+[[nodiscard]] std::string_view tasks_of(const SubscriptionRow& subscription);
+/// Empty: all types but those that have a subscription of their own.
+[[nodiscard]] std::string_view own_type_of(const SubscriptionRow& subscription);
+[[nodiscard]] PendingTask pending_task_of(Row row);
+/// Per type, what is pending: the type (null: no task of these), how many, for how long the first one.
+void add_pending(const Rows& rows, std::int32_t subscription, QueueReport& report,
+                 std::int64_t& looked_at);
+/// Per subscription, type and state, what has a row: how many, for how long the first one of those that are due.
+void add_counts(const Rows& rows, QueueReport& report);
+void add_workers(const Rows& rows, QueueReport& report);
+
+/// `word`: of a task, or what became of its event in the subscription that delivers it (store/history.hpp).
+void set_state(TaskStatus& status, std::string_view word);
+
+[[nodiscard]] inline TaskStatus::Time task_time(std::int64_t us_since_1970) {
+  return TaskStatus::Time(std::chrono::microseconds(us_since_1970));
+}
 
 }  // namespace outbox::store::sql

@@ -9,7 +9,6 @@
 #include "store/common/subscription.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/clock.hpp"
-#include "store/sqlite/member.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/schema.hpp"

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "store/sqlite/checkpoint.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/error_map.hpp"
 #include "store/sqlite/event_insert.hpp"
@@ -114,7 +113,6 @@ Result<sql::Rows> Connection::exec(sql::Named named, const sql::Params& params) 
   return rows;
 }
 
-/// The rows are those of the last statement that has columns.
 Result<sql::Rows> Connection::exec_all(std::string_view sql, const sql::Params& params) {
   sql::Rows rows;
   for (;;) {

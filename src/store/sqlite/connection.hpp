@@ -35,7 +35,7 @@ struct ConnectOptions {
 
 class Connection final : public sql::Connection {
  public:
-  /// Never checkpoints by itself when the linked SQLite has the WAL-reset bug (checkpoint.hpp).
+  /// Never checkpoints by itself when the linked SQLite has the WAL-reset bug (has_wal_reset_bug()).
   [[nodiscard]] static Result<Connection> open(const std::string& path,
                                                const ConnectOptions& options = {});
   /// Over one of the application, as it is set up. It is not closed, and nothing of ours is left on it.
@@ -63,6 +63,8 @@ class Connection final : public sql::Connection {
     return {};
   }
   using sql::Connection::run;
+  /// The statements of a text, one after the other; the rows are those of the last one that has columns.
+  [[nodiscard]] Result<sql::Rows> exec_all(std::string_view sql, const sql::Params& params);
 
   // For the parts that stand once.
   [[nodiscard]] Result<sql::Rows> exec(sql::Named statement, const sql::Params& params) override;
@@ -108,7 +110,6 @@ class Connection final : public sql::Connection {
   };
 
   explicit Connection(sqlite3* db, bool owned = true) : db_(db, Close{owned}) {}
-  [[nodiscard]] Result<sql::Rows> exec_all(std::string_view sql, const sql::Params& params);
 
   std::unique_ptr<sqlite3, Close> db_;
   std::vector<Cached> cache_;
@@ -133,5 +134,20 @@ class WriteTransaction {
   explicit WriteTransaction(Connection& connection) : connection_(&connection) {}
   Connection* connection_;
 };
+
+/// 3.7.0 to 3.51.2: when one connection starts a second checkpoint right after a complete one while another connection
+/// commits, the file can be corrupted (https://sqlite.org/wal.html, "the WAL-reset bug"). With such a version the relay
+/// leaves checkpoints to the application.
+[[nodiscard]] constexpr bool has_wal_reset_bug(int version_number) noexcept {
+  return version_number >= 3007000 && version_number < 3051003;
+}
+
+/// The size of the file's WAL; 0 when there is none.
+[[nodiscard]] std::uint64_t wal_bytes(const std::string& database);
+
+/// Copies the WAL into the file while another connection of ours holds the write lock: no commit runs meanwhile, which avoids
+/// the WAL-reset bug. The WAL keeps its size and is used from its beginning again. Busy: Remedy::retry_call,
+/// nothing is done.
+[[nodiscard]] Status checkpoint_alone(Connection& connection);
 
 }  // namespace outbox::store::sqlite

@@ -12,9 +12,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/sqlite/checkpoint.hpp"
 #include "store/sqlite/connection.hpp"
-#include "store/sqlite/definition_queries.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/path.hpp"
 #include "store/sqlite/queries.hpp"

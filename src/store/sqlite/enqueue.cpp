@@ -9,7 +9,6 @@
 
 #include "base/error.hpp"
 #include "event/text_rules.hpp"
-#include "store/common/attempts.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/error_map.hpp"
 #include "store/sqlite/event_insert.hpp"

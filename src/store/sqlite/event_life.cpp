@@ -9,7 +9,6 @@
 #include "store/common/subscription.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/queries.hpp"
-#include "store/sqlite/task_queries.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {

@@ -5,7 +5,6 @@
 #include "event/group.hpp"
 #include "store/ownership.hpp"
 #include "store/sqlite/clock.hpp"
-#include "store/sqlite/member.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 

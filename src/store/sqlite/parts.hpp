@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 
+#include "base/process.hpp"
 #include "store/diagnosis.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/store.hpp"
@@ -55,5 +56,21 @@ namespace outbox::store::sqlite {
 
 [[nodiscard]] Diagnosis diagnose(const StoreOptions& options,
                                  std::chrono::steady_clock::time_point until);
+
+struct RelayMember {
+  std::string id;
+  std::string name;
+  ProcessIdentity process;
+  std::int64_t beat{0};
+  std::int64_t lease_ms{0};
+  std::string groups;  ///< Joined by commas.
+};
+
+/// The first nine columns of query::kMembers, kMember and kRelays.
+[[nodiscard]] RelayMember member_of(const Statement& row);
+
+/// The lease has run out, or the process is certainly gone.
+[[nodiscard]] bool is_dead(const RelayMember& member, const ProcessIdentity& self,
+                           std::int64_t now_us);
 
 }  // namespace outbox::store::sqlite

@@ -318,7 +318,7 @@ inline constexpr std::string_view kLedgerEnds =
     "/* add up ended */ SELECT e.id, e.outcome, EXISTS (SELECT 1 FROM outbox_parked_end x WHERE x.subscription = ?1"
     " AND x.seq = e.seq AND x.outcome = 'edited' AND x.at < e.at) FROM outbox_parked_end e WHERE e.subscription = ?1";
 
-// ---- membership: outbox_relay has as many rows as there are relays at this file
+// ---- events and what became of them (docs/design/status.md)
 
 // `outbox migrate --with-lookup-indexes`. Each costs every writer.
 inline constexpr std::string_view kMakeIdIndex =
@@ -551,5 +551,120 @@ inline constexpr std::string_view kNotePrunedEnd =
 
 inline constexpr std::string_view kIdentity =
     "/* ask which outbox this is */ SELECT identity FROM outbox_meta WHERE one = 1";
+
+// ---- tasks for people (docs/design/tasks.md)
+
+// ?1 name of a subscription, ?2 seq, ?3 id. Primary keys.
+inline constexpr std::string_view kTaskRow =
+    "/* look at a task */ SELECT w.name, k.begun_at, k.percent, k.progress,"
+    " 'cancelled by ' || k.cancelled_by || ': ' || k.cancel_reason FROM outbox_subscription s"
+    " JOIN outbox_parked p ON p.subscription = s.id AND p.seq = ?2 AND +p.id = CAST(?3 AS BLOB)"
+    " LEFT JOIN outbox_parked_key k ON k.subscription = p.subscription AND k.key = p.key AND k.run_seq = p.seq"
+    " LEFT JOIN outbox_worker w ON w.id = k.worker WHERE s.name = ?1";
+
+// ?1 id. Primary key.
+inline constexpr std::string_view kTaskEnd =
+    "/* look at the end of a task */ SELECT outcome, result, reason, at FROM outbox_task_end WHERE id = CAST(?1 AS BLOB)";
+
+// ?1 aggregate_type, ?2 type, ?3 seq. Few rows.
+inline constexpr std::string_view kTypeApart =
+    "/* look for a type apart */ SELECT 1 FROM outbox_type_apart WHERE aggregate_type = ?1 AND event_type = ?2 AND begun_at < ?3";
+
+// ?1 cursor, ?2 events that are looked at, ?3 aggregate_type, ?4 type and ?5 key, each possibly empty, ?6 limit, ?7 the type of the
+// subscription, empty: it is that of the queue. By the rowid.
+inline constexpr std::string_view kPendingTasks =
+    "/* list pending tasks */ SELECT seq, id, event_type, aggregate_id, created_at FROM"
+    " (SELECT seq, id, aggregate_type, event_type, aggregate_id, created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2)"
+    " WHERE aggregate_type = ?3 AND (?4 = '' OR event_type = ?4) AND (?5 = '' OR aggregate_id = ?5) AND"
+    " iif(?7 <> '', event_type = ?7, event_type NOT IN (SELECT a.event_type FROM outbox_type_apart a WHERE a.aggregate_type = ?3))"
+    " ORDER BY seq LIMIT ?6";
+
+// ?1 cursor, ?2 events that are looked at, ?3 aggregate_type, ?4 as ?7 before. By the rowid. Per type, null: what is no task of these.
+inline constexpr std::string_view kCountPendingTasks =
+    "/* count pending tasks */ SELECT iif(aggregate_type = ?3 AND iif(?4 <> '', event_type = ?4, event_type NOT IN"
+    " (SELECT a.event_type FROM outbox_type_apart a WHERE a.aggregate_type = ?3)), event_type, NULL) AS type,"
+    " count(*), outbox_now() - min(created_at) FROM"
+    " (SELECT aggregate_type, event_type, created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2) GROUP BY type";
+// ?1 subscription, ?2 rows. Primary keys.
+inline constexpr std::string_view kCountTasks =
+    "/* count tasks */ SELECT ?1, event_type, iif(scheduled, 'scheduled', state) AS word, count(*),"
+    " coalesce(max(outbox_now() - next_attempt_at) FILTER (WHERE state = 'retrying'), 0) FROM (SELECT p.event_type, p.state, p.next_attempt_at,"
+    " p.state = 'retrying' AND p.attempts = 0 AND p.next_attempt_at > outbox_now() AND p.aggregate_type LIKE 'outbox-task:%'"
+    " AND json_valid(p.headers) AND coalesce(julianday(json_extract(p.headers, '$.\"task-execute-at\"'))"
+    " > julianday(outbox_now() / 1000000.0, 'unixepoch'), 0) AS scheduled"
+    " FROM outbox_parked_state p WHERE p.subscription = ?1 LIMIT ?2) GROUP BY event_type, word";
+// Of the last hour. Few rows; index outbox_parked_key_worker, once for each subscription.
+inline constexpr std::string_view kWorkers =
+    "/* list workers */ SELECT w.name, outbox_now() - w.beat_at, (SELECT count(*) FROM outbox_subscription s CROSS JOIN"
+    " outbox_parked_key k INDEXED BY outbox_parked_key_worker ON k.subscription = s.id AND k.worker = w.id), w.types"
+    " FROM outbox_worker w WHERE w.beat_at > outbox_now() - 3600000000 ORDER BY w.name, w.id";
+
+// ---- replays (docs/design/replay.md)
+
+// ?1 subscription, ?2 first seq, ?3 last seq, ?4 filter, ?5 archived, ?6 state, ?7 who, ?8 now.
+inline constexpr std::string_view kStartReplay =
+    "/* start replay */ INSERT INTO outbox_replay"
+    " (subscription, first_seq, last_seq, filter, archived, state, actor, started_at, position)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?2 - 1) RETURNING id";
+inline constexpr std::string_view kResumeReplay =
+    "/* resume replay */ UPDATE outbox_replay SET state = 'running', reason = '', ended_at = NULL"
+    " WHERE id = ?1 AND state = 'stopped' RETURNING id";
+inline constexpr std::string_view kLoadEvent =
+    "/* copy an event of an archive */ INSERT OR IGNORE INTO outbox_replay_event"
+    " (replay, seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at, occurred_at)"
+    " SELECT ?1, ?2, CAST(?3 AS BLOB), ?4, ?5, ?6, CAST(?7 AS BLOB), ?8, ?9, ?10, nullif(?11, ?12)"
+    " WHERE NOT EXISTS (SELECT 1 FROM outbox_event e WHERE e.seq = ?2)";
+// ?1 rows. Copies of archived events whose replay is done, or was given up. The oldest replay first.
+inline constexpr std::string_view kRemoveReplayed =
+    "/* remove replayed events */ DELETE FROM outbox_replay_event WHERE (replay, seq) IN"
+    " (SELECT e.replay, e.seq FROM outbox_replay_event e"
+    " WHERE NOT EXISTS (SELECT 1 FROM outbox_replay r WHERE r.id = e.replay AND r.state <> 'done') LIMIT ?1)";
+// ?1 replay, ?2 position, ?3 sent, ?4 now. The last event ends it, also while it is being
+// stopped: there is nothing left of it to resume.
+inline constexpr std::string_view kSettleReplay =
+    "/* settle replay */ UPDATE outbox_replay SET position = max(position, ?2), sent = sent + ?3,"
+    " ended_at = CASE WHEN ?2 >= last_seq THEN ?4 ELSE ended_at END, reason = CASE WHEN ?2 >= last_seq THEN '' ELSE reason END,"
+    " state = CASE WHEN ?2 >= last_seq THEN 'done' ELSE state END WHERE id = ?1";
+inline constexpr std::string_view kSkipReplayed =
+    "/* settle replay */ INSERT OR IGNORE INTO outbox_replay_skip (replay, seq, id, aggregate_type, aggregate_id, error)"
+    " SELECT ?1, ?2, CAST(?3 AS BLOB), e.aggregate_type, e.aggregate_id, ?4 FROM ("
+    " SELECT aggregate_type, aggregate_id FROM outbox_replay_event WHERE replay = ?1 AND seq = ?2"
+    " UNION ALL SELECT aggregate_type, aggregate_id FROM outbox_event WHERE seq = ?2) e LIMIT 1";
+// ?1 replay, ?2 how many may be skipped, ?3 why it stops, ?4 now.
+inline constexpr std::string_view kStopSkipping =
+    "/* settle replay */ UPDATE outbox_replay SET state = 'stopped', reason = ?3, ended_at = ?4"
+    " WHERE id = ?1 AND state = 'running' AND (SELECT count(*) FROM outbox_replay_skip k WHERE k.replay = ?1) >= ?2";
+// ?1 position, ?2 last seq, ?3 rows, ?4 subscription. By the rowid. Held: parked now, or discarded or corrected by a person.
+inline constexpr std::string_view kReplayPage =
+    "/* read a page for a replay */ SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, t.content_type,"
+    " t.headers, t.created_at, t.occurred_at,"
+    " EXISTS (SELECT 1 FROM outbox_parked p WHERE p.subscription = ?4 AND p.seq = t.seq)"
+    " OR EXISTS (SELECT 1 FROM outbox_parked_end x WHERE x.subscription = ?4 AND x.seq = t.seq AND x.outcome <> 'delivered')"
+    " FROM outbox_event t WHERE t.seq > ?1 AND t.seq <= ?2 ORDER BY t.seq LIMIT ?3";
+// The same of an archive: ?5 replay. Primary key.
+inline constexpr std::string_view kArchivedPage =
+    "/* read a page for a replay */ SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, t.content_type,"
+    " t.headers, t.created_at, t.occurred_at,"
+    " EXISTS (SELECT 1 FROM outbox_parked p WHERE p.subscription = ?4 AND p.seq = t.seq)"
+    " OR EXISTS (SELECT 1 FROM outbox_parked_end x WHERE x.subscription = ?4 AND x.seq = t.seq AND x.outcome <> 'delivered')"
+    " FROM outbox_replay_event t WHERE t.replay = ?5 AND t.seq > ?1 AND t.seq <= ?2 ORDER BY t.seq LIMIT ?3";
+
+// ---- what the outbox consists of (docs/design/doctor.md)
+
+// What the outbox consists of: of its tables and views everything that has a text. A list that another program made begins otherwise.
+inline constexpr std::string_view kFoundDefinitions = R"(/* look at the schema */
+SELECT '', 'made by', 'outbox 1', '' UNION ALL SELECT * FROM (
+SELECT coalesce(t.type || ' ' || t.name, s.type || ' ' || s.name),
+       CASE WHEN t.name IS NULL THEN '' ELSE CASE WHEN s.sql LIKE 'CREATE UNIQUE%' THEN 'unique ' WHEN s.type = 'index' AND s.sql LIKE '% WHERE %' THEN 'partial '
+         ELSE '' END || s.type || ' ' || s.name END,
+       CASE s.type WHEN 'table' THEN '' ELSE 'DROP ' || upper(s.type) || ' IF EXISTS "' || s.name || '"; ' END || s.sql, 'DROP ' || upper(s.type) || ' "' || s.name || '"'
+FROM sqlite_master s LEFT JOIN sqlite_master t ON s.type NOT IN ('table', 'view') AND t.type IN ('table', 'view') AND t.name = s.tbl_name
+WHERE s.sql IS NOT NULL AND s.tbl_name LIKE 'outbox!_%' ESCAPE '!' ORDER BY s.rowid))";
+inline constexpr std::string_view kWantedDefinitions =
+    "/* read what the schema should be */ SELECT object, part, makes, undoes FROM outbox_definition ORDER BY place";
+inline constexpr std::string_view kForgetDefinitions =
+    "/* forget definitions */ DELETE FROM outbox_definition";
+inline constexpr std::string_view kStoreDefinition =
+    "/* store definition */ INSERT INTO outbox_definition (object, part, makes, undoes) VALUES (?1, ?2, ?3, ?4)";
 
 }  // namespace outbox::store::sqlite::query

@@ -14,7 +14,6 @@
 #include "store/sqlite/parking.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
-#include "store/sqlite/replay_queries.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {

@@ -18,7 +18,6 @@
 #include "store/sqlite/event_row.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
-#include "store/sqlite/replay_queries.hpp"
 #include "store/sqlite/subscription_queries.hpp"
 
 namespace outbox::store::sqlite {

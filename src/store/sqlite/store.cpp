@@ -6,7 +6,6 @@
 #include "base/log.hpp"
 #include "store/backends.hpp"
 #include "store/sql/parts.hpp"
-#include "store/sqlite/checkpoint.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/path.hpp"
 #include "store/sqlite/schema.hpp"
