@@ -10,16 +10,16 @@
 #include "base/error.hpp"
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/child_process.hpp"
-#include "testkit/eventually.hpp"
-#include "testkit/failure.hpp"
-#include "testkit/temp_dir.hpp"
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
+#include "support/failure.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::ChildProcess;
+using test::ChildProcess;
 
 constexpr int kTakeoversPerRun = 10;
 constexpr int kTakeoverKeys = 256;
@@ -36,7 +36,7 @@ class RelayUnderTest {
                           << kLease.count() << "s\"\n[subscription.takeover]\nsink = \"stdout\"\n";
     process_ = std::make_unique<ChildProcess>(
         ChildProcess::Options{.command = {"outbox", "relay", "-c", config, "--log-level", "off"},
-                              .program = testkit::program_beside_us("outbox"),
+                              .program = test::program_beside_us("outbox"),
                               .output = output_});
   }
   void kill() { process_->kill(); }
@@ -75,7 +75,7 @@ class Takeovers {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       if (heir_->has_news()) return std::chrono::duration<double>(Clock::now() - start).count();
     }
-    testkit::give_up(Errc::deadline_exceeded, "nobody took the lanes over");
+    test::give_up(Errc::deadline_exceeded, "nobody took the lanes over");
   }
 
  private:
@@ -90,8 +90,8 @@ class Takeovers {
         "SELECT count(*) FROM (SELECT FROM {0}.lane l JOIN {0}.relay r ON r.id = l.owner "
         "WHERE l.lane_group = 'default' AND r.heartbeat_at + r.lease > clock_timestamp() GROUP BY r.id HAVING count(*) = 32) half",
         kSchema);
-    if (!testkit::eventually([&] { return log_.admin().value(sql) == "2"; }))
-      testkit::give_up(Errc::deadline_exceeded, "the relays did not share the lanes");
+    if (!test::eventually([&] { return log_.admin().value(sql) == "2"; }))
+      test::give_up(Errc::deadline_exceeded, "the relays did not share the lanes");
   }
   [[nodiscard]] std::string lanes_of(const std::string& name) {
     return log_.admin().value(
@@ -107,7 +107,7 @@ class Takeovers {
   }
 
   PostgresFixture& log_;
-  testkit::TempDir folder_;
+  test::TempDir folder_;
   std::unique_ptr<RelayUnderTest> heir_;
   int started_{0};
 };

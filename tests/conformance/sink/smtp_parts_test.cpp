@@ -13,7 +13,7 @@
 #include "sink/smtp/error_map.hpp"
 #include "sink/smtp/header_text.hpp"
 #include "sink/smtp/mail.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {

@@ -2,6 +2,7 @@
 #include "integration/postgres/harness.hpp"
 #include "store/cursor.hpp"
 #include "store/postgres/parts.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::test {
 namespace {

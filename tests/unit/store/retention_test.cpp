@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "store/common/archive.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::store {
 namespace {
