@@ -3,7 +3,7 @@
 
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -53,8 +53,8 @@ std::vector<Figure> bench_drain(const BenchOptions& options) {
 
 std::vector<Figure> bench_cold(const BenchOptions& options) {
   if (options.between.empty())
-    testkit::give_up(Errc::invalid_argument, "benchmark cold needs --between",
-                     "a command that restarts the server and drops the caches");
+    test::give_up(Errc::invalid_argument, "benchmark cold needs --between",
+                  "a command that restarts the server and drops the caches");
   PostgresFixture log(options);
   log.fill(options.events);
   std::vector<double> cold;

@@ -8,14 +8,14 @@
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "store/store.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::give_up;
-using testkit::must;
+using test::give_up;
+using test::must;
 
 constexpr int kEventSubscriptions = 20;
 constexpr int kLooks = 31;

@@ -10,8 +10,8 @@
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "bench/relay_under_test.hpp"
-#include "testkit/failure.hpp"
-#include "testkit/temp_dir.hpp"
+#include "support/failure.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -63,7 +63,7 @@ class Fleet {
   }
 
   const BenchOptions& options_;
-  testkit::TempDir folder_;
+  test::TempDir folder_;
   std::vector<std::unique_ptr<RelayUnderTest>> relays_;
   std::uintmax_t gone_bytes_{0};
   int started_{0};
@@ -91,7 +91,7 @@ std::vector<Figure> bench_freezes(const BenchOptions& options) {
   double rate = fleet.rate(kRateWindow);
   for (; rate < undisturbed / 2; rate = fleet.rate(kRateWindow)) {
     if (Clock::now() - start > kFaultLimit)
-      testkit::give_up(Errc::deadline_exceeded, "it stayed below half of its rate");
+      test::give_up(Errc::deadline_exceeded, "it stayed below half of its rate");
   }
   const double seconds = ms_since(start) / 1000;
   log.say(fmt::format("freezes: {:.0f} bytes/s after {:.1f} s", rate, seconds));

@@ -7,13 +7,13 @@
 #include "bench/postgres_fixture.hpp"
 #include "store/delivery.hpp"
 #include "store/store.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::must;
+using test::must;
 
 constexpr int kInFlight = 100;
 constexpr int kHeadPartitions = 90;

@@ -10,8 +10,8 @@
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "store/postgres/connection.hpp"
-#include "testkit/eventually.hpp"
-#include "testkit/failure.hpp"
+#include "support/eventually.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -48,8 +48,8 @@ std::vector<Figure> bench_idle(const BenchOptions& options) {
   for (std::size_t i = 1; i < kIdleSubscriptions; ++i)
     relay_options.subscriptions.push_back({.name = fmt::format("idle-{}", i), .sink = "null"});
   relay_options.store_url = with_plan_settings(options.store_url);
-  const auto relay = testkit::must(Relay::create(relay_options));
-  testkit::must(relay->start());
+  const auto relay = test::must(Relay::create(relay_options));
+  test::must(relay->start());
   log.write(1000);
   const auto all_delivered = [&] {
     const RelayReport report = relay->report();
@@ -57,9 +57,8 @@ std::vector<Figure> bench_idle(const BenchOptions& options) {
            std::all_of(report.subscriptions.begin(), report.subscriptions.end(),
                        [](const auto& each) { return each.delivered == 1000; });
   };
-  if (!testkit::eventually(all_delivered))
-    testkit::give_up(Errc::deadline_exceeded, "the relay did not deliver",
-                     relay->report().last_error);
+  if (!test::eventually(all_delivered))
+    test::give_up(Errc::deadline_exceeded, "the relay did not deliver", relay->report().last_error);
   log.say("resting");
   std::this_thread::sleep_for(kUntilAtRest);
   const double cpu_before = cpu_seconds();

@@ -1,6 +1,6 @@
 // kafka: a backlog in PostgreSQL to a real broker under the no-gap rule.
 // latency-kafka: from just before a writer sends COMMIT to a consumer's hands, at 1,000 events a second.
-#include "testkit/kafka.hpp"
+#include "support/kafka.hpp"
 
 #include <fmt/format.h>
 
@@ -10,18 +10,18 @@
 #include "bench/bench.hpp"
 #include "bench/latency.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
 
-using testkit::give_up;
-using testkit::KafkaTopic;
+using test::give_up;
+using test::KafkaTopic;
 
 /// Rate of a bare producer with 200-byte messages.
 double bare_produce(const BenchOptions& options) {
   KafkaTopic topic(options.brokers, 1);
-  testkit::KafkaProducer producer(
+  test::KafkaProducer producer(
       topic.brokers(), topic.name(),
       {{"linger.ms", "5"}, {"batch.size", "1000000"}, {"queue.buffering.max.messages", "100000"}});
   const std::string body(200, 'x');
@@ -53,13 +53,13 @@ class TopicConsumer {
  private:
   void run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      const testkit::KafkaMessage message = reader_.poll(50);
+      const test::KafkaMessage message = reader_.poll(50);
       if (message && message->err == RD_KAFKA_RESP_ERR_NO_ERROR)
         arrivals_.arrived({static_cast<const char*>(message->payload), message->len});
     }
   }
 
-  testkit::KafkaReader reader_;
+  test::KafkaReader reader_;
   Arrivals& arrivals_;
   std::jthread thread_;
 };
@@ -70,8 +70,8 @@ std::vector<double> measure_bare(const std::string& brokers, const Pace& pace,
   KafkaTopic topic(brokers, 1);
   Arrivals arrivals;
   const TopicConsumer consumer(topic, arrivals);
-  testkit::KafkaProducer producer(brokers, topic.name(),
-                                  {{"linger.ms", linger_ms}, {"socket.nagle.disable", "true"}});
+  test::KafkaProducer producer(brokers, topic.name(),
+                               {{"linger.ms", linger_ms}, {"socket.nagle.disable", "true"}});
   send_at(pace, [&](std::int64_t number, bool measured) {
     const std::string payload = stamped_payload(measured ? now_ns() : 0);
     if (!producer.send(std::to_string(number % 10000), payload, 0))

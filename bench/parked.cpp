@@ -24,15 +24,15 @@
 #include "bench/bench.hpp"
 #include "bench/latency.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/eventually.hpp"
-#include "testkit/sqlite.hpp"
-#include "testkit/store.hpp"
+#include "support/eventually.hpp"
+#include "support/sqlite.hpp"
+#include "support/store.hpp"
 
 namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::must;
+using test::must;
 
 constexpr const char* kParkedName = "parked";
 constexpr const char* kParkedQueue = "parked";
@@ -50,17 +50,17 @@ class ParkedLog {
       : options_(options), is_sqlite_(options.store_url.starts_with("sqlite:")) {
     if (is_sqlite_) {
       path_ = options.store_url.substr(std::string("sqlite:").size()) + "-outbox-bench-parked";
-      testkit::remove_sqlite_files(path_);
+      test::remove_sqlite_files(path_);
     } else {
       postgres_.emplace(options);
     }
-    store_ = testkit::migrated_store(url(), schema(), "outbox-bench");
+    store_ = test::migrated_store(url(), schema(), "outbox-bench");
   }
   ParkedLog(const ParkedLog&) = delete;
   ParkedLog& operator=(const ParkedLog&) = delete;
   ~ParkedLog() {
     store_.reset();
-    if (is_sqlite_) testkit::remove_sqlite_files(path_);
+    if (is_sqlite_) test::remove_sqlite_files(path_);
   }
 
   [[nodiscard]] bool is_sqlite() const { return is_sqlite_; }
@@ -113,8 +113,8 @@ class ParkedLog {
       }
     }
 
-    std::optional<testkit::SqliteFile> file_;
-    std::optional<testkit::Pg> pg_;
+    std::optional<test::SqliteFile> file_;
+    std::optional<test::Pg> pg_;
     sqlite::Outbox sqlite_box_;
     postgres::Outbox postgres_box_{postgres::Options{.schema = kSchema}};
   };
@@ -247,7 +247,7 @@ double deliver_all(ParkedLog& log, const SubscriptionSpec& spec, bool rejects) {
   must(relay->use(spec.name, std::make_unique<RejectingByType>(seen, rejects)));
   const auto start = Clock::now();
   const RunReport report = must(relay->run_once(kParkedLimit));
-  if (!report.settled) testkit::give_up(Errc::deadline_exceeded, report.reason);
+  if (!report.settled) test::give_up(Errc::deadline_exceeded, report.reason);
   return ms_since(start) / 1000;
 }
 
@@ -325,7 +325,7 @@ std::vector<Figure> retry_of_dead(const BenchOptions& options) {
   const std::size_t retried = retry_dead(log);
   const double seconds = ms_since(start) / 1000;
   const double waited = writer.longest();
-  (void)testkit::eventually([&] { return seen.accepted >= writer.written(); });
+  (void)test::eventually([&] { return seen.accepted >= writer.written(); });
   const double latency = static_cast<double>(seen.longest_ns) / 1e6;
   (void)relay->stop(std::chrono::seconds(10));
   log.say(fmt::format("parked: {} of {} dead ones retried", retried, options.events / 2));
@@ -410,7 +410,7 @@ std::vector<Figure> many_subscriptions(const BenchOptions& options) {
   log.write<Event>(1, [](std::int64_t) { return rejected_event("one"); });
   const auto relay = must(Relay::create(log.relay_options(all)));
   const RunReport report = must(relay->run_once(kParkedLimit));
-  if (!report.settled) testkit::give_up(Errc::deadline_exceeded, report.reason);
+  if (!report.settled) test::give_up(Errc::deadline_exceeded, report.reason);
   const auto retention = must(log.store().retention());
   WriterBeside writer(log);
   const auto start = Clock::now();

@@ -15,9 +15,9 @@
 #include "bench/postgres_fixture.hpp"
 #include "bench/receiver.hpp"
 #include "event/key.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 #ifdef OUTBOX_WITH_KAFKA
-#include "testkit/kafka.hpp"
+#include "support/kafka.hpp"
 #endif
 
 namespace outbox::bench {
@@ -102,11 +102,11 @@ struct Rate {
 };
 
 Rate rate_with(PostgresFixture& log, const SubscriptionSpec& spec, std::unique_ptr<Sink> sink) {
-  const auto relay = testkit::must(Relay::create(log.relay_options(parking(spec))));
-  if (sink) testkit::must(relay->use(spec.name, std::move(sink)));
+  const auto relay = test::must(Relay::create(log.relay_options(parking(spec))));
+  if (sink) test::must(relay->use(spec.name, std::move(sink)));
   const auto start = Clock::now();
-  const RunReport report = testkit::must(relay->run_once(std::chrono::minutes(20)));
-  if (!report.settled) testkit::give_up(Errc::deadline_exceeded, report.reason);
+  const RunReport report = test::must(relay->run_once(std::chrono::minutes(20)));
+  if (!report.settled) test::give_up(Errc::deadline_exceeded, report.reason);
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const auto parked =
       std::stoll(log.admin().value(fmt::format("SELECT count(*) FROM {}.parked", kSchema)));
@@ -176,7 +176,7 @@ std::vector<Figure> refused(const BenchOptions& options) {
 #ifdef OUTBOX_WITH_KAFKA
   if (!options.brokers.empty()) {
     figures.push_back(compared(log, "poison.refused-kafka", [&](bool rejects) {
-      const testkit::KafkaTopic topic(options.brokers, 1);
+      const test::KafkaTopic topic(options.brokers, 1);
       SubscriptionSpec spec = topic.subscription(kPoisonName);
       if (rejects) spec.topic += "{header:suffix}";
       return rate_with(log, spec, nullptr);

@@ -12,14 +12,14 @@
 #include <thread>
 #include <utility>
 
-#include "testkit/store.hpp"
+#include "support/store.hpp"
 
 namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::give_up;
-using testkit::must;
+using test::give_up;
+using test::must;
 
 constexpr int kPage = 1000;
 /// The comment on the schema, by which we recognize it: then it may be dropped.
@@ -115,7 +115,7 @@ Drain median_drain(int repeats, const std::function<Drain(int number)>& drain) {
 PostgresFixture::PostgresFixture(const BenchOptions& options, std::string schema)
     : options_(options), schema_(std::move(schema)), admin_(options.store_url) {
   make_schema(admin_, schema_);
-  (void)testkit::migrated_store(options_.store_url, schema_, "outbox-bench");
+  (void)test::migrated_store(options_.store_url, schema_, "outbox-bench");
 }
 
 PostgresFixture::~PostgresFixture() {

@@ -8,11 +8,11 @@
 #include <string>
 
 #include "bench/bench.hpp"
-#include "testkit/pg.hpp"
+#include "support/pg.hpp"
 
 namespace outbox::bench {
 
-using testkit::Pg;
+using test::Pg;
 
 inline constexpr const char* kSchema = "outbox_bench";
 

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/thread.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -52,7 +52,7 @@ Receiver::Receiver(std::string bad) : bad_(std::move(bad)) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   auto* const any = reinterpret_cast<sockaddr*>(&address);
   if (::bind(listening_, any, sizeof address) != 0 || ::listen(listening_, SOMAXCONN) != 0)
-    testkit::give_up(Errc::unavailable, "no port on 127.0.0.1 can be listened on");
+    test::give_up(Errc::unavailable, "no port on 127.0.0.1 can be listened on");
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   watch(epoll_, listening_);
   thread_ = start_thread("receiver", [this](const std::stop_token& stop) { run(stop); });

@@ -9,7 +9,7 @@
 
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/child_process.hpp"
+#include "support/child_process.hpp"
 
 namespace outbox::bench {
 
@@ -38,9 +38,9 @@ class RelayUnderTest {
   }
 
  private:
-  static testkit::ChildProcess::Options started(const BenchOptions& options,
-                                                const std::string& name, const std::string& output,
-                                                const std::string& settings) {
+  static test::ChildProcess::Options started(const BenchOptions& options, const std::string& name,
+                                             const std::string& output,
+                                             const std::string& settings) {
     const std::string config = output + ".toml";
     std::ofstream(config) << "[store]\nurl = \"" << options.store_url << "\"\nschema = \""
                           << kSchema << "\"\n[relay]\nname = \"" << name << "\"\nlease = \""
@@ -48,12 +48,12 @@ class RelayUnderTest {
                           << "s\"\n[subscription.under-test]\nsink = \"stdout\"\n"
                           << settings;
     return {.command = {"outbox", "relay", "-c", config, "--log-level", "off"},
-            .program = testkit::program_beside_us("outbox"),
+            .program = test::program_beside_us("outbox"),
             .output = output};
   }
 
   std::string output_;
-  testkit::ChildProcess process_;
+  test::ChildProcess process_;
   std::uintmax_t seen_{0};
 };
 

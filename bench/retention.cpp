@@ -10,13 +10,13 @@
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "store/store.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::must;
+using test::must;
 
 constexpr int kRetentionPartitions = 4;
 constexpr int kRetentionWriters = 2;

@@ -9,13 +9,13 @@
 #include "bench/postgres_fixture.hpp"
 #include "relay/retention.hpp"
 #include "store/store.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::must;
+using test::must;
 
 constexpr const char* kBusyName = "busy";
 constexpr std::int64_t kSettlementChunk = 1'000'000;
@@ -35,7 +35,7 @@ double start_ms(const RelayOptions& options) {
   must(relay->start());
   const double took = ms_since(start);
   if (!relay->report().owner)
-    testkit::give_up(Errc::deadline_exceeded, "the relay has no lanes", relay->report().last_error);
+    test::give_up(Errc::deadline_exceeded, "the relay has no lanes", relay->report().last_error);
   (void)relay->stop(std::chrono::seconds(10));
   return took;
 }

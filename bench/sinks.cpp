@@ -10,15 +10,15 @@
 #include "bench/bench.hpp"
 #include "bench/latency.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/destination.hpp"
-#include "testkit/failure.hpp"
-#include "testkit/temp_dir.hpp"
+#include "support/destination.hpp"
+#include "support/failure.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::bench {
 namespace {
 
-using testkit::Destination;
-using testkit::give_up;
+using test::Destination;
+using test::give_up;
 
 constexpr double kShareOfBare = 0.7;
 constexpr double kEnough = 250'000;
@@ -30,8 +30,8 @@ std::unique_ptr<Destination> new_destination(const std::string& to) {
   if (equals == std::string::npos)
     give_up(Errc::invalid_argument, "--to " + to + ": KIND=ADDRESS is expected",
             "--to redis=redis://localhost:6379");
-  auto made = testkit::make_destination(to.substr(0, equals) + ":" + testkit::TempDir().name() +
-                                        "@" + to.substr(equals + 1));
+  auto made = test::make_destination(to.substr(0, equals) + ":" + test::TempDir().name() + "@" +
+                                     to.substr(equals + 1));
   made->open();
   return made;
 }

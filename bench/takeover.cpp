@@ -9,9 +9,9 @@
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "bench/relay_under_test.hpp"
-#include "testkit/eventually.hpp"
-#include "testkit/failure.hpp"
-#include "testkit/temp_dir.hpp"
+#include "support/eventually.hpp"
+#include "support/failure.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -44,7 +44,7 @@ class Takeovers {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       if (heir_->has_news()) return std::chrono::duration<double>(Clock::now() - start).count();
     }
-    testkit::give_up(Errc::deadline_exceeded, "nobody took the lanes over");
+    test::give_up(Errc::deadline_exceeded, "nobody took the lanes over");
   }
 
  private:
@@ -59,8 +59,8 @@ class Takeovers {
         "SELECT count(*) FROM (SELECT FROM {0}.lane l JOIN {0}.relay r ON r.id = l.owner "
         "WHERE l.lane_group = 'default' AND r.heartbeat_at + r.lease > clock_timestamp() GROUP BY r.id HAVING count(*) = 32) half",
         kSchema);
-    if (!testkit::eventually([&] { return log_.admin().value(sql) == "2"; }))
-      testkit::give_up(Errc::deadline_exceeded, "the relays did not share the lanes");
+    if (!test::eventually([&] { return log_.admin().value(sql) == "2"; }))
+      test::give_up(Errc::deadline_exceeded, "the relays did not share the lanes");
   }
   [[nodiscard]] std::string lanes_of(const std::string& name) {
     return log_.admin().value(
@@ -76,7 +76,7 @@ class Takeovers {
   }
 
   PostgresFixture& log_;
-  testkit::TempDir folder_;
+  test::TempDir folder_;
   std::unique_ptr<RelayUnderTest> heir_;
   int started_{0};
 };

@@ -16,7 +16,7 @@
 #include "bench/latency.hpp"
 #include "bench/peer.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/store.hpp"
+#include "support/store.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -35,7 +35,7 @@ Rows tasks() {
 Drain work_off(PostgresFixture& log, std::int64_t tasks) {
   Handlers handlers;
   handlers.on("OrderPlaced", [](std::string_view, const TaskRun&) {});
-  const auto worker = testkit::must(Worker::create(
+  const auto worker = test::must(Worker::create(
       {.relay = log.relay_options({}), .queues = {kTaskQueue}, .threads = kTaskThreads},
       std::move(handlers)));
   return log.measure(*worker, tasks);
@@ -64,7 +64,7 @@ Figure ratio(std::string name, const Rates& rates) {
 void work_off_a_log(const BenchOptions& options, std::int64_t events, bool pinned,
                     std::vector<double>& rates) {
   PostgresFixture log(options);
-  testkit::Pg idle(options.store_url);
+  test::Pg idle(options.store_url);
   if (pinned) idle.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
   log.fill(events, tasks());
   for (int i = 0; i < kTaskDrains; ++i)
@@ -89,7 +89,7 @@ Rates after_finished(PostgresFixture& log, std::int64_t finished, std::int64_t s
   const auto expect_settled = [&](std::int64_t tasks) {
     const auto settled = value("SELECT sum(acked) FROM {}.settlement");
     if (settled == tasks) return;
-    testkit::give_up(Errc::internal, fmt::format("{} tasks are settled, not {}", settled, tasks));
+    test::give_up(Errc::internal, fmt::format("{} tasks are settled, not {}", settled, tasks));
   };
   log.say(fmt::format("tasks: finishing {}", finished));
   (void)work_off(log, finished);
@@ -149,16 +149,16 @@ double row_rate(const BenchOptions& options, std::int64_t events) {
   handlers.on("OrderPlaced", [](std::string_view, const TaskRun&) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   });
-  const auto worker = testkit::must(Worker::create({.relay = log.relay_options({}),
-                                                    .queues = {kTaskQueue},
-                                                    .threads = 1000,
-                                                    .row_after = std::chrono::milliseconds(10)},
-                                                   std::move(handlers)));
+  const auto worker = test::must(Worker::create({.relay = log.relay_options({}),
+                                                 .queues = {kTaskQueue},
+                                                 .threads = 1000,
+                                                 .row_after = std::chrono::milliseconds(10)},
+                                                std::move(handlers)));
   const auto count = [&](const char* table) {
     return std::stoll(log.admin().value(fmt::format("SELECT count(*) FROM {}.{}", kSchema, table)));
   };
   const auto began = std::chrono::steady_clock::now();
-  testkit::must(worker->start());
+  test::must(worker->start());
   while (count("parked_end") < events * 9 / 10)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
@@ -184,10 +184,10 @@ std::optional<double> scheduled_rate(const BenchOptions& options, std::int64_t e
   std::atomic<std::int64_t> runs{0};
   Handlers handlers;
   handlers.on("OrderPlaced", [&](std::string_view, const TaskRun&) { ++runs; });
-  const auto worker = testkit::must(Worker::create(
+  const auto worker = test::must(Worker::create(
       {.relay = log.relay_options({}), .queues = {kTaskQueue}, .threads = kTaskThreads},
       std::move(handlers)));
-  testkit::must(worker->start());
+  test::must(worker->start());
   const auto parked = [&] {
     return std::stoll(log.admin().value(fmt::format("SELECT count(*) FROM {}.parked", kSchema)));
   };
@@ -220,10 +220,10 @@ std::vector<double> pick_ups(const BenchOptions& options) {
   std::atomic<std::int64_t> begun{0};
   Handlers handlers;
   handlers.on("pick", [&](std::string_view, const TaskRun&) { begun = now_ns(); });
-  const auto worker = testkit::must(Worker::create(
+  const auto worker = test::must(Worker::create(
       {.relay = log.relay_options({}), .queues = {kTaskQueue}, .threads = kTaskThreads},
       std::move(handlers)));
-  testkit::must(worker->start());
+  test::must(worker->start());
   const Pg pg(options.store_url);
   const postgres::Outbox box({.schema = kSchema});
   std::vector<double> all;

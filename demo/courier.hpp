@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "testkit/child_process.hpp"
+#include "support/child_process.hpp"
 
 namespace outbox::demo {
 
@@ -45,7 +45,7 @@ class Courier {
   void hang_up();
 
   const Plan plan_;
-  std::optional<testkit::ChildProcess> child_;
+  std::optional<test::ChildProcess> child_;
   Mutex mutex_;
   int socket_ OUTBOX_GUARDED_BY(mutex_){-1};
 };

@@ -23,10 +23,10 @@
 #include "demo/writers.hpp"
 #include "store/store.hpp"
 #include "store/url.hpp"
-#include "testkit/destination.hpp"
-#include "testkit/failure.hpp"
-#include "testkit/judge.hpp"
-#include "testkit/temp_dir.hpp"
+#include "support/destination.hpp"
+#include "support/failure.hpp"
+#include "support/judge.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::demo {
 namespace {
@@ -59,7 +59,7 @@ int workers_at(const std::string& url) {
 }
 
 /// For make_destination().
-std::string place_of(const DemoOptions& options, const testkit::TempDir& folder) {
+std::string place_of(const DemoOptions& options, const test::TempDir& folder) {
   if (options.sink == "file") return "file:" + folder.file("delivered.jsonl");
   if (options.sink == "kafka") return "kafka:" + folder.name() + "@" + options.brokers;
   // It is read while the shop is open, and once more at the end.
@@ -72,7 +72,7 @@ class Parcels {
  public:
   explicit Parcels(Shop& shop) : shop_(shop) {}
 
-  void read(const testkit::Destination::Each& each) {
+  void read(const test::Destination::Each& each) {
     constexpr std::int64_t kInFlight = 1000;
     for (const Parcel& parcel : shop_.parcels(newest_ - kInFlight)) {
       if (!seen_.insert(parcel.number).second) continue;
@@ -146,7 +146,7 @@ class Demo {
         relay_configuration(url_, shop_->schema(), destination_->subscription(kSubscription)));
     add_courier({.name = "relay",
                  .command = {"outbox", "relay", "-c", file},
-                 .program = testkit::program_beside_us("outbox"),
+                 .program = test::program_beside_us("outbox"),
                  .log = folder_.file("relay.log")});
   }
 
@@ -159,7 +159,7 @@ class Demo {
     std::string file = folder_.file(name);
     std::ofstream out(file);
     out << text;
-    if (!out.flush()) testkit::give_up(Errc::unavailable, "cannot write " + file);
+    if (!out.flush()) test::give_up(Errc::unavailable, "cannot write " + file);
     return file;
   }
 
@@ -169,14 +169,14 @@ class Demo {
   }
 
   /// Of what has arrived since the last call.
-  using Read = std::function<void(const testkit::Destination::Each& each)>;
+  using Read = std::function<void(const test::Destination::Each& each)>;
 
   /// From the beginning.
   [[nodiscard]] Read reader() {
     if (options_.tasks)
       return
           [parcels = std::make_shared<Parcels>(*shop_)](const auto& each) { parcels->read(each); };
-    return [again = std::shared_ptr(testkit::make_destination(where_))](const auto& each) {
+    return [again = std::shared_ptr(test::make_destination(where_))](const auto& each) {
       again->read(each, milliseconds(0));
     };
   }
@@ -239,9 +239,9 @@ class Demo {
   // ---- after closing time
 
   Ending close_and_count() {
-    std::vector<testkit::Attempt> orders;
+    std::vector<test::Attempt> orders;
     for (const Order& order : shop_->orders()) orders.push_back(committed(order));
-    testkit::Judge judge(orders);
+    test::Judge judge(orders);
     const auto read_on = [&judge, read = reader()] {
       read([&judge](std::string_view message) { judge.saw(delivered(message)); });
     };
@@ -260,7 +260,7 @@ class Demo {
   }
 
   template <class ReadOn>
-  void wait_for_the_rest(const testkit::Judge& judge, const ReadOn& read_on) {
+  void wait_for_the_rest(const test::Judge& judge, const ReadOn& read_on) {
     const auto until = Clock::now() + kCatchUpLimit;
     auto last_news = Clock::now();
     std::uint64_t arrived = 0;
@@ -279,7 +279,7 @@ class Demo {
 
   /// According to the outbox: then nothing else will arrive.
   [[nodiscard]] bool nothing_pending() const {
-    using testkit::must;
+    using test::must;
     try {
       const auto store = must(store::open_store(
           {.url = url_, .schema = shop_->schema(), .application = "outbox-demo"}));
@@ -291,7 +291,7 @@ class Demo {
     }
   }
 
-  Ending report(const testkit::Verdict& verdict) {
+  Ending report(const test::Verdict& verdict) {
     const Outcome outcome{.verdict = verdict,
                           .rolled_back = writers_->rolled_back(),
                           .stale = options_.tasks ? shop_->stale_statements() : 0,
@@ -319,7 +319,7 @@ class Demo {
 
   const DemoOptions& options_;
   Signals signals_{kDemoStatus};
-  testkit::TempDir folder_{"outbox-demo"};
+  test::TempDir folder_{"outbox-demo"};
   const std::string url_;
   const std::string where_;  ///< The destination, as make_destination() takes it.
   std::mt19937_64 random_{std::random_device{}()};
@@ -327,7 +327,7 @@ class Demo {
 
   // Each uses earlier ones, so it is destroyed before them.
   const std::unique_ptr<Shop> shop_{make_shop(url_)};
-  const std::unique_ptr<testkit::Destination> destination_{testkit::make_destination(where_)};
+  const std::unique_ptr<test::Destination> destination_{test::make_destination(where_)};
   const Read arrived_{options_.tasks ? reader() : [this](const auto& each) {
     destination_->read(each, milliseconds(0));
   }};

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "testkit/judge.hpp"
+#include "support/judge.hpp"
 
 namespace outbox::demo {
 
@@ -41,8 +41,8 @@ inline constexpr const char* kStatement = "customer.statement";
 
 /// A message of the destination: the payload of such an event, or the JSON line that the file sink makes of it. Without an id if
 /// it is neither.
-[[nodiscard]] testkit::Delivery delivered(std::string_view message);
+[[nodiscard]] test::Delivery delivered(std::string_view message);
 /// An order in the shop's tables.
-[[nodiscard]] testkit::Attempt committed(const Order& order);
+[[nodiscard]] test::Attempt committed(const Order& order);
 
 }  // namespace outbox::demo

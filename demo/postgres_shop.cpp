@@ -7,15 +7,15 @@
 #include <outbox/postgres.hpp>
 
 #include "demo/shop.hpp"
-#include "testkit/eventually.hpp"
-#include "testkit/pg.hpp"
-#include "testkit/store.hpp"
+#include "support/eventually.hpp"
+#include "support/pg.hpp"
+#include "support/store.hpp"
 
 namespace outbox::demo {
 namespace {
 
-using testkit::give_up;
-using testkit::Pg;
+using test::give_up;
+using test::Pg;
 
 constexpr const char* kOutboxSchema = "outbox_demo";
 constexpr const char* kShopSchema = "outbox_demo_shop";
@@ -103,7 +103,7 @@ class PostgresShop final : public Shop {
     admin_->run(
         fmt::format("CREATE SCHEMA {0}; COMMENT ON SCHEMA {0} IS '{1}'", kShopSchema, kMarker));
     make_tables(*admin_, kShopSchema, "bigint GENERATED ALWAYS AS IDENTITY");
-    (void)testkit::migrated_store(url_, kOutboxSchema, "outbox-demo");
+    (void)test::migrated_store(url_, kOutboxSchema, "outbox-demo");
   }
 
   void keep() override { made_ = false; }
@@ -126,14 +126,14 @@ class PostgresShop final : public Shop {
  private:
   /// Waits a moment: the session of a demo that has just ended may still exist.
   void check_alone() {
-    if (testkit::eventually([this] { return admin_->value(kLock) == "t"; }, kLockPatience)) return;
+    if (test::eventually([this] { return admin_->value(kLock) == "t"; }, kLockPatience)) return;
     give_up(Errc::already_exists, "another demo runs in this database",
             "wait for its end, or use another database");
   }
 
   /// The demo must not disturb a database in use.
   void check_others() {
-    for (const testkit::PgRow& row : admin_->exec(kOutboxes)) {
+    for (const test::PgRow& row : admin_->exec(kOutboxes)) {
       const char* const others =
           *row.at(0) == kOutboxSchema ? " WHERE name <> 'demo' AND name NOT LIKE 'task%.shop'" : "";
       const std::string count =

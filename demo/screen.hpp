@@ -7,7 +7,7 @@
 #include <string>
 
 #include "demo/demo.hpp"
-#include "testkit/judge.hpp"
+#include "support/judge.hpp"
 
 namespace outbox::demo {
 
@@ -28,7 +28,7 @@ struct Progress {
 [[nodiscard]] std::string progress_line(const Progress& progress);
 
 struct Outcome {
-  testkit::Verdict verdict;
+  test::Verdict verdict;
   std::int64_t rolled_back{0};
   std::int64_t stale{0};  ///< Statements without the last order.
   int kills{0};

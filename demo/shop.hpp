@@ -84,7 +84,7 @@ class Shop {
 [[nodiscard]] std::unique_ptr<Shop> make_sqlite_shop(const std::string& url);
 [[nodiscard]] std::unique_ptr<Shop> make_postgres_shop(const std::string& url);
 
-// ---- statements that both stores understand. `db`: a connection of the testkit; `schema`: of the shop's tables.
+// ---- statements that both stores understand. `db`: a connection of tests/support; `schema`: of the shop's tables.
 
 /// A reference is the primary key: an order cannot be written twice. A parcel can, so that it would be seen. `number`: the column that
 /// counts parcels.

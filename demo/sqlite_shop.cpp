@@ -9,14 +9,14 @@
 #include "base/mutex.hpp"
 #include "demo/shop.hpp"
 #include "store/url.hpp"
-#include "testkit/sqlite.hpp"
-#include "testkit/store.hpp"
+#include "support/sqlite.hpp"
+#include "support/store.hpp"
 
 namespace outbox::demo {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::SqliteFile;
+using test::SqliteFile;
 
 constexpr const char* kSchema = "main";
 
@@ -92,16 +92,16 @@ class SqliteShop final : public Shop {
   SqliteShop(const SqliteShop&) = delete;
   SqliteShop& operator=(const SqliteShop&) = delete;
   ~SqliteShop() override {
-    if (made_) testkit::remove_sqlite_files(path_);
+    if (made_) test::remove_sqlite_files(path_);
   }
 
   void open() override {
     if (std::filesystem::exists(path_)) {
-      testkit::give_up(Errc::already_exists, "--store " + url_ + ": the file exists",
-                       "the demo makes a file of its own");
+      test::give_up(Errc::already_exists, "--store " + url_ + ": the file exists",
+                    "the demo makes a file of its own");
     }
     made_ = true;
-    (void)testkit::migrated_store(url_, schema(), "outbox-demo");
+    (void)test::migrated_store(url_, schema(), "outbox-demo");
     SqliteFile file(path_);
     make_tables(file, kSchema, "INTEGER");
   }

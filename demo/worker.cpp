@@ -10,7 +10,7 @@
 #include "demo/demo.hpp"
 #include "demo/order.hpp"
 #include "demo/shop.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::demo {
 namespace {
@@ -56,14 +56,14 @@ void work_off(const std::string& url) {
     return wrap(*shop, payload, run);
   });
   // Short, so that what a killed worker leaves goes on while people watch.
-  const auto worker = testkit::must(
+  const auto worker = test::must(
       Worker::create({.relay = {.store_url = url, .schema = shop->schema(), .lease = seconds(3)},
                       .queues = {kQueue},
                       .threads = kThreads,
                       .delays = {"100ms", "200ms", "500ms", "1s", "1s", "2s", "2s", "5s", "5s"},
                       .heartbeat = seconds(1)},
                      std::move(handlers)));
-  testkit::must(worker->start());
+  test::must(worker->start());
   signals.wait();
   (void)worker->stop(kGrace);
 }

@@ -35,17 +35,15 @@ ALLOWED = {
     # The settings of all parts, as text: the declared settings of sinks and the syntax of store addresses, nothing that runs.
     "config": CORE | {"store", "sink"},
     "ops": ENGINES,
-    # Real servers and processes for demo, bench and tests. Libraries that applications link do not use it.
-    "testkit": CORE | {"store", "sink"},
     "cli": ENGINES | {"ops"},
 }
 
-# The programs beside src/: each runs the whole path, and nothing includes them.
+# The programs beside src/: each runs the whole path, and nothing includes them. support is tests/support.
 PROGRAMS = {
-    "bench": ENGINES | {"ops", "cli", "testkit"},
-    "demo": ENGINES | {"cli", "testkit"},
+    "bench": ENGINES | {"ops", "cli", "support"},
+    "demo": ENGINES | {"cli", "support"},
 }
-KNOWN = {**ALLOWED, **PROGRAMS}
+KNOWN = {*ALLOWED, *PROGRAMS, "support"}
 
 # Folders whose subfolders do not include each other.
 DIVIDED = {"store", "sink"}
@@ -88,7 +86,7 @@ def check_source(own, quoted, angled):
         return None
     if target[0] not in KNOWN:
         return f'"{quoted}" is not a path from src/'
-    if target[0] != own[0] and target[0] not in KNOWN[own[0]]:
+    if target[0] != own[0] and target[0] not in {**ALLOWED, **PROGRAMS}[own[0]]:
         return f"{own[0]} must not know {target[0]}"
     ours, theirs = part_of(own), part_of(target)
     if ours and theirs and ours != theirs and theirs[1] not in SHARED:

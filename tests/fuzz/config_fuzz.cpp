@@ -5,11 +5,11 @@
 #include "config/load.hpp"
 #include "event/spec.hpp"
 #include "fuzz/fuzz.hpp"
-#include "testkit/temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace outbox;
-  static const testkit::TempDir folder;
+  static const test::TempDir folder;
   static const std::string path = folder.file("outbox.toml");
   std::ofstream(path, std::ios::binary | std::ios::trunc) << fuzz::text_of(data, size);
   const auto loaded =

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "support/certificate.hpp"
-#include "support/testkit.hpp"
+#include "support/child_process.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 

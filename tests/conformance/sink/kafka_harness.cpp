@@ -67,8 +67,8 @@ class KafkaHarness final : public ServerHarness {
   }
 
  private:
-  KafkaTopic topic_{3};
-  KafkaTopic narrow_;
+  BrokerTopic topic_{3};
+  BrokerTopic narrow_;
   bool spoiled_{false};
 };
 

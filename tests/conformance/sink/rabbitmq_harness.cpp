@@ -1,7 +1,7 @@
 // The RabbitMQ sink with a real server.
 #include "conformance/sink/server_harness.hpp"
 #include "integration/rabbitmq/rabbit_client.hpp"
-#include "support/testkit.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::test {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "conformance/sink/server_harness.hpp"
 #include "conformance/sink/suite.hpp"
+#include "support/eventually.hpp"
 #include "support/servers.hpp"
 #include "support/tcp_gate.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox {
 namespace test {

@@ -10,7 +10,7 @@
 
 #include "conformance/store/database.hpp"
 #include "store/store.hpp"
-#include "support/testkit.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::conformance {
 

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "conformance/store/fixture.hpp"
+#include "support/eventually.hpp"
 #include "support/lane_owner.hpp"
 
 namespace outbox::conformance {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "conformance/store/fixture.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::conformance {
 

@@ -19,8 +19,9 @@
 #include "store/sqlite/path.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/subscription_queries.hpp"
+#include "support/eventually.hpp"
 #include "support/lane_owner.hpp"
-#include "testkit/sqlite.hpp"
+#include "support/sqlite.hpp"
 
 namespace outbox::conformance {
 namespace {
@@ -500,7 +501,7 @@ TEST_F(SqliteStore, an_unchanged_subscription_is_applied_while_somebody_writes) 
 TEST_F(SqliteStore, no_statement_reads_all_settlements_or_all_that_was_removed) {
   using namespace store::sqlite::query;
   (void)migrated();
-  testkit::SqliteFile file(database_.path());
+  test::SqliteFile file(database_.path());
   for (const std::string_view sql :
        {kFarthestPosition, kNewestCursor, kAppendSettlement, kSettledTotals, kAppendRetry,
         kNewestSettlement, kLedgerRows, kPositions, kKeptSettlements, kOldSettlements, kNotePruned,

@@ -11,14 +11,14 @@
 
 #include "conformance/store/sqlite_database.hpp"
 #include "store/store.hpp"
-#include "testkit/sqlite.hpp"
+#include "support/sqlite.hpp"
 
 namespace outbox::conformance {
 namespace {
 
 using sqlite::Transaction;
 using sqlite::with_transaction;
-using testkit::SqliteFile;
+using test::SqliteFile;
 
 class SqliteWithTransaction : public ::testing::Test {
  protected:

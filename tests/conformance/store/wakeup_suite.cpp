@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "conformance/store/fixture.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::conformance {
 

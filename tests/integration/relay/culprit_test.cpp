@@ -4,8 +4,9 @@
 
 #include "event/replay_filter.hpp"
 #include "integration/relay/both_stores.hpp"
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
 #include "support/relay_process.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {
@@ -41,7 +42,7 @@ class Culprit : public OnBothStores {
   /// Starts a relay again whenever it has died, as a supervisor does. Returns how often it died.
   int supervise(const std::function<bool()>& done) const {
     int deaths = 0;
-    std::unique_ptr<testkit::ChildProcess> relay;
+    std::unique_ptr<ChildProcess> relay;
     EXPECT_TRUE(eventually([&] {
       if (relay && !relay->running()) {
         EXPECT_EQ(relay->ended_with(), "signal 11") << log();
@@ -195,7 +196,7 @@ TEST_P(Culprit, status_says_that_a_subscription_is_on_trial_until_it_is_over) {
     return count;
   };
   // Killed as soon as it begins, until two in a row have settled nothing.
-  std::unique_ptr<testkit::ChildProcess> relay;
+  std::unique_ptr<ChildProcess> relay;
   ASSERT_TRUE(eventually([&] {
     const std::size_t before = starts();
     relay = start_relay(options_);

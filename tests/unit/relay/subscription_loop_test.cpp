@@ -9,16 +9,16 @@
 #include <set>
 
 #include "event/key.hpp"
-#include "testkit/eventually.hpp"
+#include "support/eventually.hpp"
 #include "unit/feed/memory_log.hpp"
 
 namespace outbox::relay {
 namespace {
 
 using std::chrono::seconds;
+using test::eventually;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testkit::eventually;
 using Kind = Outcome::Kind;
 
 constexpr seconds kLimit{30};

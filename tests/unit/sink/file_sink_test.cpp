@@ -15,7 +15,7 @@
 
 #include "conformance/sink/json_lines.hpp"
 #include "conformance/sink/suite.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {

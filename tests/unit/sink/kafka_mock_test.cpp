@@ -13,7 +13,7 @@
 
 #include "conformance/sink/suite.hpp"
 #include "sink/registry.hpp"
-#include "support/testkit.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::test {
 namespace {

@@ -11,7 +11,7 @@
 #include <map>
 
 #include "sink/kind.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {

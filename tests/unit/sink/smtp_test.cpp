@@ -12,7 +12,7 @@
 #include "sink/smtp/dialogue.hpp"
 #include "sink/smtp/error_map.hpp"
 #include "sink/smtp/mail.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {

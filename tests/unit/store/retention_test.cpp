@@ -6,7 +6,7 @@
 
 #include "store/common/archive.hpp"
 #include "store/history.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::store {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace outbox::testkit {
+namespace outbox::test {
 
 /// A deleter that calls a function of librdkafka.
 template <auto destroy>
@@ -113,4 +113,4 @@ class KafkaTopic {
   bool made_{false};
 };
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

@@ -1,4 +1,4 @@
-#include "testkit/child_process.hpp"
+#include "support/child_process.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -10,10 +10,10 @@
 #include <memory>
 #include <sstream>
 
-#include "testkit/eventually.hpp"
-#include "testkit/temp_dir.hpp"
+#include "support/eventually.hpp"
+#include "support/temp_dir.hpp"
 
-namespace outbox::testkit {
+namespace outbox::test {
 namespace {
 
 class ChildTest : public testing::Test {
@@ -103,4 +103,4 @@ TEST_F(ChildTest, that_cannot_be_executed_ends_with_127) {
 }
 
 }  // namespace
-}  // namespace outbox::testkit
+}  // namespace outbox::test

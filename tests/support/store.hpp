@@ -5,9 +5,9 @@
 #include <string>
 
 #include "store/store.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
-namespace outbox::testkit {
+namespace outbox::test {
 
 /// Opens the store and makes its tables.
 inline std::unique_ptr<store::Store> migrated_store(const std::string& url,
@@ -18,4 +18,4 @@ inline std::unique_ptr<store::Store> migrated_store(const std::string& url,
   return store;
 }
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

@@ -1,4 +1,4 @@
-#include "testkit/kafka.hpp"
+#include "support/kafka.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,10 +8,10 @@
 #include <chrono>
 #include <utility>
 
-#include "testkit/eventually.hpp"
-#include "testkit/failure.hpp"
+#include "support/eventually.hpp"
+#include "support/failure.hpp"
 
-namespace outbox::testkit {
+namespace outbox::test {
 namespace {
 
 constexpr int kRequestMs = 30000;
@@ -271,4 +271,4 @@ std::vector<KafkaRecord> KafkaTopic::read() const {
   return records;
 }
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

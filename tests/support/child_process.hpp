@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace outbox::testkit {
+namespace outbox::test {
 
 class ChildProcess {
  public:
@@ -51,4 +51,4 @@ class ChildProcess {
 /// The path of a program that is in the folder of ours. Throws when it is not there.
 [[nodiscard]] std::string program_beside_us(const std::string& name);
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

@@ -9,10 +9,10 @@
 #include "base/reference.hpp"
 #include "sink/endpoint.hpp"
 #include "sink/rabbitmq/librabbitmq.hpp"
-#include "testkit/destinations.hpp"
-#include "testkit/failure.hpp"
+#include "support/destinations.hpp"
+#include "support/failure.hpp"
 
-namespace outbox::testkit {
+namespace outbox::test {
 namespace {
 
 constexpr amqp_channel_t kChannel = 1;
@@ -216,4 +216,4 @@ std::unique_ptr<Destination> rabbitmq_stream_destination(const std::string& queu
   return std::make_unique<RabbitDestination>(queue, url, "stream");
 }
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

@@ -1,4 +1,4 @@
-#include "testkit/child_process.hpp"
+#include "support/child_process.hpp"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -11,10 +11,10 @@
 #include <cstring>
 #include <filesystem>
 
-#include "testkit/eventually.hpp"
-#include "testkit/failure.hpp"
+#include "support/eventually.hpp"
+#include "support/failure.hpp"
 
-namespace outbox::testkit {
+namespace outbox::test {
 namespace {
 
 [[noreturn]] void cannot(const std::string& what) {
@@ -141,4 +141,4 @@ std::string program_beside_us(const std::string& name) {
   return path;
 }
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

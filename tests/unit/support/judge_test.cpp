@@ -1,9 +1,9 @@
 // The judge is judged: each kind of fault is seen, and only that kind.
-#include "testkit/judge.hpp"
+#include "support/judge.hpp"
 
 #include <gtest/gtest.h>
 
-namespace outbox::testkit {
+namespace outbox::test {
 namespace {
 
 Attempt attempt(const std::string& id, const std::string& key, std::int64_t version,
@@ -97,4 +97,4 @@ TEST(Judge, is_complete_once_everything_committed_was_seen) {
 }
 
 }  // namespace
-}  // namespace outbox::testkit
+}  // namespace outbox::test

@@ -1,11 +1,11 @@
 // A topic of Kafka with three partitions.
 #include <optional>
 
-#include "testkit/destinations.hpp"
-#include "testkit/failure.hpp"
-#include "testkit/kafka.hpp"
+#include "support/destinations.hpp"
+#include "support/failure.hpp"
+#include "support/kafka.hpp"
 
-namespace outbox::testkit {
+namespace outbox::test {
 namespace {
 
 constexpr int kPartitions = 3;
@@ -55,4 +55,4 @@ std::unique_ptr<Destination> kafka_destination(const std::string& topic,
   return std::make_unique<KafkaDestination>(topic, brokers);
 }
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

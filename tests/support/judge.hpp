@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace outbox::testkit {
+namespace outbox::test {
 
 /// One event that a writer tried to commit.
 struct Attempt {
@@ -75,4 +75,4 @@ class Judge {
 [[nodiscard]] Verdict judge(const std::vector<Attempt>& attempts,
                             const std::vector<Delivery>& deliveries);
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

@@ -1,12 +1,12 @@
-// Errors of the testkit. Any failure of a server, process or file ends the run of a demo, benchmark or test, so unlike the
-// library the testkit throws: outbox::Exception.
+// Errors of what tests share. Any failure of a server, process or file ends the run of a demo, benchmark or test, so unlike the
+// library it throws: outbox::Exception.
 #pragma once
 
 #include <outbox/error.hpp>
 #include <string>
 #include <utility>
 
-namespace outbox::testkit {
+namespace outbox::test {
 
 /// The value, or an exception with the error.
 template <class T>
@@ -28,4 +28,4 @@ inline void must(Status status) {
                         .origin = std::move(origin)});
 }
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

@@ -11,10 +11,10 @@
 #include "base/reference.hpp"
 #include "sink/endpoint.hpp"
 #include "sink/redis/script.hpp"
-#include "testkit/destinations.hpp"
-#include "testkit/failure.hpp"
+#include "support/destinations.hpp"
+#include "support/failure.hpp"
 
-namespace outbox::testkit {
+namespace outbox::test {
 namespace {
 
 constexpr std::size_t kMostRedisInFlight = 1000;
@@ -147,4 +147,4 @@ std::unique_ptr<Destination> redis_destination(const std::string& stream, const 
   return std::make_unique<RedisDestination>(stream, url);
 }
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

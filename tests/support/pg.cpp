@@ -1,8 +1,8 @@
-#include "testkit/pg.hpp"
+#include "support/pg.hpp"
 
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
-namespace outbox::testkit {
+namespace outbox::test {
 namespace {
 
 /// The first line is the error; the further ones are details and hints.
@@ -72,4 +72,4 @@ std::string Pg::only_value(const std::string& sql, const std::vector<PgRow>& row
   give_up(Errc::internal, "not one value: " + sql);
 }
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

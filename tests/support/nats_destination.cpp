@@ -8,10 +8,10 @@
 
 #include "base/reference.hpp"
 #include "sink/endpoint.hpp"
-#include "testkit/destinations.hpp"
-#include "testkit/failure.hpp"
+#include "support/destinations.hpp"
+#include "support/failure.hpp"
 
-namespace outbox::testkit {
+namespace outbox::test {
 namespace {
 
 constexpr std::int64_t kMostNatsInFlight = 4000;  // the sink's default
@@ -155,4 +155,4 @@ std::unique_ptr<Destination> nats_destination(const std::string& stream, const s
   return std::make_unique<NatsDestination>(stream, url);
 }
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

@@ -1,12 +1,12 @@
-#include "testkit/temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
-namespace outbox::testkit {
+namespace outbox::test {
 
 TempDir::TempDir(const std::string& prefix) {
   std::error_code error;
@@ -27,4 +27,4 @@ TempDir::~TempDir() {
   if (!kept_) std::filesystem::remove_all(path_, ignored);
 }
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

@@ -9,7 +9,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace outbox::testkit {
+namespace outbox::test {
 
 struct FinalizeStatement {
   void operator()(sqlite3_stmt* statement) const noexcept;
@@ -48,4 +48,4 @@ class SqliteFile {
 /// Removes a database with the files that SQLite and a relay make beside it.
 void remove_sqlite_files(const std::string& path);
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace outbox::testkit {
+namespace outbox::test {
 
 class Destination {
  public:
@@ -47,4 +47,4 @@ class Destination {
 /// takes the messages out; rabbitmq-stream:QUEUE@URL can be read again.
 [[nodiscard]] std::unique_ptr<Destination> make_destination(const std::string& where);
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "testkit/destination.hpp"
+#include "support/destination.hpp"
 
-namespace outbox::testkit {
+namespace outbox::test {
 
 [[nodiscard]] std::unique_ptr<Destination> kafka_destination(const std::string& topic,
                                                              const std::string& brokers);
@@ -19,4 +19,4 @@ namespace outbox::testkit {
 [[nodiscard]] std::unique_ptr<Destination> rabbitmq_stream_destination(const std::string& queue,
                                                                        const std::string& url);
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace outbox::testkit {
+namespace outbox::test {
 
 class PgError : public Exception {
  public:
@@ -61,4 +61,4 @@ class Pg {
   std::unique_ptr<PGconn, Close> connection_;
 };
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

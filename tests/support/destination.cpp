@@ -1,13 +1,13 @@
-#include "testkit/destination.hpp"
+#include "support/destination.hpp"
 
 #include <fstream>
 #include <map>
 
 #include "base/reference.hpp"
-#include "testkit/destinations.hpp"
-#include "testkit/failure.hpp"
+#include "support/destinations.hpp"
+#include "support/failure.hpp"
 
-namespace outbox::testkit {
+namespace outbox::test {
 namespace {
 
 /// Removed with its folder.
@@ -84,4 +84,4 @@ std::unique_ptr<Destination> make_destination(const std::string& where) {
           "file, or a broker that this program was built with");
 }
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

@@ -1,12 +1,12 @@
-#include "testkit/sqlite.hpp"
+#include "support/sqlite.hpp"
 
 #include <sqlite3.h>
 
 #include <filesystem>
 
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
-namespace outbox::testkit {
+namespace outbox::test {
 
 void FinalizeStatement::operator()(sqlite3_stmt* statement) const noexcept {
   sqlite3_finalize(statement);
@@ -76,4 +76,4 @@ void remove_sqlite_files(const std::string& path) {
   }
 }
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

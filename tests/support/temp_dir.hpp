@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-namespace outbox::testkit {
+namespace outbox::test {
 
 class TempDir {
  public:
@@ -25,4 +25,4 @@ class TempDir {
   bool kept_{false};
 };
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-namespace outbox::testkit {
+namespace outbox::test {
 
 /// Polls until `condition()` holds. False: not within the limit, which is generous, because time must not decide a test.
 template <class Condition>
@@ -18,4 +18,4 @@ template <class Condition>
   return true;
 }
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test

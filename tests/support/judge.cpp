@@ -1,8 +1,8 @@
-#include "testkit/judge.hpp"
+#include "support/judge.hpp"
 
 #include <ostream>
 
-namespace outbox::testkit {
+namespace outbox::test {
 namespace {
 
 constexpr std::size_t kMostExamples = 12;
@@ -76,4 +76,4 @@ std::ostream& operator<<(std::ostream& out, const Verdict& verdict) {
   return out;
 }
 
-}  // namespace outbox::testkit
+}  // namespace outbox::test
