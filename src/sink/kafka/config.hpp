@@ -40,7 +40,7 @@ struct KafkaSettings {
   std::chrono::milliseconds connect_timeout{std::chrono::seconds(5)};
   std::chrono::microseconds delivery_deadline{std::chrono::seconds(10)};
   std::chrono::microseconds linger{std::chrono::milliseconds(1)};
-  std::size_t max_in_flight{5000};
+  std::size_t max_in_flight{2000};
   NewTopics create{};
   Texts properties{};  ///< Of librdkafka.
 };

@@ -19,7 +19,7 @@ namespace outbox::sink::kafka {
 struct KafkaOptions {
   std::chrono::nanoseconds connect_timeout{std::chrono::seconds(5)};
   std::chrono::nanoseconds delivery_deadline{std::chrono::seconds(10)};
-  std::size_t max_in_flight{5000};
+  std::size_t max_in_flight{2000};
   NewTopics create{};
   /// After so many topics a new client is made, because a client forgets none.
   std::size_t most_topics{10'000};
