@@ -13,7 +13,7 @@
 #include "cli/exit.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
-#include "event/group.hpp"
+#include "subscription/group.hpp"
 #include "relay/pending.hpp"
 #include "store/url.hpp"
 
@@ -112,7 +112,7 @@ void wait_until_delivered(const config::Loaded& loaded, const RelayOptions& sett
   const auto store = Context::store(loaded);
   std::unique_ptr<store::Catalog> catalog;
   std::vector<std::string> served = settings.groups;
-  if (served.empty()) served.emplace_back(event::kAllGroups);
+  if (served.empty()) served.emplace_back(subscription::kAllGroups);
   const auto nothing_left = [&]() -> Result<bool> {
     if (!catalog) {
       auto opened = store->catalog();

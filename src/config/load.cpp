@@ -15,7 +15,7 @@
 #include "config/schedules.hpp"
 #include "config/subscriptions.hpp"
 #include "config/tasks.hpp"
-#include "event/group.hpp"
+#include "subscription/group.hpp"
 #include "store/common/schema_name.hpp"
 #include "store/url.hpp"
 
@@ -266,7 +266,7 @@ class Loader {
 
   void check_groups() {
     for (const std::string& group : effective_.relay.groups) {
-      if (event::is_group_name(group)) continue;
+      if (subscription::is_group_name(group)) continue;
       complain("relay.groups: " + in_quotes(group) + " is no name of a group", "relay.groups",
                origins_["relay.groups"],
                "letters, digits, '-', '_' and '.'; custom:NAME, file:NAME");

@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "config/belonging.hpp"
 #include "config/secret.hpp"
-#include "event/spec.hpp"
+#include "subscription/spec.hpp"
 #include "sink/registry.hpp"
 
 namespace outbox::config {
@@ -206,7 +206,7 @@ class SubscriptionReader {
   /// A setting that was refused keeps its default, so that the rest can be checked.
   void check(bool readable) {
     FieldErrors errors = refused_;
-    event::check(effective_, errors);
+    subscription::check(effective_, errors);
     if (readable) sink_->check(effective_, errors);
     if (reading_.thorough && errors.empty()) sink_->check_here(effective_, errors);
     for (const FieldError& one : errors) {

@@ -14,7 +14,7 @@
 #include "config/belonging.hpp"
 #include "config/section.hpp"
 #include "config/subscriptions.hpp"
-#include "event/rate.hpp"
+#include "subscription/rate.hpp"
 #include "sink/registry.hpp"
 
 namespace outbox::config {
@@ -139,7 +139,7 @@ class TaskReader {
                         "give the type another name");
     }
     if (effective_.rate.empty()) return;
-    if (const auto rate = event::parse_rate(effective_.rate); !rate)
+    if (const auto rate = subscription::parse_rate(effective_.rate); !rate)
       reading_.complain(path_ + ".rate", task_.position_of("rate"), rate.error());
   }
 

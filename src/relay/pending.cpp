@@ -1,7 +1,7 @@
 #include "relay/pending.hpp"
 
 #include "base/error.hpp"
-#include "event/group.hpp"
+#include "subscription/group.hpp"
 
 namespace outbox::relay {
 
@@ -10,7 +10,7 @@ Result<std::string> pending_of_active(store::Catalog& catalog,
   auto rows = catalog.subscriptions();
   if (!rows) return pass(rows);
   for (const auto& row : *rows) {
-    if (!event::serves(served, row.group)) continue;
+    if (!subscription::serves(served, row.group)) continue;
     if (row.state == store::SubscriptionState::stopped) {
       return fail(Errc::unavailable, "subscription " + row.spec.name + " is stopped", row.reason);
     }

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "event/retry_policy.hpp"
+#include "subscription/retry_policy.hpp"
 #include "store/part.hpp"
 
 namespace outbox::store {
@@ -226,7 +226,7 @@ struct Verdict {
 };
 
 /// `attempts`: before this one.
-[[nodiscard]] inline Verdict verdict(const event::RetryPolicy& policy, const Outcome& outcome,
+[[nodiscard]] inline Verdict verdict(const subscription::RetryPolicy& policy, const Outcome& outcome,
                                      std::size_t attempts, std::int64_t seq) {
   const auto in_ms = [](Duration pause) {
     // A sum of a time and a pause must not overflow.

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "config/load.hpp"
-#include "event/spec.hpp"
+#include "subscription/spec.hpp"
 #include "fuzz/fuzz.hpp"
 #include "support/temp_dir.hpp"
 
@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     (void)entry.value.dump();  // as `config show --json` does
   }
   for (auto spec : loaded->config.relay.subscriptions) {
-    auto stored = event::from_json(spec.name, event::to_json(spec));
+    auto stored = subscription::from_json(spec.name, subscription::to_json(spec));
     OUTBOX_PROPERTY(stored.has_value());
     stored->start = spec.start;
     OUTBOX_PROPERTY(*stored == spec);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/count.hpp"
-#include "event/spec.hpp"
+#include "subscription/spec.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
 #include "store/ownership.hpp"
@@ -216,7 +216,7 @@ void judge_difference(const std::vector<SubscriptionSpec>& wanted,
           "no event is delivered for it, nor kept", apply);
       continue;
     }
-    const auto differences = event::differences(row->row.spec, spec);
+    const auto differences = subscription::differences(row->row.spec, spec);
     if (differences.empty()) continue;
     std::string settings;
     for (const auto& one : differences)

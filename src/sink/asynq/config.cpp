@@ -54,8 +54,8 @@ SettingRows<AsynqSettings> task_rows() {
   };
 }
 
-event::Template compiled(const char* field, const std::string& text, FieldErrors& errors) {
-  auto made = event::Template::compile(field, text);
+format::Template compiled(const char* field, const std::string& text, FieldErrors& errors) {
+  auto made = format::Template::compile(field, text);
   if (made) return std::move(*made);
   errors.add(made.error());
   return {};

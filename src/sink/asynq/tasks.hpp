@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "event/arena.hpp"
-#include "event/template.hpp"
+#include "format/template.hpp"
 #include "sink/hiredis/purpose.hpp"
 
 namespace outbox::sink::asynq {
@@ -61,9 +61,9 @@ inline constexpr std::string_view kKeyHeader = "outbox-key";
 inline constexpr std::size_t kMostQueues = 1000;
 
 struct TaskOptions {
-  event::Template queue;
-  event::Template type;
-  event::Template id;
+  format::Template queue;
+  format::Template type;
+  format::Template id;
   std::int32_t max_retry{0};
   std::chrono::seconds timeout{0};
   std::chrono::seconds retention{0};

@@ -24,7 +24,7 @@ std::string in_json_string(std::string_view value) {
 
 std::optional<BodyTemplate> BodyTemplate::parse(std::string_view text, std::string_view type,
                                                 FieldErrors& errors) {
-  auto pieces = event::template_pieces(kBodyField, text);
+  auto pieces = format::template_pieces(kBodyField, text);
   if (!pieces) {
     errors.add(pieces.error());
     return std::nullopt;
@@ -32,7 +32,7 @@ std::optional<BodyTemplate> BodyTemplate::parse(std::string_view text, std::stri
   BodyTemplate body;
   body.type_ = type;
   const Way way = type == kFormBody ? Way::percent_encoded : Way::as_it_is;
-  for (event::TemplatePiece& piece : *pieces)
+  for (format::TemplatePiece& piece : *pieces)
     body.pieces_.push_back({.what = std::move(piece), .way = way});
   if (type != kJsonBody) return body;
   if (!body.find_strings()) {

@@ -10,7 +10,7 @@
 
 #include "base/field_error.hpp"
 #include "event/arena.hpp"
-#include "event/template_pieces.hpp"
+#include "format/template_pieces.hpp"
 
 namespace outbox::sink::http {
 
@@ -34,7 +34,7 @@ class BodyTemplate {
  private:
   enum class Way : std::uint8_t { as_it_is, in_json_string, as_json, percent_encoded };
   struct Piece {
-    event::TemplatePiece what;
+    format::TemplatePiece what;
     Way way{Way::as_it_is};  ///< Of a field's value.
   };
 

@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "event/template_pieces.hpp"
+#include "format/template_pieces.hpp"
 #include "sink/curl/handles.hpp"
 
 namespace outbox::sink::http {
@@ -84,7 +84,7 @@ std::string Target::example() const {
 }
 
 std::optional<Target> Target::parse(std::string_view url, bool allow_http, FieldErrors& errors) {
-  auto pieces = event::template_pieces(kUrlField, url);
+  auto pieces = format::template_pieces(kUrlField, url);
   if (!pieces) {
     errors.add(pieces.error());
     return std::nullopt;

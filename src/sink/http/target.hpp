@@ -13,7 +13,7 @@
 
 #include "base/field_error.hpp"
 #include "event/arena.hpp"
-#include "event/template.hpp"
+#include "format/template.hpp"
 
 namespace outbox::sink::http {
 
@@ -38,7 +38,7 @@ class Target {
  private:
   struct Piece {
     std::string text;  ///< As it is in the setting.
-    std::optional<event::Template> field{};
+    std::optional<format::Template> field{};
     bool in_path{true};  ///< Before the question mark.
   };
 

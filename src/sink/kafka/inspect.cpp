@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "event/template.hpp"
+#include "format/template.hpp"
 #include "sink/kafka/config.hpp"
 #include "sink/kafka/error_map.hpp"
 #include "sink/kafka/reported.hpp"
@@ -205,7 +205,7 @@ Result<Inspection> inspect(KafkaSettings settings, const SubscriptionSpec& spec)
   FieldErrors errors;
   Conf conf = make_conf(settings, errors);
   if (auto status = errors.status(); !status) return pass(status);
-  OUTBOX_TRY(const event::Template topic, event::Template::compile("topic", spec.topic));
+  OUTBOX_TRY(const format::Template topic, format::Template::compile("topic", spec.topic));
   Inspection found{.destination = settings.brokers,
                    .acked = "all in-sync replicas have it",
                    .duplicates = "after a crash of the relay, a takeover or a lost answer",

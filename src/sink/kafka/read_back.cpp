@@ -12,8 +12,8 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "event/format.hpp"
-#include "event/template.hpp"
+#include "format/format.hpp"
+#include "format/template.hpp"
 #include "sink/kafka/error_map.hpp"
 
 namespace outbox::sink::kafka {
@@ -245,7 +245,7 @@ constexpr std::string_view kInternal = "__";
 
 /// The topics that the template can make, as far as their names tell.
 Result<std::vector<TopicPartitions>> topics_of(const TopicReader& reader,
-                                               const event::Template& topic) {
+                                               const format::Template& topic) {
   if (const auto name = topic.fixed()) {
     OUTBOX_TRY(const auto only, reader.topic(*name));
     return only ? std::vector{*only} : std::vector<TopicPartitions>{};
@@ -296,11 +296,11 @@ Result<ReadParts> read_back(const KafkaSettings& settings, const SubscriptionSpe
   FieldErrors errors;
   Conf conf = make_conf(settings, errors);
   if (auto status = errors.status(); !status) return pass(status);
-  OUTBOX_TRY(const event::Template topic, event::Template::compile("topic", spec.topic));
+  OUTBOX_TRY(const format::Template topic, format::Template::compile("topic", spec.topic));
   OUTBOX_TRY(const auto reader, TopicReader::open(std::move(conf)));
   OUTBOX_TRY(const auto topics, topics_of(*reader, topic));
   if (topics.empty()) log::warn("kafka: there is no topic to read back", {{"topic", spec.topic}});
-  const std::string header = event::id_header(spec.format, kAttributePrefix);
+  const std::string header = format::id_header(spec.format, kAttributePrefix);
   ReadParts parts;
   for (const TopicPartitions& one : topics) {
     OUTBOX_TRY(ReadPart part,

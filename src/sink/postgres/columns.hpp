@@ -10,7 +10,7 @@
 
 #include "base/field_error.hpp"
 #include "event/arena.hpp"
-#include "event/template.hpp"
+#include "format/template.hpp"
 #include "sink/kind.hpp"
 
 namespace outbox::sink::postgres {
@@ -25,7 +25,7 @@ struct Column {
   std::string name;
   std::string written;  ///< "{id}"
   Source source{Source::text};
-  event::Template text{};
+  format::Template text{};
 
   [[nodiscard]] bool is_id() const { return written == "{id}"; }
   /// None: null.

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "event/arena.hpp"
-#include "event/template.hpp"
+#include "format/template.hpp"
 
 namespace outbox::sink::postgres {
 
@@ -45,11 +45,11 @@ class TableTemplate {
   [[nodiscard]] std::optional<TableName> fixed() const;
 
  private:
-  TableTemplate(std::optional<event::Template> schema, event::Template table)
+  TableTemplate(std::optional<format::Template> schema, format::Template table)
       : schema_(std::move(schema)), table_(std::move(table)) {}
 
-  std::optional<event::Template> schema_;
-  event::Template table_;
+  std::optional<format::Template> schema_;
+  format::Template table_;
 };
 
 // ---- An event as the sink keeps it until its outcome.

@@ -96,7 +96,7 @@ void check_names(const RabbitSettings& settings, const std::string& exchange, Fi
   }
 }
 
-void check_declaration(const RabbitSettings& settings, const event::Template& exchange,
+void check_declaration(const RabbitSettings& settings, const format::Template& exchange,
                        FieldErrors& errors) {
   const bool has_exchange = !settings.exchange.empty();
   const bool has_queue = !settings.queue.empty();
@@ -124,8 +124,8 @@ std::string binding_of(const RabbitSettings& settings) {
   return all ? "#" : settings.binding;
 }
 
-event::Template exchange_of(const RabbitSettings& settings, FieldErrors& errors) {
-  auto exchange = event::Template::compile("rabbitmq.exchange", settings.exchange);
+format::Template exchange_of(const RabbitSettings& settings, FieldErrors& errors) {
+  auto exchange = format::Template::compile("rabbitmq.exchange", settings.exchange);
   if (exchange) return std::move(*exchange);
   errors.add(exchange.error());
   return {};
@@ -178,7 +178,7 @@ Login login_of(const RabbitOptions& options, const Endpoint& endpoint) {
 }
 
 RabbitOptions options_of(const RabbitSettings& settings, FieldErrors& errors) {
-  const event::Template exchange = exchange_of(settings, errors);
+  const format::Template exchange = exchange_of(settings, errors);
   const std::string fixed_exchange = exchange.fixed().value_or("");
   RabbitOptions options{
       .plain = settings,

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/field_error.hpp"
-#include "event/template.hpp"
+#include "format/template.hpp"
 #include "sink/byte_stream.hpp"
 #include "sink/endpoint.hpp"
 #include "sink/kind.hpp"
@@ -56,7 +56,7 @@ struct RabbitOptions {
   RabbitSettings plain;                   ///< What needs no more than that.
   std::vector<Endpoint> endpoints;        ///< The path is the virtual host.
   std::string connection_name{"outbox"};  ///< As the server shows it.
-  event::Template exchange;
+  format::Template exchange;
   Topology topology;
   Unroutable unroutable{Unroutable::block};
   std::optional<Endpoint> management{};  ///< Of the management API.

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "event/arena.hpp"
-#include "event/template.hpp"
+#include "format/template.hpp"
 #include "sink/rabbitmq/librabbitmq.hpp"
 
 namespace outbox::sink::rabbitmq {
@@ -28,7 +28,7 @@ inline constexpr std::string_view kKeyHeader = "outbox-key";
 
 class Publication {
  public:
-  explicit Publication(event::Template exchange)
+  explicit Publication(format::Template exchange)
       : exchange_(std::move(exchange)), exchange_varies_(!exchange_.fixed()) {}
 
   /// The name of the exchange for this message. Valid until the next call, and as long as the message. An error is the event's fault.
@@ -40,7 +40,7 @@ class Publication {
   [[nodiscard]] std::string_view correlation_of(const Message& message);
   void add_headers(const Message& message);
 
-  const event::Template exchange_;
+  const format::Template exchange_;
   const bool exchange_varies_;
   event::Arena arena_;
   amqp_basic_properties_t properties_{};

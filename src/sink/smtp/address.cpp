@@ -115,15 +115,15 @@ std::string mailbox_field(std::string_view name, const std::vector<Mailbox>& mai
   return out += "\r\n";
 }
 
-MailboxTemplate::MailboxTemplate(std::string field, std::optional<event::Template> name,
-                                 event::Template address)
+MailboxTemplate::MailboxTemplate(std::string field, std::optional<format::Template> name,
+                                 format::Template address)
     : field_(std::move(field)), name_(std::move(name)), address_(std::move(address)) {}
 
 std::optional<MailboxTemplate> MailboxTemplate::parse(const std::string& field,
                                                       std::string_view text, FieldErrors& errors) {
   const auto [name_text, address_text] = parts_of(text);
-  auto name = event::Template::compile(field, name_text);
-  auto address = event::Template::compile(field, address_text);
+  auto name = format::Template::compile(field, name_text);
+  auto address = format::Template::compile(field, address_text);
   if (!name || !address) {
     errors.add((name ? address : name).error());
     return std::nullopt;

@@ -9,7 +9,7 @@
 
 #include "base/field_error.hpp"
 #include "event/arena.hpp"
-#include "event/template.hpp"
+#include "format/template.hpp"
 
 namespace outbox::sink::smtp {
 
@@ -49,11 +49,11 @@ class MailboxTemplate {
   [[nodiscard]] std::optional<Mailbox> fixed() const;
 
  private:
-  MailboxTemplate(std::string field, std::optional<event::Template> name, event::Template address);
+  MailboxTemplate(std::string field, std::optional<format::Template> name, format::Template address);
 
   std::string field_;
-  std::optional<event::Template> name_;
-  event::Template address_;
+  std::optional<format::Template> name_;
+  format::Template address_;
 };
 
 }  // namespace outbox::sink::smtp

@@ -184,7 +184,7 @@ Status read_body(SmtpSettings& settings) {
     return bad_field(kBodyFile, settings.body_file + ": " + file.error().message,
                      "name a file of at most 1 MiB that the relay's user can read");
   }
-  if (auto fits = event::template_pieces(kBodyFile, file->text); !fits) return pass(fits);
+  if (auto fits = format::template_pieces(kBodyFile, file->text); !fits) return pass(fits);
   settings.body = std::move(file->text);
   settings.body_file.clear();
   return {};
@@ -214,9 +214,9 @@ std::optional<SmtpOptions> read_options(SmtpSettings settings, FieldErrors& erro
   std::optional<MailboxTemplate> reply_to;
   if (!settings.reply_to.empty())
     reply_to = MailboxTemplate::parse("smtp.reply_to", settings.reply_to, errors);
-  auto subject = event::Template::compile("smtp.subject", settings.subject);
+  auto subject = format::Template::compile("smtp.subject", settings.subject);
   if (!subject) errors.add(subject.error());
-  auto body = event::template_pieces("smtp.body", settings.body);
+  auto body = format::template_pieces("smtp.body", settings.body);
   if (!body) errors.add(body.error());
   std::string domain = id_domain(settings, from, errors);
   if (!server || !errors.empty()) return std::nullopt;

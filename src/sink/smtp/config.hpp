@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/field_error.hpp"
-#include "event/template.hpp"
-#include "event/template_pieces.hpp"
+#include "format/template.hpp"
+#include "format/template_pieces.hpp"
 #include "sink/endpoint.hpp"
 #include "sink/kind.hpp"
 #include "sink/smtp/address.hpp"
@@ -54,8 +54,8 @@ struct SmtpOptions {
   std::vector<MailboxTemplate> to;
   std::vector<MailboxTemplate> cc;
   std::optional<MailboxTemplate> reply_to;
-  event::Template subject;
-  std::optional<std::vector<event::TemplatePiece>> body;  ///< None: the message's own.
+  format::Template subject;
+  std::optional<std::vector<format::TemplatePiece>> body;  ///< None: the message's own.
   std::string id_domain;                                  ///< Of Message-ID.
   std::vector<std::string> secrets;  ///< What must not be quoted when a server repeats it.
 };

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "event/filter.hpp"
+#include "subscription/filter.hpp"
 #include "event/headers.hpp"
 #include "event/text_rules.hpp"
 #include "event/time_text.hpp"
@@ -67,7 +67,7 @@ bool is_hidden(std::span<const HeaderView> headers, const HeaderView& header) {
 bool is_wanted(const std::vector<std::string>& globs, std::string_view name) {
   const std::string lower = to_lower(name);
   return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
-    return event::glob_match(to_lower(trimmed(glob)), lower);
+    return subscription::glob_match(to_lower(trimmed(glob)), lower);
   });
 }
 
@@ -135,7 +135,7 @@ Result<std::string> Composer::body(const Message& message) {
   if (!options_.body) return content(message.content_type, message.body);
   const bool html = options_.plain.body_type == "text/html";
   std::string text;
-  for (const event::TemplatePiece& piece : *options_.body) {
+  for (const format::TemplatePiece& piece : *options_.body) {
     if (!piece.field) {
       text += piece.text;
       continue;

@@ -147,7 +147,7 @@ std::optional<Endpoint> read_url(SqsOptions& options, FieldErrors& errors) {
 }
 
 void read_queue(SqsOptions& options, FieldErrors& errors) {
-  auto queue = event::Template::compile("sqs.queue", options.plain.queue);
+  auto queue = format::Template::compile("sqs.queue", options.plain.queue);
   if (!queue) return errors.add(queue.error());
   const std::string example = with_fields_as_x(options.plain.queue);
   if (const std::string_view wrong = wrong_queue_name(example); !wrong.empty())

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/field_error.hpp"
-#include "event/template.hpp"
+#include "format/template.hpp"
 #include "sink/endpoint.hpp"
 #include "sink/kind.hpp"
 #include "sink/tls_settings.hpp"
@@ -43,7 +43,7 @@ struct SqsOptions {
   std::string region;
   Endpoint endpoint;
   /// None: `url` has the queue.
-  std::optional<event::Template> queue;
+  std::optional<format::Template> queue;
   /// The name of the queue, or its URL, if it is the same for all events.
   std::optional<std::string> fixed_queue;
 

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "event/spec.hpp"
+#include "subscription/spec.hpp"
 #include "event/task_queue.hpp"
 
 namespace outbox::store {
@@ -43,7 +43,7 @@ ParkedState parked_state_of(std::string_view word) noexcept {
 }
 
 void read_config(SubscriptionRow& row, std::string_view name, std::string_view config) {
-  if (auto spec = event::from_json(name, config)) {
+  if (auto spec = subscription::from_json(name, config)) {
     row.spec = std::move(*spec);
   } else {
     row.spec.name = name;
@@ -54,8 +54,8 @@ void read_config(SubscriptionRow& row, std::string_view name, std::string_view c
 
 bool same_config(const std::string& name, std::string_view stored, const std::string& wanted) {
   if (stored == wanted) return true;
-  const auto spec = event::from_json(name, stored);
-  return spec && event::to_json(*spec) == wanted;
+  const auto spec = subscription::from_json(name, stored);
+  return spec && subscription::to_json(*spec) == wanted;
 }
 
 void note_types_of_their_own(std::vector<SubscriptionRow>& all) {
@@ -77,7 +77,7 @@ void note_types_of_their_own(std::vector<SubscriptionRow>& all) {
 
 Status check_same_type(const SubscriptionSpec& wanted, std::string_view stored) {
   if (!event::is_of_type(wanted)) return {};
-  const auto there = event::from_json(wanted.name, stored);
+  const auto there = subscription::from_json(wanted.name, stored);
   if (!there || there->event_types == wanted.event_types) return {};
   return fail(Errc::already_exists,
               "type " + in_quotes(wanted.event_types.front()) +

@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/process.hpp"
-#include "event/group.hpp"
+#include "subscription/group.hpp"
 #include "store/postgres/parts.hpp"
 
 namespace outbox::store::postgres {
@@ -55,7 +55,7 @@ class PostgresMembership final : public Membership {
     OUTBOX_TRY(
         const Rows rows,
         connection_.exec(&Queries::join,
-                         {relay_.id, relay_.name, event::join_groups(relay_.groups), self_.boot_id,
+                         {relay_.id, relay_.name, subscription::join_groups(relay_.groups), self_.boot_id,
                           self_.pid_ns, self_.pid, self_.started, lease.count()}));
     ctid_ = rows.text(0, 0);
     return {};

@@ -2,8 +2,8 @@
 #include <string>
 #include <utility>
 
-#include "event/group.hpp"
-#include "event/spec.hpp"
+#include "subscription/group.hpp"
+#include "subscription/spec.hpp"
 #include "event/task_queue.hpp"
 #include "store/common/subscription.hpp"
 #include "store/sql/parts.hpp"
@@ -46,8 +46,8 @@ Result<std::vector<SubscriptionRow>> list_subscriptions(Connection& connection) 
 }
 
 Result<bool> Catalog::apply(const SubscriptionSpec& spec, Wanted wanted) {
-  if (Status status = event::validate(spec); !status) return pass(status);
-  const std::string config = event::to_json(spec);
+  if (Status status = subscription::validate(spec); !status) return pass(status);
+  const std::string config = subscription::to_json(spec);
   OUTBOX_TRY(const bool done, is_applied(spec, config, wanted));
   if (done) return false;
   // Again when another process created it between our select and our insert.
@@ -84,7 +84,7 @@ Status Catalog::change(const FoundSubscription& found, const SubscriptionSpec& s
                        const std::string& config) {
   Status status = check_same_type(spec, found.config);
   if (status) status = db_->run(&Statements::change_subscription, {found.id, config});
-  const std::string group = event::group_of(spec, found.group);
+  const std::string group = subscription::group_of(spec, found.group);
   if (!status || found.group == group) return status;
   return db_->run(&Statements::change_group, {found.id, group});
 }
@@ -94,7 +94,7 @@ Result<Catalog::Applied> Catalog::insert(const SubscriptionSpec& spec, const std
   Status status = db_->run(&Statements::lock_fleet);
   if (status) status = release(spec.name, wanted);
   if (!status) return pass(status);
-  const std::string group = event::group_of(spec);
+  const std::string group = subscription::group_of(spec);
   OUTBOX_TRY(const Rows created,
              db_->exec(&Statements::create_subscription, {spec.name, config, group}));
   if (created.empty()) return Applied::again;

@@ -5,7 +5,7 @@
 #include <outbox/event.hpp>
 #include <vector>
 
-#include "event/filter.hpp"
+#include "subscription/filter.hpp"
 #include "store/history.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/subscriptions.hpp"
@@ -23,7 +23,7 @@ class EventLives {
  private:
   struct Subscription {
     SubscriptionRow row;
-    event::Filter filter;
+    subscription::Filter filter;
   };
 
   explicit EventLives(Connection& connection) : connection_(&connection) {}

@@ -2,7 +2,7 @@
 #include <fstream>
 #include <map>
 
-#include "event/replay_filter.hpp"
+#include "subscription/replay_filter.hpp"
 #include "integration/relay/both_stores.hpp"
 #include "support/child_process.hpp"
 #include "support/eventually.hpp"
@@ -140,7 +140,7 @@ TEST_P(Culprit, a_replayed_event_that_kills_the_relay_is_found_and_skipped) {
                                   ->start({.subscription = row().id,
                                            .first = 1,
                                            .last = replays->retained().value().last,
-                                           .filter = event::to_json(event::ReplayChoice{}),
+                                           .filter = subscription::to_json(subscription::ReplayChoice{}),
                                            .actor = "a test"})
                                   .value();
   const int deaths =

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "event/filter.hpp"
+#include "subscription/filter.hpp"
 #include "relay/delivery_core.hpp"
 #include "relay/key_gate.hpp"
 #include "relay/replay.hpp"
@@ -125,7 +125,7 @@ class SimLoop {
   GroupShared& world_;
   RetainedSink& retained_;
   const store::SubscriptionRow row_;
-  const event::Filter filter_;
+  const subscription::Filter filter_;
   const store::Holding holding_;
   const std::shared_ptr<relay::ReplayRun> replay_;
   relay::SinkState state_;

@@ -144,7 +144,7 @@ class LoopTest : public ::testing::Test {
     store::SubscriptionRow row = relay::row();
     row.spec.rate = rate;
     loop_ = std::make_unique<SubscriptionLoop>(
-        row, event::Renderer::create(row.spec).value(),
+        row, format::Renderer::create(row.spec).value(),
         std::vector{store::Strand{.lanes = 0xFF, .cursor = {.s1 = "0"}}}, blocked, options,
         std::move(retained), *settler_, trust_,
         SubscriptionLoop::Listener{.room = [this] { pump_.room(); },

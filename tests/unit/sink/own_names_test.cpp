@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "event/format.hpp"
-#include "event/render.hpp"
+#include "format/format.hpp"
+#include "format/render.hpp"
 #include "sink/asynq/tasks.hpp"
 #include "sink/http/config.hpp"
 #include "sink/http/request.hpp"
@@ -145,7 +145,7 @@ Fields of_nats(const Message& message) {
 
 Fields of_rabbitmq(const Message& message) {
   if (sink::rabbitmq::refusal_of(message, "shop", 1 << 20)) return std::nullopt;
-  sink::rabbitmq::Publication made(event::Template::compile("exchange", "shop").value());
+  sink::rabbitmq::Publication made(format::Template::compile("exchange", "shop").value());
   EXPECT_TRUE(made.exchange_for(message).has_value());
   const amqp_table_t headers = made.properties_for(message).headers;
   std::vector<Field> fields;
@@ -207,7 +207,7 @@ class Way {
     const auto made = sink::make_sink(spec);
     EXPECT_TRUE(made) << sink << ": " << made.error().text();
     traits_ = (*made)->traits();
-    renderer_.emplace(event::Renderer::create(spec).value());
+    renderer_.emplace(format::Renderer::create(spec).value());
     renderer_->bind(traits_);
   }
 
@@ -226,7 +226,7 @@ class Way {
                           .content_type = "application/json",
                           .headers = headers,
                           .created_at_us = 1'714'566'896'123'456};
-    event::RenderBuffer buffer;
+    format::RenderBuffer buffer;
     renderer_->render(1, event, buffer);
     return kind_.look(buffer.messages().front());
   }
@@ -234,13 +234,13 @@ class Way {
  private:
   const Kind& kind_;
   SinkTraits traits_;
-  std::optional<event::Renderer> renderer_;
+  std::optional<format::Renderer> renderer_;
 };
 
 template <class Visit>
 void for_each_way(Visit visit) {
   for (const auto& [sink, kind] : kinds()) {
-    for (const std::string_view format : event::format_names()) visit(sink, std::string(format));
+    for (const std::string_view format : format::format_names()) visit(sink, std::string(format));
   }
 }
 

@@ -146,7 +146,7 @@ TEST(RabbitSettings, passwords_are_secrets) {
 // ---- the exchange
 
 Publication publication(const std::string& exchange) {
-  auto compiled = event::Template::compile("rabbitmq.exchange", exchange);
+  auto compiled = format::Template::compile("rabbitmq.exchange", exchange);
   EXPECT_TRUE(compiled.has_value());
   return Publication(std::move(*compiled));
 }
