@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Checks that the #include lines of src/, include/, bench/ and demo/ follow the layers.
 
-    base <- event <- pg <- {store, sink, feed, testing} <- {relay, task, inbox} <- ops <- cli
+    base <- event <- {format, schedule} <- subscription <- pg <- {store, sink, feed, testing} <- {relay, task, inbox} <- ops <- cli
 
 A folder includes only folders of lower layers. Folders of one layer do not include each other, except that feed uses the
 interfaces of store; nor do the stores (src/store/postgres, src/store/sqlite) and the sinks (src/sink/NAME). Files directly in
-src/store and src/sink are shared by them, or open them by name; src/store/common, src/sink/curl and src/sink/hiredis are shared, too. Public
+src/store and src/sink are shared by them, or open them by name; src/store/sql, src/sink/curl and src/sink/hiredis are shared, too. Public
 headers include public headers and the standard library; only the adapters (postgres.hpp, sqlite.hpp) include a third-party one.
 
 usage: scripts/check_layers.py [ROOT]      prints what is wrong, one line each; 1 if anything is
@@ -15,7 +15,7 @@ import re
 import sys
 from pathlib import Path
 
-CORE = {"base", "event"}
+CORE = {"base", "event", "format", "schedule", "subscription"}
 SIDES = CORE | {"store", "sink", "feed"}
 ENGINES = SIDES | {"relay", "task", "inbox", "config"}
 
@@ -23,6 +23,9 @@ ENGINES = SIDES | {"relay", "task", "inbox", "config"}
 ALLOWED = {
     "base": set(),
     "event": {"base"},
+    "format": {"base", "event"},
+    "schedule": {"base", "event"},
+    "subscription": {"base", "event", "format"},
     # What the PostgreSQL store and the PostgreSQL sink share of libpq.
     "pg": CORE,
     "store": CORE | {"pg"},
@@ -47,7 +50,7 @@ KNOWN = {*ALLOWED, *PROGRAMS, "support"}
 
 # Folders whose subfolders do not include each other.
 DIVIDED = {"store", "sink"}
-SHARED = {"common", "sql", "curl", "hiredis"}  # The subfolders that the others may include.
+SHARED = {"sql", "curl", "hiredis"}  # The subfolders that the others may include.
 
 ADAPTERS = {"postgres.hpp", "pqxx.hpp", "sqlite.hpp"}
 

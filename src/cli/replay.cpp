@@ -22,9 +22,9 @@
 #include "cli/replay_archive.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
+#include "event/time_text.hpp"
 #include "subscription/filter.hpp"
 #include "subscription/replay_filter.hpp"
-#include "event/time_text.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -119,7 +119,7 @@ void check_range(const ReplayVerbOptions& options) {
 
 subscription::ReplayChoice choice_of(const ReplayVerbOptions& options) {
   subscription::ReplayChoice choice{.event_types = options.types,
-                             .aggregate_types = options.aggregate_types};
+                                    .aggregate_types = options.aggregate_types};
   for (const std::string& text : options.headers) choice.match_headers.insert(parse_header(text));
   if (options.key) std::tie(choice.aggregate_type, choice.aggregate_id) = parse_key(*options.key);
   for (const std::string& text : options.ids) {
@@ -136,7 +136,8 @@ subscription::ReplayChoice choice_of(const ReplayVerbOptions& options) {
 }
 
 /// From the first to the last of them.
-void find_ids(const OpenReplays& open, const subscription::ReplayChoice& choice, store::Replay& replay) {
+void find_ids(const OpenReplays& open, const subscription::ReplayChoice& choice,
+              store::Replay& replay) {
   const auto events = must(open.store->events());
   replay.first = std::numeric_limits<std::int64_t>::max();
   for (const EventId& id : choice.ids) {
@@ -209,7 +210,8 @@ store::Replay replay_of(const ReplayVerbOptions& options, const OpenReplays& ope
 /// By both filters; the range is that of the replay.
 Chosen chosen_of(const store::Replay& replay, const store::SubscriptionRow& row) {
   return [wanted = subscription::Filter(row.spec),
-          chosen = subscription::ReplayFilter(must(subscription::replay_choice_from_json(replay.filter))),
+          chosen = subscription::ReplayFilter(
+              must(subscription::replay_choice_from_json(replay.filter))),
           first = replay.first, last = replay.last](const EventView& event) {
     return event.seq >= first && event.seq <= last && wanted.matches(event) &&
            chosen.matches(event);

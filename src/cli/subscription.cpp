@@ -14,8 +14,8 @@
 #include "cli/verbs.hpp"
 #include "config/settings.hpp"
 #include "config/subscriptions.hpp"
-#include "subscription/spec.hpp"
 #include "store/subscriptions.hpp"
+#include "subscription/spec.hpp"
 
 namespace outbox::cli {
 namespace {

@@ -14,10 +14,10 @@
 #include "cli/event_input.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
-#include "subscription/filter.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
 #include "store/subscriptions.hpp"
+#include "subscription/filter.hpp"
 
 namespace outbox::cli {
 namespace {

@@ -12,8 +12,8 @@
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
-#include "schedule/schedule.hpp"
 #include "event/time_text.hpp"
+#include "schedule/schedule.hpp"
 
 namespace outbox::cli {
 namespace {

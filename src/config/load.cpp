@@ -15,9 +15,9 @@
 #include "config/schedules.hpp"
 #include "config/subscriptions.hpp"
 #include "config/tasks.hpp"
-#include "subscription/group.hpp"
-#include "store/common/schema_name.hpp"
+#include "store/schema_name.hpp"
 #include "store/url.hpp"
+#include "subscription/group.hpp"
 
 extern char** environ;
 

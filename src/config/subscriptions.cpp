@@ -10,8 +10,8 @@
 #include "base/text.hpp"
 #include "config/belonging.hpp"
 #include "config/secret.hpp"
-#include "subscription/spec.hpp"
 #include "sink/registry.hpp"
+#include "subscription/spec.hpp"
 
 namespace outbox::config {
 namespace {

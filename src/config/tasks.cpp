@@ -14,8 +14,8 @@
 #include "config/belonging.hpp"
 #include "config/section.hpp"
 #include "config/subscriptions.hpp"
-#include "subscription/rate.hpp"
 #include "sink/registry.hpp"
+#include "subscription/rate.hpp"
 
 namespace outbox::config {
 namespace {

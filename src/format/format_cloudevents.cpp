@@ -9,13 +9,13 @@
 #include "event/attribute_text.hpp"
 #include "event/base64.hpp"
 #include "event/content_type.hpp"
-#include "format/format.hpp"
 #include "event/headers.hpp"
 #include "event/json_scan.hpp"
 #include "event/json_write.hpp"
-#include "format/template.hpp"
 #include "event/time_text.hpp"
 #include "event/utf8.hpp"
+#include "format/format.hpp"
+#include "format/template.hpp"
 
 namespace outbox::format {
 namespace {
@@ -185,7 +185,8 @@ class Structured final : public CloudEvents {
     attributes(draft, plain, [&](const Attribute& attribute) { all.push_back(attribute); });
     draft.body = body(draft, all);
     draft.content_type = "application/cloudevents+json; charset=utf-8";
-    draft.headers.push_back({.name = event::kIdHeader, .value = event::id_text(draft.event.id, draft.arena)});
+    draft.headers.push_back(
+        {.name = event::kIdHeader, .value = event::id_text(draft.event.id, draft.arena)});
     draft.headers.push_back(
         {.name = "outbox-seq", .value = event::seq_text(draft.event.seq, draft.arena)});
     draft.headers.push_back({.name = event::kContentTypeHeader, .value = draft.content_type});

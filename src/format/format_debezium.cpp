@@ -9,12 +9,12 @@
 #include "base/text.hpp"
 #include "event/attribute_text.hpp"
 #include "event/base64.hpp"
-#include "format/connect_json.hpp"
-#include "format/format.hpp"
 #include "event/headers.hpp"
 #include "event/json_scan.hpp"
 #include "event/text_rules.hpp"
 #include "event/utf8.hpp"
+#include "format/connect_json.hpp"
+#include "format/format.hpp"
 
 namespace outbox::format {
 namespace {
@@ -164,7 +164,8 @@ class Debezium final : public Format {
     const std::string_view payload = event.payload;
     if (payload.empty()) {
       out.append("null");
-    } else if (expand_ && (payload.front() == '{' || payload.front() == '[') && event::is_json(payload)) {
+    } else if (expand_ && (payload.front() == '{' || payload.front() == '[') &&
+               event::is_json(payload)) {
       append_connect_json(out, payload, rules_);
     } else if (event::is_utf8(payload)) {
       append_connect_string(out, payload);

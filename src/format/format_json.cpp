@@ -2,13 +2,13 @@
 
 #include "event/base64.hpp"
 #include "event/content_type.hpp"
-#include "format/format.hpp"
 #include "event/headers.hpp"
 #include "event/id.hpp"
 #include "event/json_scan.hpp"
 #include "event/json_write.hpp"
 #include "event/time_text.hpp"
 #include "event/utf8.hpp"
+#include "format/format.hpp"
 
 namespace outbox::format {
 namespace {

@@ -2,10 +2,10 @@
 #include <charconv>
 
 #include "base/text.hpp"
-#include "format/format.hpp"
 #include "event/headers.hpp"
 #include "event/id.hpp"
 #include "event/time_text.hpp"
+#include "format/format.hpp"
 
 namespace outbox::format {
 namespace {
@@ -15,10 +15,11 @@ constexpr std::size_t kLongestSeq = 20;  // -9223372036854775808
 /// The content_type of the event takes precedence over a header of that name.
 void drop_second_content_type(std::vector<HeaderView>& headers, std::size_t first_own) {
   const auto own = headers.begin() + static_cast<std::ptrdiff_t>(first_own);
-  headers.erase(
-      std::remove_if(own, headers.end(),
-                     [](const auto& h) { return event::same_header(h.name, event::kContentTypeHeader); }),
-      headers.end());
+  headers.erase(std::remove_if(own, headers.end(),
+                               [](const auto& h) {
+                                 return event::same_header(h.name, event::kContentTypeHeader);
+                               }),
+                headers.end());
 }
 
 class Raw final : public Format {

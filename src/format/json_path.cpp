@@ -11,10 +11,11 @@ namespace {
 
 std::optional<std::string_view> member(std::string_view object, std::string_view name) {
   std::optional<std::string_view> found;
-  const auto fault = event::for_each_member(object, [&](const event::JsonString& key, std::string_view value) {
-    const bool same = key.escaped ? event::decode_json(key) == name : key.raw == name;
-    if (same) found = value;  // the last one counts, as in most parsers
-  });
+  const auto fault =
+      event::for_each_member(object, [&](const event::JsonString& key, std::string_view value) {
+        const bool same = key.escaped ? event::decode_json(key) == name : key.raw == name;
+        if (same) found = value;  // the last one counts, as in most parsers
+      });
   return fault ? std::nullopt : found;
 }
 

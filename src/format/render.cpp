@@ -57,7 +57,9 @@ namespace {
 
 /// A header of the subscription takes the place of every one that a destination may take for it.
 void set_header(std::vector<HeaderView>& headers, HeaderView header) {
-  const auto same = [&](const HeaderView& other) { return event::same_header(other.name, header.name); };
+  const auto same = [&](const HeaderView& other) {
+    return event::same_header(other.name, header.name);
+  };
   const auto there = std::find_if(headers.begin(), headers.end(), same);
   if (there == headers.end()) return headers.push_back(header);
   *there = header;

@@ -7,8 +7,8 @@
 #include "base/text.hpp"
 #include "event/attribute_text.hpp"
 #include "event/headers.hpp"
-#include "format/json_path.hpp"
 #include "event/time_text.hpp"
+#include "format/json_path.hpp"
 
 namespace outbox::format {
 namespace {
@@ -67,7 +67,8 @@ std::string_view Template::value(const Part& part, const EventView& event, event
   return {};
 }
 
-std::string_view Template::filtered(const Filter& filter, std::string_view text, event::Arena& arena) {
+std::string_view Template::filtered(const Filter& filter, std::string_view text,
+                                    event::Arena& arena) {
   switch (filter.kind) {
     case FilterKind::lower: return mapped(text, arena, [](char c) { return to_lower(c); });
     case FilterKind::upper: return mapped(text, arena, [](char c) { return to_upper(c); });
@@ -78,7 +79,8 @@ std::string_view Template::filtered(const Filter& filter, std::string_view text,
   return text;
 }
 
-std::string_view Template::part_text(const Part& part, const EventView& event, event::Arena& arena) {
+std::string_view Template::part_text(const Part& part, const EventView& event,
+                                     event::Arena& arena) {
   std::string_view text = value(part, event, arena);
   for (const Filter& filter : part.filters) text = filtered(filter, text, arena);
   return text;

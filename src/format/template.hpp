@@ -64,7 +64,8 @@ class Template {
   };
 
   static std::string_view value(const Part& part, const EventView& event, event::Arena& arena);
-  static std::string_view filtered(const Filter& filter, std::string_view text, event::Arena& arena);
+  static std::string_view filtered(const Filter& filter, std::string_view text,
+                                   event::Arena& arena);
   static bool may_have(const Part& part, char c) noexcept;
   static std::string_view part_text(const Part& part, const EventView& event, event::Arena& arena);
 

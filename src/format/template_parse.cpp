@@ -5,8 +5,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "format/template.hpp"
 #include "event/text_rules.hpp"
+#include "format/template.hpp"
 
 namespace outbox::format {
 namespace {

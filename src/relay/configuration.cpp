@@ -5,9 +5,9 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "store/subscriptions.hpp"
 #include "subscription/group.hpp"
 #include "subscription/spec.hpp"
-#include "store/subscriptions.hpp"
 
 namespace outbox::relay {
 namespace {
@@ -34,7 +34,8 @@ void log_applied(const SubscriptionSpec& spec, const store::SubscriptionRow* bef
 std::string difference(const SubscriptionSpec& wanted, const store::SubscriptionRow* present) {
   if (present == nullptr) return "it is not in the store";
   std::string text;
-  for (const auto& [setting, in_store, in_file] : subscription::differences(present->spec, wanted)) {
+  for (const auto& [setting, in_store, in_file] :
+       subscription::differences(present->spec, wanted)) {
     text.append(text.empty() ? "" : "; ").append(setting);
     text.append(": store ").append(in_store).append(", configuration ").append(in_file);
   }
@@ -54,7 +55,8 @@ void Configuration::know(const std::vector<store::SubscriptionRow>& rows) {
 
 std::string Configuration::group_of(const SubscriptionSpec& spec) const {
   const auto known = known_.find(spec.name);
-  return known == known_.end() ? subscription::group_of(spec) : subscription::group_of(spec, known->second);
+  return known == known_.end() ? subscription::group_of(spec)
+                               : subscription::group_of(spec, known->second);
 }
 
 std::set<std::string> Configuration::groups() const {

@@ -26,7 +26,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "subscription/retry_policy.hpp"
 #include "relay/failing_events.hpp"
 #include "relay/key_gate.hpp"
 #include "relay/sink_state.hpp"
@@ -35,6 +34,7 @@
 #include "store/delivery.hpp"
 #include "store/parked.hpp"
 #include "store/settlement.hpp"
+#include "subscription/retry_policy.hpp"
 
 namespace outbox::relay {
 

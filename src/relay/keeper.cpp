@@ -12,9 +12,9 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/thread.hpp"
-#include "subscription/group.hpp"
 #include "relay/assignment.hpp"
 #include "store/text.hpp"
+#include "subscription/group.hpp"
 
 namespace outbox::relay {
 namespace {

@@ -5,8 +5,8 @@
 
 namespace outbox::relay {
 
-Result<std::string> pending_of_active(store::Catalog& catalog,
-                                      std::span<const std::string> served) {
+Result<std::string> find_pending_subscription(store::Catalog& catalog,
+                                              std::span<const std::string> served) {
   auto rows = catalog.subscriptions();
   if (!rows) return pass(rows);
   for (const auto& row : *rows) {

@@ -7,11 +7,11 @@
 #include "base/mutex.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
-#include "subscription/group.hpp"
-#include "subscription/spec.hpp"
 #include "relay/keeper.hpp"
 #include "relay/pending.hpp"
 #include "sink/registry.hpp"
+#include "subscription/group.hpp"
+#include "subscription/spec.hpp"
 
 namespace outbox {
 namespace {
@@ -61,7 +61,7 @@ Result<std::string> wait_until_nothing_is_pending(relay::Keeper& keeper, Clock::
   auto catalog = keeper.store().catalog();
   if (!catalog) return pass(catalog);
   while (true) {
-    auto pending = relay::pending_of_active(**catalog, keeper.groups());
+    auto pending = relay::find_pending_subscription(**catalog, keeper.groups());
     if (!pending) {
       pending.error().message = "run_once: " + pending.error().message;
       return pass(pending);

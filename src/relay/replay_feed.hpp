@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "subscription/replay_filter.hpp"
 #include "feed/pump.hpp"
 #include "store/replay.hpp"
+#include "subscription/replay_filter.hpp"
 
 namespace outbox::relay {
 

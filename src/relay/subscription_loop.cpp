@@ -10,8 +10,8 @@
 #include "base/steady.hpp"
 #include "base/thread.hpp"
 #include "event/key.hpp"
-#include "subscription/rate.hpp"
 #include "relay/strand.hpp"
+#include "subscription/rate.hpp"
 
 namespace outbox::relay {
 namespace {

@@ -16,9 +16,8 @@
 #include "base/mutex.hpp"
 #include "base/outage.hpp"
 #include "base/rate_limit.hpp"
-#include "subscription/filter.hpp"
-#include "format/render.hpp"
 #include "feed/pump.hpp"
+#include "format/render.hpp"
 #include "relay/delivery_core.hpp"
 #include "relay/key_gate.hpp"
 #include "relay/offering.hpp"
@@ -30,6 +29,7 @@
 #include "relay/trust_deadline.hpp"
 #include "sink/run_owner.hpp"
 #include "store/store.hpp"
+#include "subscription/filter.hpp"
 
 namespace outbox::relay {
 

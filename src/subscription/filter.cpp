@@ -30,10 +30,11 @@ bool any_matches(const std::vector<std::string>& globs, std::string_view text) {
 bool all_there(const std::map<std::string, std::string>& wanted, std::string_view json) {
   for (const auto& header : wanted) {
     bool there = false;
-    const auto fault = event::for_each_member(json, [&](event::JsonString name, std::string_view value) {
-      there = there || (equal_ignoring_case(event::decode_json(name), header.first) &&
-                        event::json_text(value) == header.second);
-    });
+    const auto fault =
+        event::for_each_member(json, [&](event::JsonString name, std::string_view value) {
+          there = there || (equal_ignoring_case(event::decode_json(name), header.first) &&
+                            event::json_text(value) == header.second);
+        });
     if (fault || !there) return false;
   }
   return true;
@@ -84,7 +85,8 @@ Filter::Filter(const SubscriptionSpec& spec, std::vector<std::string> left_out)
 }
 
 bool Filter::matches_type(const EventView& event) const {
-  if (!event::is_task(event.aggregate_type)) return any_matches(aggregate_types_, event.aggregate_type);
+  if (!event::is_task(event.aggregate_type))
+    return any_matches(aggregate_types_, event.aggregate_type);
   const auto contains = [](const std::vector<std::string>& all, std::string_view one) {
     return std::find(all.begin(), all.end(), one) != all.end();
   };

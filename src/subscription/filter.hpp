@@ -27,7 +27,8 @@ class Filter {
   void mark(std::span<const EventView> events, const event::Kinds& kinds,
             std::vector<std::uint8_t>& marks) const;
   /// True: none of them matches, and that was quick to see.
-  [[nodiscard]] bool surely_none(std::span<const EventView> events, const event::Kinds& kinds) const;
+  [[nodiscard]] bool surely_none(std::span<const EventView> events,
+                                 const event::Kinds& kinds) const;
 
  private:
   [[nodiscard]] bool matches_kind(const EventView& event) const;

@@ -12,12 +12,12 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "subscription/group.hpp"
-#include "subscription/rate.hpp"
-#include "format/render.hpp"
-#include "subscription/retry_policy.hpp"
 #include "event/text_rules.hpp"
 #include "event/utf8.hpp"
+#include "format/render.hpp"
+#include "subscription/group.hpp"
+#include "subscription/rate.hpp"
+#include "subscription/retry_policy.hpp"
 
 /// Durations are stored as text with a unit.
 template <>
@@ -56,7 +56,8 @@ Status check_match_headers(const Texts& headers) {
   for (const auto& [name, value] : headers) {
     if (!event::is_token(name))
       return bad_field("match_headers", in_quotes(name) + " is not a header name");
-    if (auto status = event::check_header_value("match_headers", name, value); !status) return status;
+    if (auto status = event::check_header_value("match_headers", name, value); !status)
+      return status;
   }
   return {};
 }

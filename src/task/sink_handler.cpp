@@ -10,8 +10,8 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/mutex.hpp"
-#include "format/render.hpp"
 #include "event/task.hpp"
+#include "format/render.hpp"
 #include "sink/answers.hpp"
 #include "sink/registry.hpp"
 

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "config/load.hpp"
-#include "subscription/spec.hpp"
 #include "fuzz/fuzz.hpp"
+#include "subscription/spec.hpp"
 #include "support/temp_dir.hpp"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -4,12 +4,12 @@
 
 #include "event/headers.hpp"
 #include "event/json_scan.hpp"
-#include "format/render.hpp"
 #include "event/time_text.hpp"
 #include "event/utf8.hpp"
+#include "format/render.hpp"
 #include "fuzz/fuzz.hpp"
 #include "sink/json_line.hpp"
-#include "store/common/archive.hpp"
+#include "store/archive.hpp"
 
 namespace {
 

@@ -2,12 +2,12 @@
 #include <outbox/task.hpp>
 #include <string>
 
+#include "format/render.hpp"
+#include "fuzz/fuzz.hpp"
 #include "subscription/filter.hpp"
 #include "subscription/group.hpp"
-#include "format/render.hpp"
 #include "subscription/retry_policy.hpp"
 #include "subscription/spec.hpp"
-#include "fuzz/fuzz.hpp"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace outbox;
@@ -21,7 +21,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto again = subscription::from_json("orders", stored);
   OUTBOX_PROPERTY(again && subscription::to_json(*again) == stored);
   OUTBOX_PROPERTY(subscription::differences(*spec, *again).empty());
-  OUTBOX_PROPERTY(subscription::differences(*spec, {}).empty() == (stored == subscription::to_json({})));
+  OUTBOX_PROPERTY(subscription::differences(*spec, {}).empty() ==
+                  (stored == subscription::to_json({})));
 
   const subscription::Filter filter(*spec);
   EventView event;

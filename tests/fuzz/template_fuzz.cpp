@@ -1,8 +1,8 @@
 // Templates of topics, keys and headers: TEMPLATE~EVENT TYPE~AGGREGATE TYPE~AGGREGATE ID~HEADERS.
 #include <string>
 
-#include "format/template.hpp"
 #include "event/utf8.hpp"
+#include "format/template.hpp"
 #include "fuzz/fuzz.hpp"
 
 namespace {

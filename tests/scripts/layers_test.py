@@ -65,7 +65,7 @@ class Layers(unittest.TestCase):
         self.accepts("src/store/open.cpp", '#include "store/sqlite/path.hpp"\n')
         self.accepts("src/store/sqlite/page.cpp", '#include "store/store.hpp"\n')
         self.accepts("src/store/sqlite/page.cpp", '#include "store/sqlite/path.hpp"\n')
-        self.accepts("src/store/sqlite/page.cpp", '#include "store/common/events.hpp"\n')
+        self.accepts("src/store/sqlite/page.cpp", '#include "store/sql/events.hpp"\n')
         self.accepts("src/sink/http/http_sink.cpp", '#include "sink/curl/transfers.hpp"\n')
         self.accepts("src/sink/asynq/tasks.cpp", '#include "sink/hiredis/purpose.hpp"\n')
         self.refuses(
@@ -79,9 +79,9 @@ class Layers(unittest.TestCase):
             "sink/curl must not know sink/http",
         )
         self.refuses(
-            "src/store/common/events.cpp",
+            "src/store/sql/events.cpp",
             '#include "store/sqlite/path.hpp"\n',
-            "store/common must not know store/sqlite",
+            "store/sql must not know store/sqlite",
         )
         self.refuses(
             "src/store/sqlite/page.cpp",

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "base/count.hpp"
-#include "subscription/spec.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
 #include "store/ownership.hpp"
+#include "subscription/spec.hpp"
 
 namespace outbox::ops {
 namespace {

@@ -79,14 +79,14 @@ const Meaning& meaning_of(long status) {
   return found != std::end(kMeanings) ? *found : *find(std::clamp(status / 100, 3L, 5L) * 100);
 }
 
-Outcome answered(const Answer& answer, const Asked& asked) {
+Outcome answered(const Answer& answer, const RequestContext& context) {
   const Meaning& meaning = meaning_of(answer.status);
   Outcome outcome;
   outcome.kind = meaning.kind;
   // When the URL depends on the event, a missing address may be that event's fault alone.
-  if (asked.url_varies && meaning.code == Errc::not_found) outcome.kind = Kind::rejected;
-  std::string message = fmt::format("http: {} answered {}", asked.origin, answer.status);
-  const std::string quote = excerpt(answer.body, *asked.secrets);
+  if (context.url_varies && meaning.code == Errc::not_found) outcome.kind = Kind::rejected;
+  std::string message = fmt::format("http: {} answered {}", context.origin, answer.status);
+  const std::string quote = excerpt(answer.body, *context.secrets);
   if (!quote.empty()) message += fmt::format(": \"{}\"", quote);
   outcome.error = curl::error_of(meaning.code, outcome.kind, std::move(message), meaning.hint,
                                  fmt::format("http:{}", answer.status));
@@ -94,12 +94,12 @@ Outcome answered(const Answer& answer, const Asked& asked) {
   return outcome;
 }
 
-curl::Receiver receiver_of(const Asked& asked) {
+curl::Receiver receiver_of(const RequestContext& context) {
   return {
       .sink = "http",
-      .address = asked.origin,
+      .address = context.origin,
       .setting = "url",
-      .deadline = asked.deadline,
+      .deadline = context.deadline,
       .in_doubt =
           "the event is sent again with the same webhook-id, by which the receiver can drop it",
       .too_slow =
@@ -108,10 +108,10 @@ curl::Receiver receiver_of(const Asked& asked) {
 
 }  // namespace
 
-Outcome judge(const Answer& answer, const Asked& asked) {
-  if (auto outcome = curl::unanswered(answer, receiver_of(asked))) return std::move(*outcome);
+Outcome judge(const Answer& answer, const RequestContext& context) {
+  if (auto outcome = curl::unanswered(answer, receiver_of(context))) return std::move(*outcome);
   if (answer.success()) return {.kind = Kind::acked};
-  return answered(answer, asked);
+  return answered(answer, context);
 }
 
 }  // namespace outbox::sink::http

@@ -15,7 +15,7 @@ using curl::Answer;
 using curl::excerpt;
 
 /// What it is about.
-struct Asked {
+struct RequestContext {
   std::string_view origin;  ///< "https://hooks.example.com:443"
   bool url_varies{false};   ///< The URL has fields of the event.
   std::chrono::milliseconds deadline{0};
@@ -23,6 +23,6 @@ struct Asked {
 };
 
 /// The outcome, without a token.
-[[nodiscard]] Outcome judge(const Answer& answer, const Asked& asked);
+[[nodiscard]] Outcome judge(const Answer& answer, const RequestContext& context);
 
 }  // namespace outbox::sink::http

@@ -31,7 +31,7 @@ SinkTraits HttpSink::traits() const noexcept {
 Status HttpSink::open() {
   warn_of(inspection());
   const Answer answer = client_.connect();
-  if (answer.code != CURLE_OK) return fail(judge(answer, asked()).error);
+  if (answer.code != CURLE_OK) return fail(judge(answer, context()).error);
   purge();
   transfers_.reset();  // its connections may have failed, and the name may have a new address
   OUTBOX_TRY(transfers_,
@@ -99,7 +99,7 @@ void HttpSink::launch_waiting() {
 
 // ---- outcomes
 
-Asked HttpSink::asked() const {
+RequestContext HttpSink::context() const {
   return {.origin = options_.target.origin(),
           .url_varies = options_.target.varies(),
           .deadline = options_.plain.deadline,
@@ -112,7 +112,7 @@ void HttpSink::take_ends() {
     OUTBOX_CHECK(found != exchanges_.end());
     Exchange& exchange = *found->second;
     Answer answer = curl::HttpClient::answer_of(exchange, done.easy.get(), done.code);
-    const Outcome outcome = judge(answer, asked());
+    const Outcome outcome = judge(answer, context());
     if (keeps_answers_ && outcome.kind == Outcome::Kind::acked)
       answer_ = {.text = std::move(answer.body), .longer = answer.longer};
     done.easy.reset();  // it points to the exchange
@@ -130,7 +130,7 @@ void HttpSink::take_ends() {
 }
 
 void HttpSink::settle(const Request& request, Outcome outcome) {
-  for (const Part& part : request.parts) {
+  for (const BatchedEvent& part : request.parts) {
     outcome.token = part.token;
     report(outcome);
   }

@@ -40,7 +40,7 @@ class HttpSink final : public NetworkSink, public Answers {
  private:
   void advance() override;
   [[nodiscard]] bool is_full() const;
-  [[nodiscard]] Asked asked() const;
+  [[nodiscard]] RequestContext context() const;
   void launch(Request request);
   void launch_waiting();
   void take_ends();

@@ -65,20 +65,20 @@ std::string header_line(std::string_view name, std::string_view value) {
   return value.empty() ? line + ";" : line.append(": ").append(value);
 }
 
-std::string request_id(std::span<const Part> parts) {
+std::string request_id(std::span<const BatchedEvent> parts) {
   if (parts.size() == 1) return parts.front().id;
   std::string ids;
-  for (const Part& part : parts) ids.append(part.id).push_back(' ');
+  for (const BatchedEvent& part : parts) ids.append(part.id).push_back(' ');
   return "batch-" + digest_of(ids);
 }
 
-std::string array_of(std::span<const Part> parts) {
+std::string array_of(std::span<const BatchedEvent> parts) {
   std::size_t size = 2;
-  for (const Part& part : parts) size += part.body.size() + 1;
+  for (const BatchedEvent& part : parts) size += part.body.size() + 1;
   std::string array;
   array.reserve(size);
   array += '[';
-  for (const Part& part : parts) {
+  for (const BatchedEvent& part : parts) {
     if (array.size() > 1) array += ',';
     array += part.body;
   }
@@ -100,7 +100,7 @@ constexpr std::size_t kArrayBytes = std::size_t{1} << 20U;
 constexpr const char* kBadHeader =
     "leave such headers out when the event is enqueued, or send this one corrected: outbox parked edit";
 
-Part part_of(const Message& message) {
+BatchedEvent part_of(const Message& message) {
   return {.token = message.token, .id = message.event->id.str(), .body = std::string(message.body)};
 }
 

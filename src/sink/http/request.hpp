@@ -31,7 +31,7 @@ struct OwnHeaders {
 // ---- Several events in one request: a JSON array of what each of them is alone. Pure.
 
 /// An event in a request.
-struct Part {
+struct BatchedEvent {
   Token token{0};
   std::string id;
   std::string body;
@@ -39,10 +39,10 @@ struct Part {
 
 /// The id of a request with these events, for webhook-id: of a single one its own. Of several a digest of all their ids, so that a receiver
 /// that drops what it has seen drops the request only if it has seen exactly these.
-[[nodiscard]] std::string request_id(std::span<const Part> parts);
+[[nodiscard]] std::string request_id(std::span<const BatchedEvent> parts);
 
 /// "[first,second]", in their order.
-[[nodiscard]] std::string array_of(std::span<const Part> parts);
+[[nodiscard]] std::string array_of(std::span<const BatchedEvent> parts);
 
 /// The content type of an array of such bodies. Empty: they are not JSON and cannot be in one.
 [[nodiscard]] std::string_view array_type(std::string_view content_type);
@@ -51,7 +51,7 @@ struct Part {
 
 struct Request {
   std::string url;
-  std::vector<Part> parts{};
+  std::vector<BatchedEvent> parts{};
   bool is_array{false};
   std::vector<std::string> headers{};  ///< "name: value", less those of each sending.
 };

@@ -124,7 +124,7 @@ News Connection::take_locked() {
   return std::exchange(news_, {});
 }
 
-Result<Asked> Connection::ask(const std::string& subject, TimePoint until) {
+Result<Reply> Connection::ask(const std::string& subject, TimePoint until) {
   natsMsg* made = nullptr;
   const natsStatus status =
       natsMsg_Create(&made, subject.c_str(), reply_to(kAsked).c_str(), nullptr, 0);
@@ -134,7 +134,7 @@ Result<Asked> Connection::ask(const std::string& subject, TimePoint until) {
   publish(std::move(question));
 
   const MutexLock lock(mutex_);
-  std::optional<Result<Asked>> answer;
+  std::optional<Result<Reply>> answer;
   changed_.wait_until(mutex_, until, [&]() OUTBOX_REQUIRES(mutex_) {
     answer = answer_to(subject);
     return answer.has_value();
@@ -145,14 +145,14 @@ Result<Asked> Connection::ask(const std::string& subject, TimePoint until) {
               "check that the stream has a leader");
 }
 
-std::optional<Result<Asked>> Connection::answer_to(const std::string& subject) {
+std::optional<Result<Reply>> Connection::answer_to(const std::string& subject) {
   if (news_.lost) return fail(*news_.lost);
   if (reply_) return *std::exchange(reply_, std::nullopt);
   for (const std::string& words : std::exchange(news_.denied, {})) {
     const auto denied = parse_denied(words);
     // Without its inbox the connection gets no answers at all.
     if (!denied) return fail(describe(NATS_NOT_PERMITTED, server_.shown(), words));
-    if (denied->means(subject)) return Asked{.kind = Asked::Kind::denied};
+    if (denied->means(subject)) return Reply{.kind = Reply::Kind::denied};
   }
   return std::nullopt;
 }
@@ -347,7 +347,7 @@ void Connection::take_answer(natsMsg* message) {
                               static_cast<std::size_t>(natsMsg_GetDataLength(message)));
   if (number == kAsked) {
     const MutexLock lock(mutex_);
-    reply_ = Asked{.kind = nobody ? Asked::Kind::nobody : Asked::Kind::answered,
+    reply_ = Reply{.kind = nobody ? Reply::Kind::nobody : Reply::Kind::answered,
                    .body = std::string(body)};
     changed_.notify_all();
     return;

@@ -52,7 +52,7 @@ struct News {
 };
 
 /// What became of a question to JetStream.
-struct Asked {
+struct Reply {
   enum class Kind : std::uint8_t {
     answered,
     nobody,  ///< Nothing listens on the subject.
@@ -85,7 +85,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] News take();
   /// The largest message that the server takes; 0: not known yet. Unit: bytes.
   [[nodiscard]] std::int64_t max_payload();
-  [[nodiscard]] Result<Asked> ask(const std::string& subject, TimePoint until);
+  [[nodiscard]] Result<Reply> ask(const std::string& subject, TimePoint until);
   /// Sends nothing more. Waits for the thread, not longer than half a second.
   [[nodiscard]] News give_up();
 
@@ -129,7 +129,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool stopping();
   [[nodiscard]] News take_locked() OUTBOX_REQUIRES(mutex_);
   /// What has come to a question on this subject.
-  [[nodiscard]] std::optional<Result<Asked>> answer_to(const std::string& subject)
+  [[nodiscard]] std::optional<Result<Reply>> answer_to(const std::string& subject)
       OUTBOX_REQUIRES(mutex_);
 
   const NatsSettings settings_;
@@ -149,7 +149,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::int64_t max_payload_ OUTBOX_GUARDED_BY(mutex_){0};
   std::vector<Outgoing> queue_ OUTBOX_GUARDED_BY(mutex_);
   News news_ OUTBOX_GUARDED_BY(mutex_);
-  std::optional<Asked> reply_ OUTBOX_GUARDED_BY(mutex_);
+  std::optional<Reply> reply_ OUTBOX_GUARDED_BY(mutex_);
 
   // Of the thread.
   ConnectionHandle client_;

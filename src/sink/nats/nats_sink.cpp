@@ -121,23 +121,23 @@ Status NatsSink::check_destination(TimePoint until) {
   const std::string api = settings_.domain.empty() ? "$JS.API" : "$JS." + settings_.domain + ".API";
   const bool named = !settings_.stream.empty();
   const std::string subject = api + (named ? ".STREAM.INFO." + settings_.stream : ".INFO");
-  OUTBOX_TRY(const Asked asked, connection_->ask(subject, until));
-  if (asked.kind == Asked::Kind::nobody) {
+  OUTBOX_TRY(const Reply reply, connection_->ask(subject, until));
+  if (reply.kind == Reply::Kind::nobody) {
     return fail(Errc::unsupported,
                 fmt::format("nats: {}: JetStream is not enabled", server.shown()),
                 "enable it on the server and for the account of this user; or set nats.domain");
   }
-  if (asked.kind == Asked::Kind::denied) {
+  if (reply.kind == Reply::Kind::denied) {
     inspection_.weaknesses.push_back({"the user may not ask about the stream",
                                       "its settings are not checked",
                                       "let it publish to " + subject});
     return {};
   }
-  if (!named) return check_account(asked.body);
+  if (!named) return check_account(reply.body);
   // The relay's longest pause, with its jitter, before it sends an event in doubt again.
   const auto window =
       settings_.deadline + settings_.connect_timeout + BackoffPolicy{}.longest * 5 / 4;
-  OUTBOX_TRY(const auto weaknesses, check_stream(settings_.stream, asked.body, window));
+  OUTBOX_TRY(const auto weaknesses, check_stream(settings_.stream, reply.body, window));
   inspection_.weaknesses.insert(inspection_.weaknesses.end(), weaknesses.begin(), weaknesses.end());
   return {};
 }

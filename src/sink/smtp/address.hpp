@@ -49,7 +49,8 @@ class MailboxTemplate {
   [[nodiscard]] std::optional<Mailbox> fixed() const;
 
  private:
-  MailboxTemplate(std::string field, std::optional<format::Template> name, format::Template address);
+  MailboxTemplate(std::string field, std::optional<format::Template> name,
+                  format::Template address);
 
   std::string field_;
   std::optional<format::Template> name_;

@@ -56,7 +56,7 @@ struct SmtpOptions {
   std::optional<MailboxTemplate> reply_to;
   format::Template subject;
   std::optional<std::vector<format::TemplatePiece>> body;  ///< None: the message's own.
-  std::string id_domain;                                  ///< Of Message-ID.
+  std::string id_domain;                                   ///< Of Message-ID.
   std::vector<std::string> secrets;  ///< What must not be quoted when a server repeats it.
 };
 

@@ -27,7 +27,7 @@ struct Ending {
 };
 
 /// What it is about.
-struct Asked {
+struct MailContext {
   std::string_view server;  ///< "smtp://mail.example.com:587"
   std::string_view message_id{};
   std::chrono::milliseconds deadline{0};
@@ -37,10 +37,10 @@ struct Asked {
 };
 
 /// The outcome, without a token.
-[[nodiscard]] Outcome judge(const Ending& ending, const Asked& asked);
+[[nodiscard]] Outcome judge(const Ending& ending, const MailContext& context);
 
 /// Why nothing can be delivered: the connection could not be made, or the server does not want us.
-[[nodiscard]] Error unreachable(const Ending& ending, const Asked& asked);
+[[nodiscard]] Error unreachable(const Ending& ending, const MailContext& context);
 
 /// Whether the connection was closed by the server while it was idle, so that nothing happened and another one may work.
 [[nodiscard]] bool was_stale(const Ending& ending);

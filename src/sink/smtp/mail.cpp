@@ -9,12 +9,12 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "subscription/filter.hpp"
 #include "event/headers.hpp"
 #include "event/text_rules.hpp"
 #include "event/time_text.hpp"
 #include "sink/smtp/address.hpp"
 #include "sink/smtp/content.hpp"
+#include "subscription/filter.hpp"
 
 namespace outbox::sink::smtp {
 namespace {

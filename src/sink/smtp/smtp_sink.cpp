@@ -22,7 +22,8 @@ Status SmtpSink::open() {
   if (Status greeted = greet(); !greeted) return greeted;
   purge();
   for (std::size_t i = 0; i < options_.plain.max_in_flight; ++i) {
-    OUTBOX_TRY(auto line, Line::start(client_, options_.plain.deadline, [this] { wake(); }));
+    OUTBOX_TRY(auto line,
+               MailConnection::start(client_, options_.plain.deadline, [this] { wake(); }));
     lines_.push_back(std::move(line));
   }
   return {};
@@ -54,7 +55,7 @@ Inspection SmtpSink::inspection() const {
 
 Status SmtpSink::greet() {
   const Client::Greeting greeting = client_.greet();
-  if (greeting.ending.code != CURLE_OK) return fail(unreachable(greeting.ending, asked()));
+  if (greeting.ending.code != CURLE_OK) return fail(unreachable(greeting.ending, context()));
   // libcurl then sends without a login.
   if (!options_.server.username.empty() && !greeting.login) {
     return fail(
@@ -76,7 +77,7 @@ void SmtpSink::purge() {
 
 // ---- sending
 
-Line* SmtpSink::idle_line() const {
+MailConnection* SmtpSink::idle_line() const {
   const auto found =
       std::find_if(lines_.begin(), lines_.end(), [](const auto& line) { return !line->busy(); });
   return found == lines_.end() ? nullptr : found->get();
@@ -85,7 +86,7 @@ Line* SmtpSink::idle_line() const {
 std::size_t SmtpSink::send(std::span<const Message> messages) {
   std::size_t taken = 0;
   while (taken < messages.size()) {
-    Line* const line = idle_line();
+    MailConnection* const line = idle_line();
     if (line == nullptr) break;
     send_one(messages[taken], *line);
     ++taken;
@@ -93,7 +94,7 @@ std::size_t SmtpSink::send(std::span<const Message> messages) {
   return taken;
 }
 
-void SmtpSink::send_one(const Message& message, Line& line) {
+void SmtpSink::send_one(const Message& message, MailConnection& line) {
   auto mail = composer_.compose(message);
   if (mail && mail->needs_utf8 && !server_has_utf8_) {
     mail = fail(
@@ -108,15 +109,15 @@ void SmtpSink::send_one(const Message& message, Line& line) {
 
 // ---- outcomes
 
-Asked SmtpSink::asked() const {
+MailContext SmtpSink::context() const {
   return {.server = options_.server_name,
           .deadline = options_.plain.deadline,
           .park_unknown = options_.plain.park_unknown(),
           .unquoted = options_.secrets};
 }
 
-Outcome SmtpSink::outcome_of(const Line::Done& done) const {
-  Asked about = asked();
+Outcome SmtpSink::outcome_of(const MailConnection::Done& done) const {
+  MailContext about = context();
   about.message_id = done.mail.message_id;
   // People's addresses do not belong into logs.
   const auto& people = done.mail.recipients;

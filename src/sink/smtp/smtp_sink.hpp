@@ -10,7 +10,7 @@
 #include "sink/network_sink.hpp"
 #include "sink/smtp/client.hpp"
 #include "sink/smtp/config.hpp"
-#include "sink/smtp/line.hpp"
+#include "sink/smtp/connection.hpp"
 #include "sink/smtp/mail.hpp"
 
 namespace outbox::sink::smtp {
@@ -29,18 +29,18 @@ class SmtpSink final : public NetworkSink {
 
  private:
   [[nodiscard]] Status greet();
-  [[nodiscard]] Asked asked() const;
-  [[nodiscard]] Line* idle_line() const;
-  void send_one(const Message& message, Line& line);
-  [[nodiscard]] Outcome outcome_of(const Line::Done& done) const;
+  [[nodiscard]] MailContext context() const;
+  [[nodiscard]] MailConnection* idle_line() const;
+  void send_one(const Message& message, MailConnection& line);
+  [[nodiscard]] Outcome outcome_of(const MailConnection::Done& done) const;
   void advance() override;
 
   const SmtpOptions options_;
   const Client client_;
   Composer composer_;
   bool server_has_utf8_{false};
-  std::int64_t server_takes_{0};              ///< Bytes of a mail; 0: not known.
-  std::vector<std::unique_ptr<Line>> lines_;  ///< None: closed.
+  std::int64_t server_takes_{0};                        ///< Bytes of a mail; 0: not known.
+  std::vector<std::unique_ptr<MailConnection>> lines_;  ///< None: closed.
 };
 
 }  // namespace outbox::sink::smtp

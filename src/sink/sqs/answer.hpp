@@ -15,7 +15,7 @@ namespace outbox::sink::sqs {
 using curl::Answer;
 
 /// What the request was about.
-struct Asked {
+struct RequestContext {
   std::string_view address;  ///< "https://sqs.eu-central-1.amazonaws.com:443"
   std::string_view setting;  ///< The one with the address.
   std::string_view queue;
@@ -25,15 +25,16 @@ struct Asked {
 };
 
 /// Of a request that was refused, or has no whole answer: the outcome of everything in it, without a token. None: it was answered 200.
-[[nodiscard]] std::optional<Outcome> failure_of(const Answer& answer, const Asked& asked);
+[[nodiscard]] std::optional<Outcome> failure_of(const Answer& answer,
+                                                const RequestContext& context);
 
 /// The outcomes of so many entries, in their order and without tokens, by the answer 200 to their batch. Those of an entry that is in neither
 /// list, or in both, is `unknown`.
 [[nodiscard]] std::vector<Outcome> outcomes_of(const Answer& answer, std::size_t entries,
-                                               const Asked& asked);
+                                               const RequestContext& context);
 
 /// The URL of a queue, by the answer 200 to GetQueueUrl. The error has the outcome of what waits for it.
 [[nodiscard]] tl::expected<std::string, Outcome> queue_url_of(const Answer& answer,
-                                                              const Asked& asked);
+                                                              const RequestContext& context);
 
 }  // namespace outbox::sink::sqs

@@ -91,8 +91,8 @@ Status SqsSink::check_destination() {
     if (options_.fixed_queue) urls_.remember(queue, queue);
     return {};
   }
-  if (auto failure = failure_of(answer, asked(queue))) return fail(std::move(failure->error));
-  auto url = queue_url_of(answer, asked(queue));
+  if (auto failure = failure_of(answer, context(queue))) return fail(std::move(failure->error));
+  auto url = queue_url_of(answer, context(queue));
   if (!url) return fail(std::move(url.error().error));
   urls_.remember(queue, std::move(*url));
   return {};
@@ -183,7 +183,7 @@ void SqsSink::launch_waiting() {
 
 // ---- outcomes
 
-Asked SqsSink::asked(std::string_view queue) const {
+RequestContext SqsSink::context(std::string_view queue) const {
   return {.address = client_.address(),
           .setting = !options_.plain.endpoint.empty() ? "endpoint"
                      : options_.queue                 ? "region"
@@ -212,8 +212,9 @@ void SqsSink::take_ends() {
 
 void SqsSink::take_end(Exchange& exchange, const Answer& answer) {
   Batch& batch = exchange.batch;
-  const auto failure = failure_of(answer, asked(batch.queue));
-  if (!failure) return settle(batch, outcomes_of(answer, batch.entries.size(), asked(batch.queue)));
+  const auto failure = failure_of(answer, context(batch.queue));
+  if (!failure)
+    return settle(batch, outcomes_of(answer, batch.entries.size(), context(batch.queue)));
   const bool no_queue = failure->error.code == Errc::not_found;
   if (no_queue && options_.queue) urls_.forget(batch.queue);
   // Of the batch as a whole: which entry is at fault it does not say, so find out.
@@ -230,9 +231,9 @@ void SqsSink::take_end(Exchange& exchange, const Answer& answer) {
 void SqsSink::found_url(const std::string& queue, const Answer& answer) {
   auto waiting = std::move(without_url_[queue]);
   without_url_.erase(queue);
-  auto failure = failure_of(answer, asked(queue));
+  auto failure = failure_of(answer, context(queue));
   if (!failure) {
-    auto url = queue_url_of(answer, asked(queue));
+    auto url = queue_url_of(answer, context(queue));
     if (url) {
       urls_.remember(queue, std::move(*url));
       std::move(waiting.begin(), waiting.end(), std::back_inserter(waiting_));

@@ -39,7 +39,7 @@ class SqsSink final : public NetworkSink {
 
  private:
   void advance() override;
-  [[nodiscard]] Asked asked(std::string_view queue) const;
+  [[nodiscard]] RequestContext context(std::string_view queue) const;
   [[nodiscard]] Status find_out_credentials();
   [[nodiscard]] Status check_destination();
 

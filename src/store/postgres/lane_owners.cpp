@@ -11,9 +11,9 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/process.hpp"
-#include "subscription/group.hpp"
 #include "store/ownership.hpp"
 #include "store/postgres/parts.hpp"
+#include "subscription/group.hpp"
 
 namespace outbox::store::postgres {
 namespace {

@@ -2,12 +2,12 @@
 #include <string>
 #include <utility>
 
+#include "event/task_queue.hpp"
+#include "store/sql/parts.hpp"
+#include "store/stored_subscription.hpp"
+#include "store/subscriptions.hpp"
 #include "subscription/group.hpp"
 #include "subscription/spec.hpp"
-#include "event/task_queue.hpp"
-#include "store/common/subscription.hpp"
-#include "store/sql/parts.hpp"
-#include "store/subscriptions.hpp"
 
 namespace outbox::store::sql {
 namespace {

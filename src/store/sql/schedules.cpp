@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "event/json_event.hpp"
-#include "store/common/enqueue.hpp"
+#include "store/enqueue.hpp"
 #include "store/sql/parts.hpp"
 #include "store/tasks.hpp"
 

@@ -1,10 +1,10 @@
 // Renaming and dropping a subscription (docs/design/subscriptions.md).
 #include "base/error.hpp"
+#include "store/sql/parts.hpp"
+#include "store/stored_subscription.hpp"
+#include "store/subscriptions.hpp"
 #include "subscription/group.hpp"
 #include "subscription/spec.hpp"
-#include "store/common/subscription.hpp"
-#include "store/sql/parts.hpp"
-#include "store/subscriptions.hpp"
 
 namespace outbox::store {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "base/error.hpp"
 #include "event/task_queue.hpp"
-#include "store/common/subscription.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/stored_subscription.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {

@@ -5,10 +5,10 @@
 #include <outbox/event.hpp>
 #include <vector>
 
-#include "subscription/filter.hpp"
 #include "store/history.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/subscriptions.hpp"
+#include "subscription/filter.hpp"
 
 namespace outbox::store::sqlite {
 

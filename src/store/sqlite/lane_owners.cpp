@@ -8,13 +8,13 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/process.hpp"
-#include "subscription/group.hpp"
 #include "store/ownership.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/owner_lock.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/schema.hpp"
+#include "subscription/group.hpp"
 
 namespace outbox::store::sqlite {
 namespace {

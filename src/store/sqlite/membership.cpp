@@ -2,11 +2,11 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "subscription/group.hpp"
 #include "store/ownership.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
+#include "subscription/group.hpp"
 
 namespace outbox::store::sqlite {
 

@@ -1,7 +1,6 @@
 // The rows of tasks that run.
 #include <utility>
 
-#include "store/common/wait.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/event_row.hpp"
 #include "store/sqlite/parking.hpp"
@@ -9,6 +8,7 @@
 #include "store/sqlite/queries.hpp"
 #include "store/tasks.hpp"
 #include "store/text.hpp"
+#include "store/wait.hpp"
 
 namespace outbox::store::sqlite {
 namespace {

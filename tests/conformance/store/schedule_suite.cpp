@@ -5,8 +5,8 @@
 #include "conformance/store/fixture.hpp"
 #include "event/arena.hpp"
 #include "event/headers.hpp"
-#include "schedule/schedule.hpp"
 #include "event/time_text.hpp"
+#include "schedule/schedule.hpp"
 
 namespace outbox::conformance {
 namespace {
@@ -207,9 +207,10 @@ TEST_P(ScheduleSuite, many_tick_one_schedule_and_each_tick_is_enqueued_once) {
           if (!found) ++faults;
           if (!found || found->due.empty() || found->due.front().next_at_us > now_) return;
           const ScheduleRow& row = found->due.front();
-          const auto done = mine->tick(row, {.task = schedule::event_of(row.schedule, row.next_at_us),
-                                             .at_us = row.next_at_us,
-                                             .next_at_us = row.next_at_us + kSecond});
+          const auto done =
+              mine->tick(row, {.task = schedule::event_of(row.schedule, row.next_at_us),
+                               .at_us = row.next_at_us,
+                               .next_at_us = row.next_at_us + kSecond});
           if (!done && done.error().remedy == Remedy::fix) ++faults;
         }
       });

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "harness.hpp"
 #include "subscription/filter.hpp"
 #include "subscription/spec.hpp"
-#include "harness.hpp"
 #include "support/random.hpp"
 
 namespace outbox::test {

@@ -2,8 +2,8 @@
 #include <fstream>
 #include <map>
 
-#include "subscription/replay_filter.hpp"
 #include "integration/relay/both_stores.hpp"
+#include "subscription/replay_filter.hpp"
 #include "support/child_process.hpp"
 #include "support/eventually.hpp"
 #include "support/relay_process.hpp"
@@ -136,13 +136,14 @@ TEST_P(Culprit, a_replayed_event_that_kills_the_relay_is_found_and_skipped) {
     ASSERT_EQ(delivered->events().size(), 60U);
   }
   const auto replays = store_->replays().value();
-  const std::int64_t replay = replays
-                                  ->start({.subscription = row().id,
-                                           .first = 1,
-                                           .last = replays->retained().value().last,
-                                           .filter = subscription::to_json(subscription::ReplayChoice{}),
-                                           .actor = "a test"})
-                                  .value();
+  const std::int64_t replay =
+      replays
+          ->start({.subscription = row().id,
+                   .first = 1,
+                   .last = replays->retained().value().last,
+                   .filter = subscription::to_json(subscription::ReplayChoice{}),
+                   .actor = "a test"})
+          .value();
   const int deaths =
       supervise([&] { return replays->find(replay).value()->state == store::ReplayState::done; });
   EXPECT_GE(deaths, 4);

@@ -3,9 +3,9 @@
 #include <map>
 #include <outbox/testing.hpp>
 
-#include "subscription/replay_filter.hpp"
 #include "integration/relay/both_stores.hpp"
 #include "relay/retention.hpp"
+#include "subscription/replay_filter.hpp"
 #include "support/verifier.hpp"
 
 namespace outbox::test {

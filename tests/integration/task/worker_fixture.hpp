@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "subscription/group.hpp"
 #include "integration/relay/both_stores.hpp"
 #include "store/parked.hpp"
+#include "subscription/group.hpp"
 
 namespace outbox::test {
 

@@ -6,7 +6,6 @@
 #include <set>
 #include <vector>
 
-#include "subscription/filter.hpp"
 #include "relay/delivery_core.hpp"
 #include "relay/key_gate.hpp"
 #include "relay/replay.hpp"
@@ -18,6 +17,7 @@
 #include "sim/tasks/runner.hpp"
 #include "store/settlement.hpp"
 #include "store/subscriptions.hpp"
+#include "subscription/filter.hpp"
 
 namespace outbox::sim {
 

@@ -34,7 +34,8 @@ std::vector<std::string> ticks(const std::string& cron, const std::string& zone,
   sys_seconds time = at(after);
   while (parsed && all.size() < count) {
     time = parsed->next(time, found).value();
-    const std::string text = event::time_text(std::chrono::microseconds(time.time_since_epoch()).count());
+    const std::string text =
+        event::time_text(std::chrono::microseconds(time.time_since_epoch()).count());
     all.push_back(text.substr(5, 5) + " " + text.substr(11, 5));
   }
   return all;

@@ -328,8 +328,8 @@ TEST(HttpSignature, refuses_secrets_that_are_none) {
 
 // ---- batches
 
-std::vector<Part> parts(std::initializer_list<const char*> bodies) {
-  std::vector<Part> all;
+std::vector<BatchedEvent> parts(std::initializer_list<const char*> bodies) {
+  std::vector<BatchedEvent> all;
   for (const char* body : bodies)
     all.push_back({.token = all.size() + 1, .id = "id" + std::to_string(all.size()), .body = body});
   return all;

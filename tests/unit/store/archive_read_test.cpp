@@ -1,12 +1,12 @@
 // What archive.cpp writes is read back.
-#include "store/common/archive_read.hpp"
+#include "store/archive_read.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-#include "store/common/archive.hpp"
+#include "store/archive.hpp"
 #include "support/temp_dir.hpp"
 
 namespace outbox::store {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "store/common/archive.hpp"
+#include "store/archive.hpp"
 #include "store/history.hpp"
 #include "support/temp_dir.hpp"
 

@@ -1,4 +1,4 @@
-#include "sink/smtp/line.hpp"
+#include "sink/smtp/connection.hpp"
 
 #include <utility>
 
@@ -6,29 +6,30 @@
 
 namespace outbox::sink::smtp {
 
-Result<std::unique_ptr<Line>> Line::start(const Client& client, std::chrono::milliseconds deadline,
-                                          std::function<void()> on_done) {
-  std::unique_ptr<Line> made(new Line(client, deadline));
+Result<std::unique_ptr<MailConnection>> MailConnection::start(const Client& client,
+                                                              std::chrono::milliseconds deadline,
+                                                              std::function<void()> on_done) {
+  std::unique_ptr<MailConnection> made(new MailConnection(client, deadline));
   OUTBOX_TRY(made->transfers_, curl::Transfers::start({.capacity = 1}, std::move(on_done)));
   return made;
 }
 
-Line::Line(const Client& client, std::chrono::milliseconds deadline)
+MailConnection::MailConnection(const Client& client, std::chrono::milliseconds deadline)
     : client_(client), deadline_(deadline) {}
 
-void Line::send(Mail mail) {
+void MailConnection::send(Mail mail) {
   OUTBOX_CHECK(!busy());
   exchange_.emplace();
   exchange_->mail = std::move(mail);
   launch();
 }
 
-void Line::launch() {
+void MailConnection::launch() {
   const auto until = std::chrono::steady_clock::now() + deadline_;
   OUTBOX_CHECK(transfers_->submit(1, client_.prepare(*exchange_, sockets_), until));
 }
 
-std::optional<Line::Done> Line::take_done() {
+std::optional<MailConnection::Done> MailConnection::take_done() {
   if (!busy()) return std::nullopt;
   auto done = transfers_->take_done();
   if (done.empty()) return std::nullopt;
@@ -45,7 +46,7 @@ std::optional<Line::Done> Line::take_done() {
   return out;
 }
 
-void Line::give_up() {
+void MailConnection::give_up() {
   given_up_ = true;
   transfers_->cancel_all();
 }

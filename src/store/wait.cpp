@@ -1,4 +1,4 @@
-#include "store/common/wait.hpp"
+#include "store/wait.hpp"
 
 #include <poll.h>
 

@@ -1,4 +1,4 @@
-#include "store/common/enqueue.hpp"
+#include "store/enqueue.hpp"
 
 #include <condition_variable>
 #include <mutex>

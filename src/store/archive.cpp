@@ -1,4 +1,4 @@
-#include "store/common/archive.hpp"
+#include "store/archive.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

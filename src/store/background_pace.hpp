@@ -10,7 +10,7 @@
 namespace outbox::store {
 
 /// One thread at a time.
-class Rest {
+class BackgroundPace {
  public:
   using Clock = std::chrono::steady_clock;
 

@@ -1,4 +1,4 @@
-#include "store/common/migrations.hpp"
+#include "store/migrations.hpp"
 
 #include "base/error.hpp"
 

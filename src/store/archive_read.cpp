@@ -1,4 +1,4 @@
-#include "store/common/archive_read.hpp"
+#include "store/archive_read.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "store/common/schema_name.hpp"
+#include "store/schema_name.hpp"
 
 #include <algorithm>
 

@@ -1,12 +1,12 @@
-#include "store/common/subscription.hpp"
+#include "store/stored_subscription.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "subscription/spec.hpp"
 #include "event/task_queue.hpp"
+#include "subscription/spec.hpp"
 
 namespace outbox::store {
 

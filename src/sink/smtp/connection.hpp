@@ -15,18 +15,17 @@
 
 namespace outbox::sink::smtp {
 
-class Line {
+class MailConnection {
  public:
   /// Connects with the first mail. Fails when the system has no threads left.
-  [[nodiscard]] static Result<std::unique_ptr<Line>> start(const Client& client,
-                                                           std::chrono::milliseconds deadline,
-                                                           std::function<void()> on_done);
-  Line(const Line&) = delete;
-  Line& operator=(const Line&) = delete;
-  Line(Line&&) = delete;
-  Line& operator=(Line&&) = delete;
+  [[nodiscard]] static Result<std::unique_ptr<MailConnection>> start(
+      const Client& client, std::chrono::milliseconds deadline, std::function<void()> on_done);
+  MailConnection(const MailConnection&) = delete;
+  MailConnection& operator=(const MailConnection&) = delete;
+  MailConnection(MailConnection&&) = delete;
+  MailConnection& operator=(MailConnection&&) = delete;
   /// Closes the connection; what is under way ends.
-  ~Line() { cut(); }
+  ~MailConnection() { cut(); }
 
   [[nodiscard]] bool busy() const { return exchange_.has_value(); }
   /// When it is not busy.
@@ -46,7 +45,7 @@ class Line {
   void give_up();
 
  private:
-  Line(const Client& client, std::chrono::milliseconds deadline);
+  MailConnection(const Client& client, std::chrono::milliseconds deadline);
   void launch();
 
   const Client& client_;
