@@ -32,9 +32,7 @@ struct Mailbox {
 /// Whether the address needs a server that knows SMTPUTF8.
 [[nodiscard]] bool needs_utf8(std::string_view address);
 
-/// The field "To: Name <address>,\\r\
-///  other\\r\
-/// "; empty without mailboxes.
+/// The field "To: Name <address>," CR LF " other" CR LF; empty without mailboxes.
 [[nodiscard]] std::string mailbox_field(std::string_view name,
                                         const std::vector<Mailbox>& mailboxes);
 
