@@ -13,7 +13,7 @@ std::optional<std::string_view> member(std::string_view object, std::string_view
   std::optional<std::string_view> found;
   const auto fault = for_each_member(object, [&](const JsonString& key, std::string_view value) {
     const bool same = key.escaped ? decode_json(key) == name : key.raw == name;
-    if (same) found = value;  // the last one counts, as in most parsers
+    if (same) found = value;  // The last value counts, as in most parsers.
   });
   return fault ? std::nullopt : found;
 }
