@@ -24,7 +24,7 @@ std::string row(std::string_view name, std::uint64_t number, std::string_view me
                      meaning);
 }
 
-/// Messages that were not committed like this.
+/// The number of messages that were not committed like this.
 std::uint64_t ghosts_of(const testkit::Verdict& verdict) {
   return verdict.ghosts + verdict.altered;
 }
