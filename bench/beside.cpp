@@ -1,4 +1,5 @@
-// beside: what a live subscription delivers beside one that is paused, one whose destination is down and one whose destination is slow.
+// beside: what a live subscription delivers beside one that is paused, one whose destination is
+// down and one whose destination is slow.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -35,7 +36,7 @@ class DownSink final : public BatchSink {
 
 SubscriptionSpec custom(const std::string& name) { return {.name = name, .sink = "custom"}; }
 
-/// Events per second to the live one, which is resumed when everything stands.
+/// The live subscription's events per second, measured from its resumption, when everything stands.
 double rate_beside(PostgresFixture& log, bool beside) {
   const Count taken = std::make_shared<std::atomic<std::int64_t>>(0);
   const Count taken_slowly = std::make_shared<std::atomic<std::int64_t>>(0);

@@ -1,4 +1,4 @@
-// enqueue on SQLite, with WAL and synchronous = FULL, in a database of its own beside the one named.
+// enqueue on SQLite, with WAL and synchronous = FULL, in a new database beside the named one.
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -14,7 +14,7 @@
 namespace outbox::bench {
 namespace {
 
-/// The tables of the outbox and of the business. Removed at the end.
+/// The tables of the outbox and of the business. They are removed at the end.
 struct Database {
   explicit Database(const std::string& url)
       : path(std::filesystem::path(url.substr(std::string("sqlite:").size())).parent_path() /

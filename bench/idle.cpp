@@ -17,7 +17,7 @@ namespace outbox::bench {
 namespace {
 
 constexpr std::size_t kIdleSubscriptions = 20;
-/// For the last settlements, and the polls that follow work more closely.
+/// The time for the last settlements, and for the frequent polls that follow work.
 constexpr std::chrono::seconds kUntilAtRest{3};
 double cpu_seconds() {
   rusage usage{};
@@ -28,7 +28,7 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// As a login of the role outbox_relay has them; for another one each read sends three more statements.
+/// Sets what a login of outbox_relay has; for another one each read sends three more statements.
 std::string with_plan_settings(const std::string& url) {
   std::string options;
   for (const char* setting :

@@ -19,10 +19,10 @@ using test::give_up;
 constexpr std::chrono::minutes kPeerLimit{10};
 constexpr std::size_t kMostOutput = 100'000;
 
-/// What it prints last is its result, or why there is none.
+/// The last line has the peer's result, or why there is none.
 std::string last_line(std::string text) {
   while (text.ends_with('\n')) text.pop_back();
-  return text.substr(text.find_last_of('\n') + 1);  // npos + 1 is 0
+  return text.substr(text.find_last_of('\n') + 1);  // npos + 1 is 0.
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ std::string last_line(std::string text) {
 PeerDrain run_peer(const BenchOptions& options, const std::string& schema, std::int64_t jobs) {
   const test::TempDir folder("outbox-bench");
   const std::string output = folder.file("output");
-  // The URL may have a password, and arguments can be seen by all users.
+  // The URL may have a password, and all users can see arguments.
   test::ChildProcess peer(
       {.command = {options.peer, "-schema", schema, "-jobs", std::to_string(jobs)},
        .environment = {{"DATABASE_URL", options.store_url}},

@@ -30,7 +30,7 @@ void watch(int epoll, int socket) {
   ::epoll_ctl(epoll, EPOLL_CTL_ADD, socket, &event);
 }
 
-/// The bytes of the headers and of the whole request; none: it is not complete.
+/// The bytes of the headers and of the whole request; nullopt if it is not complete.
 std::optional<std::pair<std::size_t, std::size_t>> first_request(std::string_view received) {
   constexpr std::string_view kLength = "\r\nContent-Length: ";
   const std::size_t end = received.find("\r\n\r\n");

@@ -1,4 +1,4 @@
-// A relay in a process of its own, which can be frozen and killed: `outbox relay` with the sink stdout, which goes to a file.
+// An `outbox relay` process with the sink stdout into a file, which can be frozen and killed.
 #pragma once
 
 #include <csignal>
@@ -17,7 +17,7 @@ inline constexpr std::chrono::seconds kLeaseUnderTest{2};
 
 class RelayUnderTest {
  public:
-  /// `settings`: lines for the subscription.
+  /// `settings` are lines for the subscription.
   RelayUnderTest(const BenchOptions& options, const std::string& name, const std::string& folder,
                  const std::string& settings = {})
       : output_(folder + "/" + name), process_(started(options, name, output_, settings)) {}
@@ -25,7 +25,7 @@ class RelayUnderTest {
   void kill() { process_.kill(); }
   void freeze() { process_.signal(SIGSTOP); }
   void thaw() { process_.signal(SIGCONT); }
-  /// Grows with each event that is delivered.
+  /// The bytes delivered so far, which grow with each event.
   [[nodiscard]] std::uintmax_t bytes() const {
     std::error_code none;
     const auto size = std::filesystem::file_size(output_, none);

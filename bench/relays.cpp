@@ -1,4 +1,5 @@
-// relays: two relays that share the lanes of a subscription, against one, to a destination that takes 1 ms per batch.
+// relays: two relays that share a subscription's lanes, against one, with 1 ms per batch at the
+// sink.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -26,7 +27,7 @@ void require(bool met, const std::string& what) {
   if (!met) test::give_up(Errc::deadline_exceeded, what, "see the relay's log");
 }
 
-/// Events per second with so many relays, from the moment when the subscription is resumed.
+/// Events per second with this many relays, measured from the subscription's resumption.
 double rate_of_relays(PostgresFixture& log, int count) {
   const Count taken = std::make_shared<std::atomic<std::int64_t>>(0);
   const auto catalog =

@@ -1,4 +1,5 @@
-// takeover: from the death of a relay to the first delivery by another one, which cannot see that the process is gone.
+// takeover: from a relay's death to the first delivery by another one, which cannot see the
+// process.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -26,19 +27,19 @@ class Takeovers {
  public:
   explicit Takeovers(PostgresFixture& log) : log_(log) {}
 
-  /// Of a relay that was killed at some moment between two heartbeats. Unit: seconds.
+  /// The takeover, in seconds, from a relay that was killed at some moment between two heartbeats.
   double measure(int number) {
     if (!heir_) heir_ = start();
     auto victim = start();
     share();
-    // Nobody can see whether the process lives: as on another machine.
+    // The relay looks like one on another machine: nobody can see whether its process lives.
     log_.admin().run(fmt::format("UPDATE {}.relay SET boot_id = 'another machine'", kSchema));
     const std::string lanes = lanes_of(victim_name());
     std::this_thread::sleep_for(kLease / 3 * (number % kTakeoversPerRun) / kTakeoversPerRun);
     victim->kill();
     const auto start = Clock::now();
     (void)heir_->has_news();
-    // Events of lanes that were the victim's, until one arrives.
+    // Writes events to lanes that were the victim's, until one arrives.
     while (Clock::now() - start < std::chrono::minutes(2)) {
       write_to(lanes);
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -53,7 +54,7 @@ class Takeovers {
     ++started_;
     return std::make_unique<RelayUnderTest>(log_.options(), victim_name(), folder_.path().string());
   }
-  /// Both have their half, and nothing of older events is on its way.
+  /// Waits until both have half of the lanes and no older event is on its way.
   void share() {
     const std::string sql = fmt::format(
         "SELECT count(*) FROM (SELECT FROM {0}.lane l JOIN {0}.relay r ON r.id = l.owner "

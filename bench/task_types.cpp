@@ -1,5 +1,5 @@
-// task-types: ten types in one queue, of which one always fails and one takes long, both with a limit. How fast the other eight
-// are done, beside ten that are fine.
+// task-types: ten types in one queue, of which one always fails and one takes long, both with a
+// limit. It measures how fast the other eight are done, beside ten that are fine.
 
 #include <fmt/format.h>
 
@@ -44,7 +44,7 @@ Handlers handlers_of(std::atomic<std::int64_t>& done, bool bad) {
   return handlers;
 }
 
-/// Tasks of the eight per second, from the first one on.
+/// Tasks of the eight types per second, from the first one on.
 double rate_of_the_eight(PostgresFixture& log, std::int64_t tasks, bool bad) {
   std::atomic<std::int64_t> done{0};
   const auto worker = test::must(Worker::create(

@@ -1,4 +1,5 @@
-// tasks: how fast one worker does tasks that do nothing, and what that costs. River does the same in the same run (bench/peers).
+// tasks: how fast one worker does tasks that do nothing, and what that costs. River does the same
+// in the same run (bench/peers).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,15 +24,15 @@ namespace {
 
 constexpr const char* kTaskQueue = "bench";
 constexpr std::size_t kTaskThreads = 8;
-/// Drains of a part are short, so that a slow phase of the machine is longer than one.
+/// A part has many short drains, so that a slow phase of the machine is longer than one.
 constexpr int kTaskDrains = 9;
 
-/// Without keys: the tasks of a key run one after the other.
+/// Tasks without keys, because the tasks of a key run one after the other.
 Rows tasks() {
   return {.aggregate_type = fmt::format("'{}{}'", kTaskPrefix, kTaskQueue), .aggregate_id = "''"};
 }
 
-/// Until so many are done; then the worker is stopped.
+/// Works off this many tasks and then stops the worker.
 Drain work_off(PostgresFixture& log, std::int64_t tasks) {
   Handlers handlers;
   handlers.on("OrderPlaced", [](std::string_view, const TaskRun&) {});
@@ -41,7 +42,7 @@ Drain work_off(PostgresFixture& log, std::int64_t tasks) {
   return log.measure(*worker, tasks);
 }
 
-/// Each time from the beginning of the log.
+/// Works off the log from its beginning each time.
 Drain work_off_anew(PostgresFixture& log, std::int64_t tasks) {
   const Drain drain = work_off(log, tasks);
   log.drop_subscriptions();
@@ -51,7 +52,8 @@ Drain work_off_anew(PostgresFixture& log, std::int64_t tasks) {
 
 struct Rates {
   std::vector<double> of_tasks{};
-  std::vector<double> beside{};  ///< Without what should not matter, in turns with the former.
+  /// The rate without what should not matter, in turns with the former.
+  std::vector<double> beside{};
 };
 
 Figure ratio(std::string name, const Rates& rates) {
@@ -60,7 +62,7 @@ Figure ratio(std::string name, const Rates& rates) {
       .ratio_at_least(0.95);
 }
 
-/// `pinned`: an idle transaction holds a snapshot since before they were written.
+/// With `pinned` an idle transaction holds a snapshot from before the tasks were written.
 void work_off_a_log(const BenchOptions& options, std::int64_t events, bool pinned,
                     std::vector<double>& rates) {
   PostgresFixture log(options);
@@ -80,8 +82,8 @@ Rates with_an_old_snapshot(const BenchOptions& options, std::int64_t events) {
   return rates;
 }
 
-/// New tasks in a log whose subscription has passed all others; beside it, in turns, as many in a new log. After each turn the
-/// settlements of the new ones are taken back.
+/// Measures new tasks in a log whose subscription has passed all others, in turns with as many in a
+/// new log. After each turn the settlements of the new tasks are taken back.
 Rates after_finished(PostgresFixture& log, std::int64_t finished, std::int64_t some) {
   const auto value = [&](const char* sql) {
     return std::stoll(log.admin().value(fmt::format(fmt::runtime(sql), kSchema)));
@@ -115,7 +117,7 @@ Rates after_finished(PostgresFixture& log, std::int64_t finished, std::int64_t s
 
 struct Log {
   Drain drain;
-  std::vector<double> river;  ///< Empty: not measured.
+  std::vector<double> river;  ///< Empty if it was not measured.
   Rates after_finished;
 };
 
@@ -141,7 +143,7 @@ Log with_a_log(const BenchOptions& options, std::int64_t jobs, std::int64_t some
   return result;
 }
 
-/// What is written when every task has a row: runs of 50 ms that get theirs after 10 ms instead of 1 s.
+/// The cost if every task has a row: runs of 50 ms get theirs after 10 ms instead of 1 s.
 double row_rate(const BenchOptions& options, std::int64_t events) {
   PostgresFixture log(options);
   log.write(events, tasks());
@@ -168,8 +170,8 @@ double row_rate(const BenchOptions& options, std::int64_t events) {
   return rate;
 }
 
-/// Tasks with one execute_at, which all have their rows when it comes: from then on until the last one has run. None: there was not enough
-/// time for the rows.
+/// The rate of tasks with one execute_at, at which all have their rows, from then on until the last
+/// one has run; nullopt if there was not enough time for the rows.
 std::optional<double> scheduled_rate(const BenchOptions& options, std::int64_t events,
                                      std::chrono::seconds ahead) {
   PostgresFixture log(options);
@@ -213,7 +215,7 @@ double scheduled_rate(const BenchOptions& options, std::int64_t events) {
   return *rate;
 }
 
-/// From just before COMMIT to the handler, of an idle worker: one task at a time.
+/// The times from just before COMMIT to the handler of an idle worker, one task at a time.
 std::vector<double> pick_ups(const BenchOptions& options) {
   constexpr int kTasks = 300;
   PostgresFixture log(options);
@@ -245,7 +247,7 @@ std::vector<double> pick_ups(const BenchOptions& options) {
 }  // namespace
 
 std::vector<Figure> bench_tasks(const BenchOptions& options) {
-  // Only the log of --events grows with it; the other parts stay short.
+  // Only the log grows with --events; the other parts stay short.
   const auto part = [&](std::int64_t divisor, std::int64_t most) {
     return std::clamp<std::int64_t>(options.events / divisor, 1000, most);
   };

@@ -21,7 +21,7 @@ struct Verified {
   double peak_rss_mib{0};
 };
 
-/// Of the only subscription.
+/// Verifies the only subscription.
 Verified verify_log(PostgresFixture& log, std::int64_t events) {
   const auto store = test::migrated_store(log.options().store_url, kSchema, "outbox-bench");
   const auto subscriptions = must(must(store->catalog())->subscriptions());

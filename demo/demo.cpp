@@ -37,15 +37,15 @@ using std::chrono::seconds;
 
 constexpr const char* kSubscription = "demo";
 constexpr milliseconds kLook{100};
-/// How long a kill that is due is put off until the courier has delivered something since its start.
+/// How long a kill that is due waits for the courier to deliver something since its start.
 constexpr seconds kKillPatience{3};
-/// When the shop has closed the demo waits for the rest: so long at most, and so long without a new delivery. After the shorter
-/// time it asks the outbox whether something is pending.
+/// After closing time the demo waits for the rest, at most this long in all and this long without a
+/// new delivery. After the shorter time it asks the outbox whether something is pending.
 constexpr seconds kCatchUpLimit{300};
 constexpr seconds kNothingNewLimit{45};
 constexpr seconds kNothingNewPause{3};
 constexpr seconds kFinishLimit{20};
-/// Not used: no signal ends this process.
+/// The status is not used: no signal ends this process.
 constexpr int kDemoStatus = 4;
 
 void print(std::FILE* out, const std::string& text) {
@@ -53,12 +53,12 @@ void print(std::FILE* out, const std::string& text) {
   (void)std::fflush(out);
 }
 
-/// On SQLite one process at a time works a queue off.
+/// On SQLite only one process at a time works off a queue.
 int workers_at(const std::string& url) {
   return store::kind_of(url) == store::StoreKind::sqlite ? 1 : 2;
 }
 
-/// For make_destination().
+/// The text for make_destination().
 std::string place_of(const DemoOptions& options, const test::TempDir& folder) {
   if (options.sink == "file") return "file:" + folder.file("delivered.jsonl");
   if (options.sink == "kafka") return "kafka:" + folder.name() + "@" + options.brokers;
@@ -67,7 +67,7 @@ std::string place_of(const DemoOptions& options, const test::TempDir& folder) {
   return kind + ":" + folder.name() + "@" + options.url;
 }
 
-/// Reads parcels as the messages of a destination. A transaction may be seen after a later one, not after so many.
+/// Reads parcels as the messages of a destination. Few transactions may be seen too late.
 class Parcels {
  public:
   explicit Parcels(Shop& shop) : shop_(shop) {}
@@ -94,7 +94,7 @@ class Demo {
         url_(options.store.empty() ? "sqlite:" + folder_.file("shop.db") : options.store),
         where_(place_of(options, folder_)),
         progress_(options.json ? stderr : stdout, options.json) {
-    signals_.end_at(0);  // the demo always cleans up
+    signals_.end_at(0);  // The demo always cleans up.
   }
   Demo(const Demo&) = delete;
   Demo& operator=(const Demo&) = delete;
@@ -110,7 +110,7 @@ class Demo {
   // ---- opening
 
   void open() {
-    // When opening fails, everything that we made is removed: nothing is kept yet.
+    // If opening fails, everything that we made is removed, because nothing is kept yet.
     shop_->open();
     if (!options_.tasks) destination_->open();
     if (options_.keep) keep();
@@ -154,7 +154,7 @@ class Demo {
     couriers_.push_back(std::make_unique<Courier>(std::move(plan)));
   }
 
-  /// Into the work folder. The address of a store may have a password, which must not be an argument of a process.
+  /// Writes a file in the work folder: a password in a store's address must not be an argument.
   [[nodiscard]] std::string write(const char* name, const std::string& text) const {
     std::string file = folder_.file(name);
     std::ofstream out(file);
@@ -163,15 +163,15 @@ class Demo {
     return file;
   }
 
-  /// Of what has arrived.
+  /// The place where messages arrive.
   [[nodiscard]] std::string place() const {
     return options_.tasks ? "what its workers wrote" : destination_->place();
   }
 
-  /// Of what has arrived since the last call.
+  /// Reads what has arrived since its last call.
   using Read = std::function<void(const test::Destination::Each& each)>;
 
-  /// From the beginning.
+  /// A reader that begins at the beginning.
   [[nodiscard]] Read reader() {
     if (options_.tasks)
       return
@@ -186,7 +186,7 @@ class Demo {
   void sell() {
     while (!signals_.wait_for(kLook)) {
       const auto now = elapsed();
-      // Terminates: no kill is put off longer than kKillPatience.
+      // This ends, because no kill is put off longer than kKillPatience.
       if (now >= seconds(options_.seconds) && kills_ == options_.kills) break;
       look(false);
       writers_->check();
@@ -196,14 +196,14 @@ class Demo {
     writers_->check();
   }
 
-  /// Once in each of `kills` equal parts of the time, at random.
+  /// Chooses a random time in each of `kills` equal parts of the whole.
   void plan_kill() {
     std::uniform_real_distribution<double> somewhere(0.3, 0.9);
     const double part = 1000.0 * options_.seconds / std::max(options_.kills, 1);
     kill_due_ = milliseconds(std::lround(part * (kills_ + somewhere(random_))));
   }
 
-  /// A kill proves something only while the courier delivers.
+  /// Kills only a courier that delivers, because nothing else proves anything.
   void kill_if_due(milliseconds now) {
     if (kills_ == options_.kills) return;
     if (now < (delivered_since_start_ > 0 ? kill_due_ : kill_due_ + kKillPatience)) return;
@@ -250,7 +250,7 @@ class Demo {
     try {
       for (const auto& courier : couriers_) courier->finish(kFinishLimit);
     } catch (const Exception&) {
-      not_finished = std::current_exception();  // rethrown after the count
+      not_finished = std::current_exception();  // It is rethrown after the count.
     }
     read_on();
     progress_.finish();
@@ -277,7 +277,7 @@ class Demo {
     } while (!signals_.wait_for(kLook, signals));
   }
 
-  /// According to the outbox: then nothing else will arrive.
+  /// Whether the outbox says that nothing is pending, so that nothing else will arrive.
   [[nodiscard]] bool nothing_pending() const {
     using test::must;
     try {
@@ -287,7 +287,7 @@ class Demo {
       const auto rows = must(catalog->subscriptions());
       return !rows.empty() && must(catalog->progress(rows.front(), 1)).pending == 0;
     } catch (const Exception&) {
-      return false;  // asked again soon
+      return false;  // The demo soon asks again.
     }
   }
 
@@ -300,7 +300,7 @@ class Demo {
                           .naive = options_.naive,
                           .tasks = options_.tasks,
                           .interrupted = signals_.asked()};
-    if (outcome.broken()) keep();  // the evidence
+    if (outcome.broken()) keep();  // The folder has the evidence.
     print(stdout, options_.json ? json(outcome) + "\n" : table(options_, outcome));
     if (folder_.kept()) {
       print(options_.json ? stderr : stdout, "Kept: " + folder_.path().string() +
@@ -325,7 +325,7 @@ class Demo {
   std::mt19937_64 random_{std::random_device{}()};
   ProgressLine progress_;
 
-  // Each uses earlier ones, so it is destroyed before them.
+  // Each member uses earlier ones, so it is destroyed before them.
   const std::unique_ptr<Shop> shop_{make_shop(url_)};
   const std::unique_ptr<test::Destination> destination_{test::make_destination(where_)};
   const Read arrived_{options_.tasks ? reader() : [this](const auto& each) {
@@ -350,7 +350,7 @@ std::unique_ptr<Shop> make_shop(const std::string& url) {
 #ifdef OUTBOX_WITH_POSTGRES
   if (store::kind_of(url) == store::StoreKind::postgres) return make_postgres_shop(url);
 #endif
-  return nullptr;  // check_options() refuses it
+  return nullptr;  // check_options() refuses it.
 }
 
 Result<Ending> run_demo(const DemoOptions& options) {

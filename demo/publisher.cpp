@@ -1,6 +1,6 @@
-// A dual write, as it is often written: the application talks to its database and to the client of a broker, and the client
-// has a buffer. Nothing here is made worse than it is in real programs: orders are handed over at once, and the buffer holds
-// them for some milliseconds.
+// A dual write, as it is often written: the application talks to its database and to the client of
+// a broker, and the client has a buffer. Nothing here is worse than in real programs: orders are
+// handed over at once, and the buffer holds them for some milliseconds.
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kLinger{5};
 constexpr std::size_t kMostTogether = 1000;
 constexpr std::size_t kLongestOrder = 4096;
 
-/// Until the shop closes the socket.
+/// Forwards orders until the shop closes the socket.
 void forward(int input, test::Destination& destination) {
   std::vector<test::Delivery> waiting;
   Clock::time_point send_at;

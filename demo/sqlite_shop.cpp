@@ -1,5 +1,5 @@
-// The shop on a SQLite file. A till does what any application does: its own statements on its own connection, and the public
-// header outbox/sqlite.hpp.
+// The shop in a SQLite file. A till does what any application does: its own statements on its own
+// connection, and the public header outbox/sqlite.hpp.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -20,8 +20,8 @@ using test::SqliteFile;
 
 constexpr const char* kSchema = "main";
 
-/// SQLite has one writer at a time, and the others poll for its lock. Tills queue here instead and pause between two sales, so
-/// that the relay, another process, gets the lock too.
+/// SQLite has one writer at a time, and the others poll for its lock. Tills queue here instead and
+/// pause between two sales, so that the relay, another process, gets the lock, too.
 struct Queue {
   static constexpr std::chrono::microseconds kShortestGap{100};
   static constexpr std::chrono::milliseconds kLongestGap{5};
@@ -30,7 +30,7 @@ struct Queue {
   Clock::time_point free_at OUTBOX_GUARDED_BY(mutex){};
 };
 
-/// Of a transaction.
+/// The turn of one transaction.
 class Turn {
  public:
   explicit Turn(Queue& queue) : lock_(queue.mutex), queue_(queue) {

@@ -138,7 +138,7 @@ SettingRows<Config> log_rows() {
   };
 }
 
-/// Without "custom", the sink of an application with its own relay.
+/// All sinks without "custom", the sink of an application with its own relay.
 std::vector<std::string_view> sink_names() {
   std::vector<std::string_view> names;
   for (const auto& kind : sink::kinds()) names.emplace_back(kind.name);

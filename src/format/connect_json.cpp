@@ -12,7 +12,7 @@
 namespace outbox::format {
 namespace {
 
-/// Deeper values are copied as they are: Java would have given up, too.
+/// Deeper values are copied as they are; Java would have given up, too.
 constexpr int kDeepest = 200;
 
 class Writer {
@@ -35,7 +35,7 @@ class Writer {
       case '7':
       case '8':
       case '9': return number(json);
-      default: return copy(json);  // true, false, null
+      default: return copy(json);  // The value is true, false or null.
     }
   }
 
@@ -79,7 +79,7 @@ class Writer {
     return empty_array && !rules_.keep_empty_arrays;
   }
 
-  /// Integers that Java's long holds, then doubles. Larger ones are copied.
+  /// Writes an integer that Java's long holds, or a double. A larger integer is copied.
   void number(std::string_view json) {
     if (json.find_first_of(".eE") != std::string_view::npos)
       return copy(java_double(std::strtod(std::string(json).c_str(), nullptr)));
@@ -92,7 +92,7 @@ class Writer {
   const ConnectJson& rules_;
 };
 
-/// Java writes two digits at least: of those that mean the same number the nearest one (4.9E-324).
+/// Java writes at least two digits: the nearest of those that mean the same number (4.9E-324).
 std::to_chars_result two_digits(double number, char (&text)[32], std::to_chars_result shortest) {
   char longer[32];
   const auto end =
@@ -125,7 +125,8 @@ std::string java_double(double number) {
     end = two_digits(number, text, end);
   const std::string_view shortest(text, static_cast<std::size_t>(end.ptr - text));
   const std::size_t e = shortest.find('e');
-  if (e == std::string_view::npos) return "null";  // not finite: Jackson cannot write it
+  // Jackson cannot write a number that is not finite.
+  if (e == std::string_view::npos) return "null";
   const int exponent = std::atoi(std::string(shortest.substr(e + 1)).c_str());
   std::string sign;
   std::string digits;

@@ -1,4 +1,4 @@
-// The formats of messages. A format is one class, in a file of its own, and one line in the table of format.cpp. Pure.
+// The formats of messages. A format is a class in its own file and a line in format.cpp. Pure.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct Draft {
   std::string_view body{};
   bool tombstone{false};
   std::string_view content_type{};
-  std::vector<HeaderView>& headers;  ///< Initially empty.
+  std::vector<HeaderView>& headers;  ///< The headers, which are empty at first.
 };
 
 class Format {
@@ -40,9 +40,9 @@ class Format {
 
 using FormatPointer = std::shared_ptr<const Format>;
 
-/// The option of a format, by name; null: not given.
+/// The format's option with this name; null if it is not given.
 [[nodiscard]] const std::string* option_of(const SubscriptionSpec& spec, std::string_view name);
-/// An error for each option that the format does not have.
+/// Adds an error for each option that the format does not have.
 void check_options(const SubscriptionSpec& spec, std::span<const std::string_view> known,
                    FieldErrors& errors);
 
@@ -54,18 +54,18 @@ void check_options(const SubscriptionSpec& spec, std::span<const std::string_vie
 [[nodiscard]] FormatPointer cloudevents_format(const SubscriptionSpec& spec, FieldErrors& errors);
 [[nodiscard]] FormatPointer cloudevents_json_format(const SubscriptionSpec& spec,
                                                     FieldErrors& errors);
-/// What Debezium's outbox event router sends.
+/// The message of Debezium's outbox event router.
 [[nodiscard]] FormatPointer debezium_format(const SubscriptionSpec& spec, FieldErrors& errors);
 
-/// The headers of raw and json: outbox-id, outbox-seq, outbox-time, outbox-type, outbox-aggregate-type, content-type when it is known,
-/// then the event's own. Uses draft.content_type.
+/// Adds the headers of raw and json: outbox-id, outbox-seq, outbox-time, outbox-type,
+/// outbox-aggregate-type, content-type (of the draft) if it is known, and then the event's own.
 void add_attribute_headers(Draft& draft);
 
 /// The header that has the event's id, by which a destination is read back.
 [[nodiscard]] std::string id_header(std::string_view format, std::string_view attribute_prefix);
 
 [[nodiscard]] std::span<const std::string_view> format_names();
-/// With errors in `errors`: null, or one that must not be used.
+/// After an error the result is null or must not be used.
 [[nodiscard]] FormatPointer make_format(const SubscriptionSpec& spec, FieldErrors& errors);
 
 }  // namespace outbox::format

@@ -1,5 +1,6 @@
-// CloudEvents 1.0.2 (https://github.com/cloudevents/spec): in binary mode, by the protocol binding of each destination, and in
-// structured mode (formats/json-format), with the extensions partitioning, distributed tracing and correlation.
+// CloudEvents 1.0.2 (https://github.com/cloudevents/spec): in binary mode, by the protocol binding
+// of each destination, and in structured mode (formats/json-format), with the extensions
+// partitioning, distributed tracing and correlation.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -23,7 +24,7 @@ namespace {
 constexpr std::size_t kLongestExtension = 20;
 constexpr std::array<std::string_view, 4> kCloudEventsOptions{"source", "type", "subject",
                                                               "dataschema"};
-/// Names that are no extension's: attributes of the specification and of this format, and the data itself.
+/// Names that no extension may have: attributes of the specification and this format, and the data.
 constexpr std::array<std::string_view, 12> kTaken{
     "specversion",     "id",         "source", "type",         "subject",   "time",
     "datacontenttype", "dataschema", "data",   "partitionkey", "outboxseq", "database64"};
@@ -42,7 +43,8 @@ bool has_header(std::span<const HeaderView> headers, std::string_view name) {
                      [&](const HeaderView& header) { return header.name == name; });
 }
 
-/// The extension that a header becomes, which is one of `all` of the event; empty: none. No two become the same one.
+/// The extension that a header becomes; empty if none. `all` are the headers of its event, no two
+/// of which become the same extension.
 std::string_view extension_of(std::string_view header, std::span<const HeaderView> all) {
   if (header == "correlation_id") return "correlationid";
   if (header == "causation_id") return "causationid";
@@ -54,7 +56,7 @@ std::string_view extension_of(std::string_view header, std::span<const HeaderVie
   return legal && !is_taken(header) ? header : std::string_view();
 }
 
-/// A URI-reference: what may not be in one is percent-encoded, also a percent sign that begins no escape.
+/// The text as a URI-reference: other characters, and percent signs without an escape, are encoded.
 std::string_view as_uri(std::string_view text, event::Arena& arena) {
   constexpr std::string_view plain = "-._~:/?#[]@!$&'()*+,;=";
   const auto allowed = [&](std::size_t at) {
@@ -74,7 +76,7 @@ std::string_view as_uri(std::string_view text, event::Arena& arena) {
   return encoded == text ? text : kept(encoded, arena);
 }
 
-/// HTTP binding, 3.1.3.2: space, double quote, percent and everything outside of U+0021 to U+007E.
+/// Encodes space, '"', '%' and everything outside of U+0021 to U+007E (HTTP binding, 3.1.3.2).
 std::string_view as_http_value(std::string_view text, event::Arena& arena) {
   constexpr std::string_view plain = "!#$&'()*+,-./:;<=>?@[\\]^_`{|}~";
   const auto allowed = [&](char c) {
@@ -101,8 +103,9 @@ class CloudEvents : public Format {
   }
 
  protected:
-  /// Visits the attributes but datacontenttype, in a fixed order, then the event's headers as extensions; the others and those of
-  /// tracing go to `plain`. A header with the prefix of attributes is left out: receivers would take it for an attribute.
+  /// Visits the attributes without datacontenttype, in a fixed order, and then the event's headers
+  /// as extensions. Other headers and those of tracing go to `plain`. A header with the prefix of
+  /// attributes is left out, because receivers would take it for an attribute.
   template <class Visit>
   void attributes(Draft& draft, std::vector<HeaderView>& plain, Visit visit) const {
     const EventView& event = draft.event;
@@ -155,7 +158,7 @@ class Binary final : public CloudEvents {
     std::vector<HeaderView> plain;
     const bool encodes = draft.attribute_prefix == "ce-";
     attributes(draft, plain, [&](const Attribute& attribute) {
-      if (attribute.value.empty()) return;  // an attribute is absent or not empty
+      if (attribute.value.empty()) return;  // An attribute is absent or not empty.
       draft.headers.push_back(
           {.name = prefixed(draft, attribute.name),
            .value = encodes ? as_http_value(attribute.value, draft.arena) : attribute.value});
@@ -207,7 +210,8 @@ class Structured final : public CloudEvents {
     out.push_back('}');
     return out.finish();
   }
-  /// JSON format, 3.1: without datacontenttype data is JSON; with another type a JSON string holds text, data_base64 bytes.
+  /// JSON format, 3.1: without datacontenttype data is JSON; with another type a JSON string holds
+  /// text, and data_base64 holds bytes.
   static void append_data(event::ArenaText& out, const EventView& event) {
     std::string_view type = event.content_type;
     const bool json = (type.empty() || event::is_json_type(type)) && event::is_json(event.payload);

@@ -1,5 +1,6 @@
-// What Debezium's outbox event router sends (io.debezium.transforms.outbox.EventRouter), so that its consumers need no change. Compared
-// with messages captured from Debezium 3.4.1; the options have the names and defaults of the router and of the converter.
+// What Debezium's outbox event router sends (io.debezium.transforms.outbox.EventRouter), so that
+// its consumers need no change. Compared with messages captured from Debezium 3.4.1; the options
+// have the names and defaults of the router and of the converter.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -24,7 +25,7 @@ constexpr std::array<std::string_view, 5> kDebeziumOptions{"converter", "expand_
 constexpr std::array<std::string_view, 2> kConverters{"string", "json"};
 constexpr std::array<std::string_view, 2> kBooleans{"true", "false"};
 
-/// One of table.fields.additional.placement: field:header:alias or field:envelope:alias.
+/// An entry of table.fields.additional.placement: field:header:alias or field:envelope:alias.
 struct Placement {
   std::string field;
   std::string alias;
@@ -38,7 +39,7 @@ std::string_view next_part(std::string_view& text, char separator) {
   return part;
 }
 
-/// The column of the router's table that has this name, else the event's header; none: null there.
+/// The value of the router's column with this name, else of the event's header; nullopt is null.
 std::optional<std::string_view> field_value(const EventView& event, std::string_view field,
                                             event::Arena& arena) {
   if (field == "aggregatetype" || field == "aggregate_type") return event.aggregate_type;
@@ -131,7 +132,7 @@ class Debezium final : public Format {
     }
   }
 
-  /// Whether the message has a header, or the envelope a member, of that name without it.
+  /// Whether the message already has a header, or the envelope a member, of that name.
   [[nodiscard]] bool is_taken(const Placement& placement) const {
     const std::string_view ours = placement.envelope ? "payload" : "id";
     return event::same_header(placement.alias, ours) ||
@@ -159,7 +160,7 @@ class Debezium final : public Format {
     out.push_back('}');
   }
 
-  /// The router expands objects and arrays only. Connect has bytes as base64.
+  /// Appends the value. The router expands only objects and arrays; Connect writes bytes as base64.
   void append_value(std::string& out, const EventView& event) const {
     const std::string_view payload = event.payload;
     if (payload.empty()) {

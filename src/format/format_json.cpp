@@ -19,8 +19,8 @@ void append_seq(event::ArenaText& out, std::int64_t seq) {
              static_cast<std::size_t>(std::to_chars(text, text + sizeof(text), seq).ptr - text));
 }
 
-/// JSON is copied byte for byte. It is checked first: an event written by plain SQL may declare JSON wrongly, and the envelope
-/// must stay valid.
+/// Copies valid JSON byte for byte. It is checked first: an event written by plain SQL may declare
+/// JSON wrongly, and the envelope must stay valid.
 void append_payload(event::ArenaText& out, const EventView& event) {
   if (event::is_json_type(event.content_type) && event::is_json(event.payload)) {
     out.append("\"payload\":");
@@ -35,7 +35,7 @@ void append_payload(event::ArenaText& out, const EventView& event) {
   }
 }
 
-/// The headers object unchanged, so that values which are not strings keep their type.
+/// Copies the headers object, so that values which are not strings keep their type.
 void append_metadata(event::ArenaText& out, std::string_view headers) {
   const auto nothing = [](event::JsonString, std::string_view) {};
   const bool usable = !event::no_headers(headers) && !event::for_each_member(headers, nothing);

@@ -10,7 +10,7 @@
 namespace outbox::format {
 namespace {
 
-constexpr std::size_t kLongestSeq = 20;  // -9223372036854775808
+constexpr std::size_t kLongestSeq = 20;  // The length of -9223372036854775808.
 
 /// The content_type of the event takes precedence over a header of that name.
 void drop_second_content_type(std::vector<HeaderView>& headers, std::size_t first_own) {

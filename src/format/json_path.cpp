@@ -14,7 +14,7 @@ std::optional<std::string_view> member(std::string_view object, std::string_view
   const auto fault =
       event::for_each_member(object, [&](const event::JsonString& key, std::string_view value) {
         const bool same = key.escaped ? event::decode_json(key) == name : key.raw == name;
-        if (same) found = value;  // the last one counts, as in most parsers
+        if (same) found = value;  // The last value counts, as in most parsers.
       });
   return fault ? std::nullopt : found;
 }

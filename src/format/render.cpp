@@ -55,7 +55,7 @@ void Renderer::check(const SubscriptionSpec& spec, FieldErrors& errors) {
 
 namespace {
 
-/// A header of the subscription takes the place of every one that a destination may take for it.
+/// Replaces every header that a destination may take for this one of the subscription.
 void set_header(std::vector<HeaderView>& headers, HeaderView header) {
   const auto same = [&](const HeaderView& other) {
     return event::same_header(other.name, header.name);

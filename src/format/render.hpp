@@ -1,4 +1,4 @@
-// Renders events as the messages that a sink gets: route and format of one subscription, applied. Pure.
+// Renders events as messages for a sink, by the route and format of one subscription. Pure.
 #pragma once
 
 #include <optional>
@@ -17,33 +17,33 @@
 
 namespace outbox::format {
 
-/// Holds the messages of one send() and the strings they point to. Reuse it, so that a message costs no allocation.
+/// Holds the messages of one send() and their strings. Reusing it spares allocations.
 class RenderBuffer {
  public:
   void clear() {
     messages_.clear();
     arena_.clear();
   }
-  /// Valid until clear() or the next render().
+  /// The messages, valid until clear() or the next render().
   [[nodiscard]] std::span<const Message> messages() const { return messages_; }
 
  private:
   friend class Renderer;
   event::Arena arena_;
   std::vector<Message> messages_;
-  std::vector<HeaderView> headers_;  ///< Of the message being rendered.
+  std::vector<HeaderView> headers_;  ///< The headers of the message being rendered.
 };
 
 class Renderer {
  public:
   /// Refuses unknown formats and broken templates; the error names the field and the position.
   [[nodiscard]] static Result<Renderer> create(const SubscriptionSpec& spec);
-  /// Everything that create() refuses.
+  /// Adds everything that create() refuses.
   static void check(const SubscriptionSpec& spec, FieldErrors& errors);
 
-  /// The sink's way to write attributes. Default: as HTTP does.
+  /// Takes over how the sink writes attributes. The default is as HTTP does.
   void bind(const SinkTraits& traits) { attribute_prefix_ = traits.attribute_prefix; }
-  /// Appends one message. `event` and this renderer must stay valid, and where they are, as long as the message.
+  /// Appends one message. `event` and this renderer must outlive the message without being moved.
   void render(Token token, const EventView& event, RenderBuffer& into,
               std::size_t attempt = 1) const;
 
@@ -56,7 +56,7 @@ class Renderer {
         key_(std::move(key)),
         headers_(std::move(headers)) {}
   static Status check_header(const std::string& name, const Headers& before);
-  /// None if there are errors.
+  /// Returns nullopt if there are errors.
   static std::optional<Renderer> compile(const SubscriptionSpec& spec, FieldErrors& errors);
 
   FormatPointer format_;

@@ -19,7 +19,7 @@ std::string_view in_arena(event::Arena& arena, std::size_t size, auto&& write) {
   return {to, size};
 }
 
-/// Maps each character; an unchanged text is not copied.
+/// Maps each character; a text that does not change is not copied.
 template <class Map>
 std::string_view mapped(std::string_view text, event::Arena& arena, Map map) {
   if (std::all_of(text.begin(), text.end(), [&](char c) { return map(c) == c; })) return text;
@@ -27,8 +27,8 @@ std::string_view mapped(std::string_view text, event::Arena& arena, Map map) {
                   [&](char* to) { std::transform(text.begin(), text.end(), to, map); });
 }
 
-/// Whether a word of a CamelCase name begins at `at`: after a lower-case letter or digit, and at the last capital of an
-/// abbreviation (HTTPServer: http-server).
+/// Whether a word of a CamelCase name begins at `at`: after a lower-case letter or digit, and at
+/// the last capital of an abbreviation (HTTPServer: http-server).
 bool word_begins(std::string_view text, std::size_t at) noexcept {
   if (at == 0 || !is_upper(text[at])) return false;
   const char before = text[at - 1];
@@ -36,7 +36,7 @@ bool word_begins(std::string_view text, std::size_t at) noexcept {
   return is_upper(before) && at + 1 < text.size() && is_lower(text[at + 1]);
 }
 
-/// Words in lower case with `separator` between them. Spaces, '-' and '_' also separate; dots stay.
+/// The words in lower case, joined by `separator`. Spaces, '-' and '_' also separate; dots stay.
 std::string_view words(std::string_view text, char separator, event::Arena& arena) {
   char* const start = arena.allocate(2 * text.size());
   char* to = start;
@@ -89,12 +89,12 @@ std::string_view Template::part_text(const Part& part, const EventView& event,
 std::string_view Template::render(const EventView& event, event::Arena& arena) const {
   const std::string_view text =
       parts_.size() == 1 ? part_text(parts_.front(), event, arena) : joined(event, arena);
-  // Never null: some clients take a null pointer for "no key".
+  // The result is never null, because some clients take a null pointer for "no key".
   return text.data() == nullptr ? std::string_view("") : text;
 }
 
 std::string_view Template::joined(const EventView& event, event::Arena& arena) const {
-  // The parts first, since they may allocate from the arena too.
+  // The parts are rendered first, since they may allocate from the arena, too.
   constexpr std::size_t kNear = 8;
   std::array<std::string_view, kNear> near;
   std::vector<std::string_view> far;
@@ -121,7 +121,8 @@ std::optional<std::string> Template::fixed() const {
   return text;
 }
 
-/// Only the last filter decides about the case of letters; none of them makes other characters disappear from what is left.
+/// Whether the part may contain the character. Only the last filter decides about case, and no
+/// filter removes other characters from what is left.
 bool Template::may_have(const Part& part, char c) noexcept {
   if (part.filters.empty()) return true;
   const bool any_text = std::any_of(part.filters.begin(), part.filters.end(), [](const Filter& f) {
@@ -132,7 +133,7 @@ bool Template::may_have(const Part& part, char c) noexcept {
 }
 
 bool Template::may_make(std::string_view text) const {
-  // The lengths of the beginnings of the text that the parts so far might make.
+  // Marks the lengths of the beginnings of the text that the parts so far might make.
   std::vector<bool> ends(text.size() + 1, false);
   ends[0] = true;
   for (const Part& part : parts_) {

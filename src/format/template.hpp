@@ -1,13 +1,13 @@
 // Templates for topics, keys and headers, such as {aggregate_type|lower}.events.
 //
-//   {FIELD}            aggregate_type, aggregate_id, event_type, id, seq, content_type, created_at and occurred_at
-//                      (RFC 3339, UTC, microseconds), header:NAME (empty if the event has no such header), json:PATH (of the payload:
-//                      customer.name, lines.0.sku; empty if there is no such value)
-//   {FIELD|FILTER...}  lower, upper, kebab (OrderPlaced -> order-placed), snake (OrderPlaced -> order_placed),
+//   {FIELD}            aggregate_type, aggregate_id, event_type, id, seq, content_type,
+//                      created_at and occurred_at (RFC 3339, UTC, microseconds), header:NAME and
+//                      json:PATH (of the payload: customer.name, lines.0.sku); empty if missing
+//   {FIELD|FILTER...}  lower, upper, kebab (OrderPlaced -> order-placed), snake (-> order_placed),
 //                      default:TEXT (if the value is empty)
 //   {{ and }}          the braces themselves
 //
-// Compiled once, rendered per event. Pure.
+// A template is compiled once and rendered for each event. Pure.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ class Template {
   /// `what` names the setting in errors ("topic: unknown field ...").
   [[nodiscard]] static Result<Template> compile(std::string_view what, std::string_view text);
 
-  /// A view into the template, the event or the arena: valid as long as all three are. Never null.
+  /// A view into the template, the event or the arena, valid as long as all three are. Never null.
   [[nodiscard]] std::string_view render(const EventView& event, event::Arena& arena) const;
 
-  /// The text, if it is the same for all events.
+  /// The text if it is the same for all events.
   [[nodiscard]] std::optional<std::string> fixed() const;
-  /// Whether some event might be rendered as this text: it has the template's own characters, and in place of a field anything that the
-  /// field's filters could leave.
+  /// Whether some event might be rendered as this text, which then has the template's own
+  /// characters, and in place of a field anything that the field's filters could leave.
   [[nodiscard]] bool may_make(std::string_view text) const;
 
  private:

@@ -76,7 +76,7 @@ class TemplateParser {
           {.field = Field::literal, .text = std::exchange(literal_, {}), .filters = {}});
   }
 
-  /// {FIELD|FILTER|FILTER}, from the opening brace through the closing one.
+  /// Parses {FIELD|FILTER|FILTER}, from the opening brace through the closing one.
   Status placeholder() {
     end_literal();
     const std::size_t close = text_.find_first_of("{}", at_ + 1);
@@ -92,7 +92,7 @@ class TemplateParser {
     std::string_view word = next_word();
     if (auto status = field(word, begin, part); !status) return status;
     for (begin += word.size(); begin < close; begin += word.size()) {
-      ++begin;  // the '|'
+      ++begin;  // Skips the '|'.
       word = next_word();
       if (auto status = filter(word, begin, part); !status) return status;
     }

@@ -7,7 +7,7 @@
 namespace outbox::format {
 
 Result<std::vector<TemplatePiece>> template_pieces(std::string_view what, std::string_view text) {
-  // The whole first: its errors name positions in it.
+  // The whole is compiled first, because its errors name positions in it.
   if (auto whole = Template::compile(what, text); !whole) return pass(whole);
   std::vector<TemplatePiece> pieces;
   while (!text.empty()) {

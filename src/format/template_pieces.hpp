@@ -1,5 +1,5 @@
-// The parts of a template, each on its own: for texts in which the values of fields must be written in another way than the text
-// around them (percent-encoded, escaped), or are not allowed everywhere. Pure.
+// The parts of a template, each on its own, for texts in which values of fields must be
+// percent-encoded or escaped, unlike the text around them, or are not allowed everywhere. Pure.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@
 namespace outbox::format {
 
 struct TemplatePiece {
-  std::string
-      text;  ///< Of a field as it is written, "{json:email}"; else the characters themselves.
-  std::optional<Template> field{};  ///< None: it is text.
+  /// A field as it is written, such as "{json:email}"; otherwise the characters themselves.
+  std::string text;
+  std::optional<Template> field{};  ///< nullopt for text.
 };
 
-/// Errors are those of Template::compile().
+/// The errors are those of Template::compile().
 [[nodiscard]] Result<std::vector<TemplatePiece>> template_pieces(std::string_view what,
                                                                  std::string_view text);
 

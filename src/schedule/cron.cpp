@@ -25,7 +25,8 @@ using std::chrono::seconds;
 using std::chrono::sys_seconds;
 using std::chrono::year_month_day;
 
-/// A first of a month on a certain weekday comes at the latest after 12 years, a leap day after 8, in a zone that leaves one out later.
+/// The search ends here. A first of a month on a given weekday comes within 12 years, a leap day
+/// within 8, and later only in a zone that leaves it out.
 constexpr days kFarthest{50 * 366};
 
 constexpr std::array<std::string_view, 12> kMonths{"jan", "feb", "mar", "apr", "may", "jun",
@@ -49,7 +50,7 @@ struct Field {
   std::string_view name;
   unsigned least;
   unsigned most;
-  std::span<const std::string_view> words;  ///< The first one means `least`.
+  std::span<const std::string_view> words;  ///< The words of the values, beginning with `least`.
 };
 
 const std::array<Field, 5> kFields{{
@@ -80,7 +81,7 @@ Result<unsigned> number_of(const Field& field, std::string_view text) {
           (field.words.empty() ? "" : ", and no name such as " + std::string(field.words.front())));
 }
 
-/// "*", "5", "1-5", each range with or without a step.
+/// The bits of "*", "5" or "1-5", each range with or without a step.
 Result<std::uint64_t> bits_of_item(const Field& field, std::string_view item) {
   if (item.empty()) return wrong(field, "has an empty item in its list");
   const std::size_t slash = item.find('/');
@@ -97,7 +98,7 @@ Result<std::uint64_t> bits_of_item(const Field& field, std::string_view item) {
       return wrong(field, in_quotes(item) + " has a step, but no range", "such as */5 or 10-50/5");
     }
   }
-  // From Friday to Sunday.
+  // Allows ranges such as from Friday to Sunday.
   if (field.most == 7 && last == 0 && first > 0) last = 7;
   if (first > last) return wrong(field, in_quotes(range) + " ends before it begins");
   unsigned step = 1;
@@ -136,7 +137,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
 
 bool has(std::uint64_t bits, unsigned value) { return (bits >> value & 1U) != 0; }
 
-/// The first value from `least` on; 64: none.
+/// The first value from `least` on; 64 if there is none.
 unsigned next_of(std::uint64_t bits, unsigned least) {
   return least > 63 ? 64U : static_cast<unsigned>(std::countr_zero(bits >> least << least));
 }
@@ -179,7 +180,7 @@ Result<Cron> Cron::parse(std::string_view text) {
   return cron;
 }
 
-/// Whether there is such a day: 30 February never comes.
+/// Fails if no such day exists: 30 February never comes.
 Status Cron::check() const {
   if (any_day_ || !any_weekday_) return {};
   for (unsigned month = 1; month <= 12; ++month) {
@@ -223,7 +224,8 @@ std::optional<sys_seconds> Cron::first_in(const TimeZone::Period& period, second
     return local_seconds((time + offset).time_since_epoch());
   };
   const local_seconds begins = local(period.begin, period.offset);
-  const local_seconds ended = local(period.begin, offset_before);  // by the clock before it
+  // The time by the clock before it.
+  const local_seconds ended = local(period.begin, offset_before);
   if (period.begin > after && begins > ended && !in_every_hour_ && first_in(ended, begins))
     return period.begin;
   local_seconds from = std::max(local(after + seconds(1), period.offset), begins);

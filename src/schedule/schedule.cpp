@@ -22,9 +22,9 @@ using std::chrono::sys_seconds;
 
 constexpr std::chrono::hours kLongestInterval{24 * 366};
 constexpr std::array<std::string_view, 3> kMissed{"one", "skip", "all"};
-/// Of missed = "all".
+/// The limit of ticks with missed = "all".
 constexpr std::size_t kMostMissed = 1000;
-/// Of missed = "skip".
+/// The latest that a tick may be with missed = "skip".
 constexpr microseconds kLate = std::chrono::minutes(1);
 
 std::int64_t us_of(sys_seconds time) { return microseconds(time.time_since_epoch()).count(); }
@@ -86,7 +86,7 @@ std::optional<std::int64_t> Ticks::next_us(std::int64_t after_us) const {
 }
 
 Ticks::Newest Ticks::newest(std::int64_t from_us, std::int64_t until_us, std::size_t most) const {
-  // No tick comes sooner after another one than this, so that the first stretch holds few. What precedes it is read only if needed.
+  // Ticks are at least this far apart: the first stretch has few. Earlier ones are read if needed.
   const microseconds least = cron_ ? microseconds(std::chrono::minutes(1)) : every_;
   std::int64_t stretch = least.count() * static_cast<std::int64_t>(most + 1);
   while (true) {

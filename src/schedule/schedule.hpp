@@ -1,4 +1,4 @@
-// The ticks of a schedule, and the tasks that they enqueue. Pure, but for the file of the time zone.
+// The ticks of a schedule, and the tasks that they enqueue. Pure but for the file of the time zone.
 #pragma once
 
 #include <chrono>
@@ -21,14 +21,14 @@ class Ticks {
   /// The error begins with the field.
   [[nodiscard]] static Result<Ticks> of(const Schedule& schedule);
 
-  /// The first one after this time. None: it never comes.
+  /// The first tick after this time; nullopt if none ever comes.
   [[nodiscard]] std::optional<std::int64_t> next_us(std::int64_t after_us) const;
 
   struct Newest {
     std::vector<std::int64_t> ticks;  ///< In order.
-    bool more{false};                 ///< There were older ones.
+    bool more{false};                 ///< Whether older ticks were left out.
   };
-  /// The newest ones, `from` and `until` included, at most `most`.
+  /// The newest ticks, at most `most`, with both `from` and `until` included.
   [[nodiscard]] Newest newest(std::int64_t from_us, std::int64_t until_us, std::size_t most) const;
 
  private:
@@ -39,7 +39,8 @@ class Ticks {
   std::chrono::microseconds every_{0};
 };
 
-/// Of a schedule that was read at `from_us`, its next tick, at the time `now_us`: which ticks enqueue a task now, in order.
+/// Which ticks enqueue a task at the time `now_us`, in order. `from_us` is the next tick of the
+/// schedule as it was read.
 [[nodiscard]] Ticks::Newest due_ticks(const Schedule& schedule, const Ticks& ticks,
                                       std::int64_t from_us, std::int64_t now_us);
 

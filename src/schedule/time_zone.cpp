@@ -26,7 +26,7 @@ tl::unexpected<Error> damaged(const std::string& what) {
   return fail(Errc::corrupt, "the zone file " + what, "install the package tzdata again");
 }
 
-/// Letters, digits and "+-_" between slashes: no way out of the folder.
+/// Whether the name has only letters, digits and "+-_" between slashes: no way out of the folder.
 bool is_zone_name(std::string_view name) {
   const auto allowed = [](char c) {
     return is_alnum(c) || c == '+' || c == '-' || c == '_' || c == '/';
@@ -42,7 +42,7 @@ std::int64_t big_endian(std::string_view bytes) {
   return static_cast<std::int64_t>(value);
 }
 
-/// RFC 8536, 3.1: the numbers of items that follow a header.
+/// The numbers of items that follow a header (RFC 8536, 3.1).
 struct Counts {
   std::size_t ut{0};
   std::size_t standard{0};
@@ -51,7 +51,7 @@ struct Counts {
   std::size_t types{0};
   std::size_t chars{0};
 
-  /// Of the block, with times of this many bytes.
+  /// The bytes of the block, with times of `time` bytes.
   [[nodiscard]] std::size_t bytes(std::size_t time) const {
     return times * (time + 1) + types * 6 + chars + leap * (time + 4) + standard + ut;
   }
@@ -110,7 +110,7 @@ Result<TimeZone> TimeZone::find(std::string_view name) {
   return zone;
 }
 
-/// RFC 8536, 3: a block with times of 4 bytes for old readers, then the same with 8 bytes, then the rule.
+/// RFC 8536, 3: a block with times of 4 bytes for old readers, one with 8 bytes, and the rule.
 Result<TimeZone> TimeZone::read(std::string_view file) {
   const auto old = counts_of(file);
   if (!old) return damaged("is none of version 2 or newer");
@@ -172,7 +172,7 @@ TimeZone::Period TimeZone::by_rule(sys_seconds time) const {
     changes.push_back({.at = change_in(in, summer.begin, rule_->offset), .offset = summer.offset});
     changes.push_back({.at = change_in(in, summer.end, summer.offset), .offset = rule_->offset});
   }
-  // Stable: where summer never ends, its end is the moment of its next beginning.
+  // The sort is stable: where summer never ends, its end is the moment of its next beginning.
   std::stable_sort(changes.begin(), changes.end(),
                    [](const Change& a, const Change& b) { return a.at < b.at; });
   for (const Change& change : changes) {
@@ -190,7 +190,7 @@ TimeZone::Period TimeZone::by_rule(sys_seconds time) const {
 
 namespace {
 
-/// Consumes the text from the left. The first mismatch makes complete() false.
+/// Consumes the text from the left. After the first mismatch complete() is false.
 class RuleText {
  public:
   explicit RuleText(std::string_view text) : rest_(text) {}
@@ -212,7 +212,7 @@ class RuleText {
     good_ = good_ && digits > 0 && value >= least && value <= most;
     return value;
   }
-  /// "CET" or "<+03>".
+  /// Consumes "CET" or "<+03>".
   void name() {
     const bool quoted = accept('<');
     std::size_t length = 0;
@@ -223,7 +223,7 @@ class RuleText {
     good_ = good_ && length >= 3;
     if (quoted) need('>');
   }
-  /// "-1", "3:30", "26".
+  /// Consumes "-1", "3:30" or "26".
   seconds time() {
     const bool negative = accept('-');
     if (!negative) accept('+');

@@ -12,7 +12,7 @@
 namespace outbox::subscription {
 namespace {
 
-/// The index of the next character; a UTF-8 sequence is one.
+/// The index of the next character; a UTF-8 sequence is one character.
 std::size_t next_character(std::string_view text, std::size_t at) noexcept {
   const auto continues = [&](std::size_t i) {
     return (static_cast<unsigned char>(text[i]) & 0xc0U) == 0x80U;
@@ -46,9 +46,10 @@ bool glob_match(std::string_view glob, std::string_view text) noexcept {
   constexpr std::size_t none = std::string_view::npos;
   std::size_t g = 0;
   std::size_t t = 0;
-  std::size_t star = none;    // the last '*' so far
-  std::size_t star_text = 0;  // where the text after that '*' is tried next
-  // Backtracks to the last '*' only: a shorter match of an earlier one could not help. At most |glob| * |text| steps.
+  std::size_t star = none;    // The last '*' so far.
+  std::size_t star_text = 0;  // Where the text after that '*' is tried next.
+  // Backtracks to the last '*' only, because a shorter match of an earlier one could not help. This
+  // takes at most |glob| * |text| steps.
   while (t < text.size()) {
     if (g < glob.size() && glob[g] == '*') {
       star = g++;

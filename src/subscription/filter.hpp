@@ -14,19 +14,19 @@
 
 namespace outbox::subscription {
 
-/// '*' matches any run of characters, '?' one UTF-8 character; everything else itself, case-sensitively.
+/// '*' matches any run of characters, '?' one UTF-8 character, all else itself in the same case.
 [[nodiscard]] bool glob_match(std::string_view glob, std::string_view text) noexcept;
 
-/// A task matches only where aggregate_types name its queue in full: a subscription to everything must not get tasks.
+/// A task matches only where aggregate_types name its whole queue: "everything" includes no tasks.
 class Filter {
  public:
-  /// `left_out`: event types of tasks that another subscription delivers.
+  /// `left_out` has event types of tasks that another subscription delivers.
   explicit Filter(const SubscriptionSpec& spec, std::vector<std::string> left_out = {});
   [[nodiscard]] bool matches(const EventView& event) const;
-  /// For each event 1 if it matches, else 0. `kinds`: theirs, if known.
+  /// Marks each event with 1 if it matches, else with 0. `kinds` are those of the events, if known.
   void mark(std::span<const EventView> events, const event::Kinds& kinds,
             std::vector<std::uint8_t>& marks) const;
-  /// True: none of them matches, and that was quick to see.
+  /// Whether it is quick to see that no event matches.
   [[nodiscard]] bool surely_none(std::span<const EventView> events,
                                  const event::Kinds& kinds) const;
 

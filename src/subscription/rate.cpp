@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMost = 10'000'000;
 
-/// Seconds; 0: unknown.
+/// The unit in seconds; 0 if it is unknown.
 double seconds_of(std::string_view unit) {
   if (unit == "s") return 1;
   if (unit == "min") return 60;

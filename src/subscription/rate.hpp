@@ -6,7 +6,7 @@
 
 namespace outbox::subscription {
 
-/// Events per second.
+/// The rate in events per second.
 [[nodiscard]] Result<double> parse_rate(std::string_view text);
 
 }  // namespace outbox::subscription

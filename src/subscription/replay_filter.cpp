@@ -50,7 +50,7 @@ Result<ReplayChoice> replay_choice_from_json(std::string_view text) {
     if (json.contains("until_us")) choice.until_us = json.at("until_us").get<std::int64_t>();
     return choice;
   } catch (const Json::exception&) {
-    // Sent without its filter it would be another replay.
+    // Without its filter this would be another replay.
     return fail(Errc::corrupt, "the stored filter of a replay cannot be read");
   }
 }

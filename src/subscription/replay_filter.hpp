@@ -1,4 +1,4 @@
-// Which events a replay sends again, besides their range in the log and the filter of the subscription. Pure.
+// Which events of its range and the subscription's filter a replay sends again. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@
 
 namespace outbox::subscription {
 
-/// What is empty does not matter.
+/// An empty field does not restrict.
 struct ReplayChoice {
   std::vector<std::string> event_types{};      ///< Globs, as in a subscription.
-  std::vector<std::string> aggregate_types{};  ///< The same.
+  std::vector<std::string> aggregate_types{};  ///< Globs, as in a subscription.
   std::map<std::string, std::string> match_headers{};
-  std::string aggregate_type{};  ///< Of one key.
+  std::string aggregate_type{};  ///< The first part of one key.
   std::string aggregate_id{};
   std::vector<EventId> ids{};
-  /// By created_at, from and before. Microseconds since 1970, UTC.
+  /// The range of created_at: from `since_us`, before `until_us`. Microseconds since 1970, UTC.
   std::optional<std::int64_t> since_us{};
   std::optional<std::int64_t> until_us{};
 

@@ -52,7 +52,7 @@ std::optional<milliseconds> RetryPolicy::pause_after(std::size_t attempts,
                                                      std::uint64_t seed) const {
   if (attempts >= max_attempts_) return std::nullopt;
   const milliseconds pause = exact_pause(attempts);
-  // From 1 - jitter to 1 + jitter, in parts of ten thousand.
+  // The factor is between 1 - jitter and 1 + jitter, in parts of ten thousand.
   const auto spread = static_cast<std::int64_t>(jitter_ * 100);
   const auto random = static_cast<std::int64_t>(splitmix64(seed ^ splitmix64(attempts)) %
                                                 static_cast<std::uint64_t>(2 * spread + 1));

@@ -14,11 +14,11 @@ namespace outbox::subscription {
 
 class RetryPolicy {
  public:
-  /// Of a spec without errors.
+  /// The spec must have no errors.
   explicit RetryPolicy(const SubscriptionSpec& spec);
   static void check(const SubscriptionSpec& spec, FieldErrors& errors);
 
-  /// The pause after so many failed attempts; none: the event is dead.
+  /// The pause after this many failed attempts; nullopt if the event is dead.
   [[nodiscard]] std::optional<std::chrono::milliseconds> pause_after(std::size_t attempts,
                                                                      std::uint64_t seed) const;
 

@@ -19,7 +19,7 @@
 #include "subscription/rate.hpp"
 #include "subscription/retry_policy.hpp"
 
-/// Durations are stored as text with a unit.
+/// Stores durations as text with a unit.
 template <>
 struct nlohmann::adl_serializer<std::chrono::milliseconds> {
   static void to_json(json& to, std::chrono::milliseconds from) {
@@ -62,7 +62,7 @@ Status check_match_headers(const Texts& headers) {
   return {};
 }
 
-/// Only what storing requires: the sink itself checks its settings.
+/// Checks only what storing requires: the sink itself checks its settings.
 Status check_sink(const SubscriptionSpec& spec) {
   if (auto status = event::check_required_name("sink", spec.sink); !status) return status;
   for (const auto& [name, value] : spec.sink_settings) {
@@ -183,7 +183,7 @@ Result<SubscriptionSpec> from_json(std::string_view name, std::string_view json)
 
 namespace {
 
-/// Collects what differs. A name with a dot is an entry of a table, whose value may be secret.
+/// Collects differences. A name with a dot is an entry of a table, whose value may be secret.
 class Comparison {
  public:
   explicit Comparison(const ShowValue& show) : show_(show) {}
@@ -238,7 +238,7 @@ std::vector<SettingDifference> differences(const SubscriptionSpec& before,
   compare.texts("match_headers", before.match_headers, after.match_headers);
   compare.texts("format_options", before.format_options, after.format_options);
   compare.texts("headers", before.headers, after.headers);
-  // Settings of two sinks are unrelated, even with the same name.
+  // The settings of two sinks are unrelated, even with the same name.
   if (before.sink == after.sink) {
     compare.texts(before.sink, before.sink_settings, after.sink_settings);
   } else {

@@ -1,4 +1,4 @@
-// Subscriptions: validation, and their form as JSON (the column `config` of the table `subscription`). Pure.
+// Subscriptions: their validation, and their JSON (column `config` of table `subscription`). Pure.
 #pragma once
 
 #include <functional>
@@ -11,29 +11,30 @@
 
 namespace outbox::subscription {
 
-/// Finds every error. Sink settings are checked by the sink.
+/// Adds every error. Sink settings are checked by the sink.
 void check(const SubscriptionSpec& spec, FieldErrors& errors);
-/// The first of these errors.
+/// The first error of check().
 [[nodiscard]] Status validate(const SubscriptionSpec& spec);
 
-/// Everything but name and start. Keys are sorted: equal specs give equal text.
+/// Everything but name and start. Keys are sorted, so that equal specs give equal text.
 [[nodiscard]] std::string to_json(const SubscriptionSpec& spec);
 [[nodiscard]] Result<SubscriptionSpec> from_json(std::string_view name, std::string_view json);
 
 /// A setting that differs between two specs, by its name in the configuration.
 struct SettingDifference {
   std::string setting;  ///< "topic", "headers.tenant", "http.url"
-  std::string before;   ///< As JSON; "-": it was not set.
+  std::string before;   ///< As JSON; "-" if it was not set.
   std::string after;
 
   auto operator<=>(const SettingDifference&) const = default;
 };
 
-/// How a value of a setting is shown, given as JSON.
+/// How the value of a setting, given as JSON, is shown.
 using ShowValue = std::function<std::string(const std::string& setting, const std::string& json)>;
 
-/// What differs between two specs of one subscription; not `start`, which matters only when it is created. By default the result
-/// may be logged: the values of headers and of a sink's settings, which may be secret, are hidden.
+/// What differs between two specs of one subscription, without `start`, which matters only when it
+/// is created. By default the result may be logged: the values of headers and sink settings, which
+/// may be secret, are hidden.
 [[nodiscard]] std::vector<SettingDifference> differences(const SubscriptionSpec& before,
                                                          const SubscriptionSpec& after,
                                                          const ShowValue& show = {});

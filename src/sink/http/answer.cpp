@@ -34,7 +34,7 @@ struct Meaning {
   const char* hint;
 };
 
-/// RFC 9110, 15; Standard Webhooks for 410 and 429. A status that is not here counts as the first of its class (RFC 9110, 15).
+/// RFC 9110, 15; Standard Webhooks for 410, 429. Others count as the first status of their class.
 constexpr Meaning kMeanings[] = {
     {300, Kind::blocked, Errc::invalid_argument, kMoved},
     {400, Kind::rejected, Errc::invalid_argument, kBody},
@@ -44,9 +44,9 @@ constexpr Meaning kMeanings[] = {
     {404, Kind::blocked, Errc::not_found, kAddress},
     {405, Kind::blocked, Errc::unsupported, kAddress},
     {407, Kind::blocked, Errc::permission_denied, "check the user and the password in http.proxy"},
-    // It did not get the whole request, or will not yet take one that might be a copy.
+    // The receiver did not get the whole request, or does not yet take one that might be a copy.
     {408, Kind::retry, Errc::unavailable, kBroken},
-    // The same request is being worked on, or something of its key is.
+    // The receiver is working on the same request, or on another one of the same key.
     {409, Kind::retry, Errc::unavailable, kBody},
     {410, Kind::blocked, Errc::not_found, kGone},
     {411, Kind::blocked, Errc::unsupported, kProtocol},
@@ -57,13 +57,13 @@ constexpr Meaning kMeanings[] = {
     {423, Kind::retry, Errc::unavailable, kBody},
     {425, Kind::retry, Errc::unavailable, kBroken},
     {426, Kind::blocked, Errc::unsupported, kProtocol},
-    // Limits of rates hit single events between others that pass: as a failure of theirs it would park them.
+    // A limit of rates hits single events between others that pass; `rejected` would park them.
     {429, Kind::blocked, Errc::unavailable, kPace},
     {451, Kind::blocked, Errc::permission_denied, kGone},
-    // Not `retry`: the receiver may have done its work before it, or the gateway before it, failed.
+    // Not `retry`: the receiver, or the gateway before it, may have failed after the work was done.
     {500, Kind::unknown, Errc::unavailable, kBroken},
     {501, Kind::blocked, Errc::unsupported, kProtocol},
-    // Not `blocked`: an event that makes the receiver crash is answered so too.
+    // Not `blocked`: an event that makes the receiver crash gets this answer, too.
     {503, Kind::retry, Errc::unavailable, kBroken},
     {505, Kind::blocked, Errc::unsupported, kProtocol},
     {511, Kind::blocked, Errc::permission_denied,

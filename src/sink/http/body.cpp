@@ -49,7 +49,7 @@ std::optional<BodyTemplate> BodyTemplate::parse(std::string_view text, std::stri
   return body;
 }
 
-/// Which fields are within quotes. False: a backslash would change the first character of a value.
+/// Finds the fields in quotes. Returns false if a backslash would change the start of a value.
 bool BodyTemplate::find_strings() {
   bool in_string = false;
   bool escaped = false;
@@ -69,7 +69,7 @@ bool BodyTemplate::find_strings() {
   return true;
 }
 
-/// With a value for each field.
+/// The body with a value for each field.
 std::string BodyTemplate::example() const {
   std::string text;
   for (const Piece& piece : pieces_) text += piece.what.field ? "0" : piece.what.text;

@@ -8,7 +8,7 @@
 namespace outbox::sink::postgres {
 namespace {
 
-/// NAMEDATALEN - 1
+/// The server's NAMEDATALEN - 1.
 constexpr std::size_t kMostBytes = 63;
 
 /// The first dot outside of braces.

@@ -34,7 +34,7 @@ std::optional<MailConnection::Done> MailConnection::take_done() {
   auto done = transfers_->take_done();
   if (done.empty()) return std::nullopt;
   Ending ending = Client::ending_of(*exchange_, done.front().easy.get(), done.front().code);
-  done.clear();  // the handle points to the exchange
+  done.clear();  // The handle points to the exchange.
   if (!given_up_ && !exchange_->fresh && was_stale(ending)) {
     exchange_->fresh = true;
     launch();

@@ -14,7 +14,7 @@ namespace {
 
 using Kind = Outcome::Kind;
 
-/// RFC 5321, 4.2.1 and RFC 4954, 6.
+/// Reply codes of RFC 5321, 4.2.1 and RFC 4954, 6.
 constexpr int kFirstRefusal = 400;
 constexpr int kFirstFinal = 500;
 constexpr int kClosing = 421;
@@ -51,7 +51,7 @@ struct Failure {
   const char* hint;
 };
 
-/// Those that prevent a connection.
+/// The failures that prevent a connection.
 constexpr Failure kFailures[] = {
     {CURLE_COULDNT_RESOLVE_HOST, Errc::unavailable, kReach},
     {CURLE_COULDNT_CONNECT, Errc::unavailable, kReach},
@@ -95,7 +95,7 @@ std::string doing(const Ending& ending) {
   return "";
 }
 
-/// libcurl's own words for this transfer, else for the code.
+/// libcurl's text for this transfer, or else its text for the code.
 std::string curl_words(const Ending& ending) {
   return ending.curl_text.empty() ? curl_easy_strerror(ending.code) : ending.curl_text;
 }
@@ -123,7 +123,8 @@ struct Meaning {
   const char* hint;
 };
 
-/// Before the recipients nothing is about this mail, but for its size, which MAIL declares (RFC 1870, 6.1).
+/// Before the recipients an answer concerns the mail only if its size, which MAIL declares, is
+/// refused (RFC 1870, 6.1).
 Meaning meaning_before_recipients(Stage stage, int reply) {
   switch (stage) {
     case Stage::hello: return {Kind::blocked, Errc::unavailable, kHello};
@@ -140,7 +141,7 @@ Meaning meaning_before_recipients(Stage stage, int reply) {
 Meaning meaning_of(Stage stage, int reply) {
   if (is_of_login(reply)) return {Kind::blocked, Errc::permission_denied, kLogin};
   if (stage < Stage::recipients) return meaning_before_recipients(stage, reply);
-  // Not `blocked`: a single recipient or a single mail is put off so, too.
+  // Not `blocked`: a single recipient or a single mail may be put off this way.
   if (reply < kFirstFinal) return {Kind::retry, Errc::unavailable, kLater};
   if (reply == kTooLarge) return {Kind::rejected, Errc::too_large, kSize};
   return {Kind::rejected, Errc::invalid_argument, kRejected};

@@ -44,7 +44,7 @@ Inspection SmtpSink::inspection() const {
         {"insecure_tls", "whoever controls the network can read and swallow mails and the password",
          "smtp.tls_ca with the authority of the server's certificate"});
   }
-  // A mail by a template need not have the payload.
+  // A mail made by a template need not have the payload.
   if (server_takes_ > 0 && !options_.body) {
     found.largest = {
         "SIZE of the mail server", server_takes_,
@@ -56,7 +56,7 @@ Inspection SmtpSink::inspection() const {
 Status SmtpSink::greet() {
   const Client::Greeting greeting = client_.greet();
   if (greeting.ending.code != CURLE_OK) return fail(unreachable(greeting.ending, context()));
-  // libcurl then sends without a login.
+  // Without an offer libcurl sends without a login.
   if (!options_.server.username.empty() && !greeting.login) {
     return fail(
         Errc::permission_denied, "smtp: " + options_.server_name + " offers no login",
@@ -68,7 +68,7 @@ Status SmtpSink::greet() {
 }
 
 void SmtpSink::purge() {
-  // All at once: each may take a moment.
+  // All connections end at the same time, since each may take a moment.
   for (const auto& line : lines_) line->cut();
   for (const auto& line : lines_) line->give_up();
   advance();
@@ -119,7 +119,7 @@ MailContext SmtpSink::context() const {
 Outcome SmtpSink::outcome_of(const MailConnection::Done& done) const {
   MailContext about = context();
   about.message_id = done.mail.message_id;
-  // People's addresses do not belong into logs.
+  // People's addresses do not belong in logs.
   const auto& people = done.mail.recipients;
   about.unquoted.insert(about.unquoted.end(), people.begin(), people.end());
   Outcome outcome = judge(done.ending, about);

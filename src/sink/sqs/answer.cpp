@@ -20,7 +20,7 @@ constexpr const char* kNonsense =
 
 Json parse(std::string_view text) { return Json::parse(text, nullptr, false); }
 
-/// The first of these members that is a text.
+/// The first of these members that is a text; empty if there is none.
 std::string text_of(const Json& object, std::initializer_list<const char*> names) {
   if (!object.is_object()) return {};
   for (const char* name : names) {
@@ -46,7 +46,7 @@ curl::Receiver receiver_of(const RequestContext& context) {
       .too_slow = "SQS answers within a second when it is well; check the network"};
 }
 
-/// "sqs: queue 'orders': QueueDoesNotExist: \"it is not there\""
+/// The message "sqs: queue 'orders': QueueDoesNotExist: \"it is not there\"".
 std::string message_of(const RequestContext& context, const std::string& what,
                        std::string_view said) {
   std::string message = fmt::format("sqs: queue {}: {}", in_quotes(context.queue), what);
@@ -73,9 +73,9 @@ Outcome refused(const Answer& answer, const RequestContext& context) {
   const Json body = parse(answer.body);
   const std::string code = short_code(text_of(body, {"__type", "code", "Code"}));
   Meaning meaning = meaning_of(code, answer.status);
-  // Without its code a 400 may be about anything: neither sent nor the event's fault as far as is known.
+  // A 400 without its code may mean anything: nothing was stored, perhaps through no event's fault.
   if (answer.status == 400 && code.empty() && !answer.whole()) meaning.kind = Kind::retry;
-  // When the queue depends on the event, a missing one may be that event's fault alone.
+  // If the queue depends on the event, a missing one may be that event's fault alone.
   if (context.queue_varies && meaning.code == Errc::not_found) meaning.kind = Kind::rejected;
   const std::string said =
       body.is_object() ? text_of(body, {"message", "Message"}) : std::string(answer.body);
@@ -88,7 +88,7 @@ Outcome refused(const Answer& answer, const RequestContext& context) {
   return outcome;
 }
 
-/// The place of an entry by its id; none: it is none of ours.
+/// The place of an entry by its id; nullopt if the id is not ours.
 std::optional<std::size_t> place_of(const Json& entry, std::size_t entries) {
   const std::string id = text_of(entry, {"Id"});
   for (std::size_t place = 0; place < entries; ++place) {

@@ -39,7 +39,7 @@ Status SqsSink::open() {
   urls_.clear();
   if (Status found = find_out_credentials(); !found) return found;
   if (Status checked = check_destination(); !checked) return checked;
-  transfers_.reset();  // its connections may have failed, and the name may have a new address
+  transfers_.reset();  // Its connections may have failed, and the name may have a new address.
   OUTBOX_TRY(transfers_,
              curl::Transfers::start({.capacity = options_.plain.concurrency}, [this] { wake(); }));
   return {};
@@ -142,8 +142,8 @@ void SqsSink::launch_open() {
   open_.clear();
 }
 
-// There is a free transfer: each is used by a batch, or by a look-up that at least one batch waits for, and there are no more batches than
-// transfers, except in `waiting_`.
+// There is always a free transfer: each serves a batch, or a look-up that at least one batch waits
+// for, and outside `waiting_` there are no more batches than transfers.
 void SqsSink::launch(Batch batch) {
   const std::string* const url = urls_.find(batch.queue);
   if (url == nullptr) {
@@ -201,7 +201,7 @@ void SqsSink::take_ends() {
     const auto exchange = std::move(found->second);
     exchanges_.erase(found);
     const Answer answer = curl::HttpClient::answer_of(*exchange, done.easy.get(), done.code);
-    done.easy.reset();  // it points to the exchange
+    done.easy.reset();  // The handle points to the exchange.
     if (exchange->operation == Operation::get_queue_url) {
       found_url(exchange->batch.queue, answer);
     } else {
@@ -217,7 +217,7 @@ void SqsSink::take_end(Exchange& exchange, const Answer& answer) {
     return settle(batch, outcomes_of(answer, batch.entries.size(), context(batch.queue)));
   const bool no_queue = failure->error.code == Errc::not_found;
   if (no_queue && options_.queue) urls_.forget(batch.queue);
-  // Of the batch as a whole: which entry is at fault it does not say, so find out.
+  // The failure does not say which entry of the batch is at fault, so two halves are sent.
   if (failure->kind == Outcome::Kind::rejected && !no_queue && batch.entries.size() > 1) {
     auto [first, second] = halves(std::move(batch));
     ++batches_;
@@ -241,7 +241,7 @@ void SqsSink::found_url(const std::string& queue, const Answer& answer) {
     }
     failure = std::move(url.error());
   }
-  // Nothing of the events themselves was sent, and they are at fault only for the name of the queue.
+  // Nothing of the events was sent, and only the queue's name can be their fault.
   if (failure->kind == Outcome::Kind::unknown) failure->kind = Outcome::Kind::retry;
   if (failure->kind == Outcome::Kind::rejected && options_.fixed_queue)
     failure->kind = Outcome::Kind::blocked;

@@ -1,4 +1,4 @@
-// Schedules: each tick is enqueued once, and what a person or a configuration changes holds for the next one.
+// Each tick of a schedule is enqueued once; a change to the schedule holds for the next one.
 #include <atomic>
 #include <thread>
 
@@ -67,7 +67,7 @@ class ScheduleSuite : public StoreTest {
     EXPECT_TRUE(ok(done));
     return done.value_or(false);
   }
-  /// What the log has.
+  /// The tasks in the log.
   std::vector<EventView> tasks() {
     drive_ = std::make_unique<LogDrive>(*store_, start_);
     return drive_->rest();

@@ -1,6 +1,6 @@
-// Of every sink and every format: no header of an event has, or is read as, a name that the format, the sink or the broker writes itself.
-// Consumers drop duplicates by such names. own_names.txt is the table of what becomes of each spelling; with OUTBOX_TEST_WRITE_GOLDEN set the
-// test writes it.
+// For every sink and every format: no header of an event has, or is read as, a name that the
+// format, the sink or the broker writes itself. Consumers drop duplicates by such names.
+// own_names.txt says what happens to each spelling; with OUTBOX_TEST_WRITE_GOLDEN it is written.
 #include <amqp.h>
 #include <gtest/gtest.h>
 #include <nats/nats.h>
@@ -41,11 +41,11 @@ struct Field {
   std::string name;
   std::string value;
 };
-/// What a destination gets by name; none: the message is refused as its event's fault.
+/// What a destination gets, by name; nullopt if the message is refused as its event's fault.
 using Fields = std::optional<std::vector<Field>>;
 
 struct Kind {
-  std::map<std::string, std::string> settings;  ///< The fewest that make a sink.
+  std::map<std::string, std::string> settings;  ///< The fewest settings that make a sink.
   std::function<Fields(const Message&)> look;
   /// How consumers read a name.
   std::function<std::string(std::string)> read = [](std::string name) { return name; };
@@ -213,7 +213,7 @@ class Way {
 
   [[nodiscard]] const Kind& kind() const { return kind_; }
 
-  /// Without a name: the event has no headers.
+  /// Sends an event, without headers if `name` is empty.
   [[nodiscard]] Fields send(const std::string& name = {}) {
     const std::string headers =
         name.empty() ? "{}" : nlohmann::json{{name, std::string(kSpoofed)}}.dump();
@@ -285,7 +285,7 @@ TEST(OwnNames, no_spelling_of_a_name_that_is_written_comes_from_an_event) {
         const Fields with = way.send(spelling);
         if (!with) continue;
         const std::vector<Field> found = named(*with, own.name);
-        // A field may hold the whole event, and then its headers too: its value may differ, but is not that of the header.
+        // A field with the whole event may differ, but its value is not the header's.
         EXPECT_EQ(found.size(), named(*without, own.name).size())
             << sink << ", " << format << ": header " << spelling << " beside " << own.name;
         for (const Field& field : found)

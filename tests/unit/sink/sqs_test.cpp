@@ -1,4 +1,4 @@
-// The parts of the SQS sink that need no server: settings, names, attributes, entries, answers, credentials.
+// The parts of the SQS sink that need no server: settings, attributes, entries, answers, keys.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -41,7 +41,7 @@ std::string complaint(Given settings) {
   return checked ? "" : checked.error().text();
 }
 
-/// With a queue and a region.
+/// Adds a queue and a region to the setting.
 std::string complaint_about(const std::string& name, const std::string& value) {
   Given settings{{name, value}};
   settings.emplace("queue", "orders");
