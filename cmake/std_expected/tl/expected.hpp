@@ -1,4 +1,4 @@
-// What our own code calls tl::expected, in a build whose results are std::expected (-DOUTBOX_STD_EXPECTED=ON). Not installed.
+// Makes our tl::expected std::expected (-DOUTBOX_STD_EXPECTED=ON). This file is not installed.
 #pragma once
 
 #include <expected>

@@ -1,4 +1,4 @@
-// Enqueues an event in the database named by the argument, delivers it inside this process, and prints what arrived.
+// Enqueues an event in the database of the argument, delivers it itself, and prints what arrived.
 #include <sqlite3.h>
 
 #include <chrono>

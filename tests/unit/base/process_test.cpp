@@ -7,7 +7,7 @@
 namespace outbox {
 namespace {
 
-/// A child that has ended; a zombie until reap() was called.
+/// A child that has ended and is a zombie until reap() is called.
 class EndedChild {
  public:
   EndedChild() : pid_(::fork()) {

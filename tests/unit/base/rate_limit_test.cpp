@@ -9,7 +9,7 @@ using std::chrono::milliseconds;
 using TimePoint = RateLimit::TimePoint;
 using std::chrono::seconds;
 
-/// How many events go in this time, when as many as are allowed go each millisecond.
+/// The number of events sent in this time if all that are allowed are sent each millisecond.
 std::size_t sent_in(RateLimit& limit, TimePoint& now, milliseconds time) {
   std::size_t sum = 0;
   for (milliseconds at{0}; at < time; at += milliseconds(1), now += milliseconds(1)) {

@@ -25,7 +25,7 @@ const Setting kLevel{.name = "log.level",
                      .help = "",
                      .choices = {"debug", "info", "warn"}};
 
-/// "message (hint: ...)"; empty: assigned.
+/// What is wrong, as "message (hint: ...)"; empty if the value was assigned.
 template <class Value>
 std::string wrong(const Setting& setting, const std::string& text, Value value = {},
                   const std::string& writing = {}) {

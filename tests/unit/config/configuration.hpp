@@ -36,13 +36,13 @@ class Configuration {
   Request& request() { return request_; }
   [[nodiscard]] std::string path(const std::string& name) const { return folder_.file(name); }
 
-  /// What was loaded; the test fails with the first problem otherwise.
+  /// The configuration that was loaded; the test fails with the first problem otherwise.
   Loaded loaded() {
     auto all = load(request_);
     if (!all) throw std::runtime_error(all.error().front().text());
     return std::move(*all);
   }
-  /// "LINE PATH: ..." of each problem, in order.
+  /// Each problem as "LINE PATH: ...", in order.
   std::vector<std::string> problems() {
     const auto all = load(request_);
     std::vector<std::string> found;
@@ -52,7 +52,7 @@ class Configuration {
                       (problem.hint.empty() ? "" : " (" + problem.hint + ")"));
     return found;
   }
-  /// What `config show` prints of a setting, and where it comes from.
+  /// The value that `config show` prints of a setting, and where it comes from.
   std::string shown(const std::string& section, const std::string& key) {
     for (const Entry& entry : loaded().entries) {
       if (entry.section == section && entry.key == key)

@@ -50,7 +50,7 @@ TEST(Subscriptions, unknown_settings_come_with_the_nearest_known_one) {
               ElementsAre(HasSubstr("did you mean \"file\"?")));
 }
 
-// A setting at the wrong level, for every setting of a subscription and of its sink.
+// Tests each setting of a subscription and of its sink at the wrong level.
 TEST(Subscriptions, a_setting_at_the_wrong_level_is_told_where_it_belongs) {
   const auto of_type = [](const Setting& setting) {
     return setting.type == SettingType::table ? "{ x = \"y\" }" : "\"x\"";

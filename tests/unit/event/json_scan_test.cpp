@@ -95,8 +95,8 @@ TEST(JsonScan, a_million_open_brackets_need_no_stack) {
   EXPECT_FALSE(is_json(mixed));
 }
 
-/// The verdict of nlohmann; none where it is known to differ: it ends at a NUL, skips a byte order mark, and refuses numbers
-/// that a double cannot represent.
+/// nlohmann's verdict; nullopt where it is known to differ: it ends at a NUL, skips a byte order
+/// mark, and refuses numbers that a double cannot represent.
 class Verdict final : public nlohmann::json_sax<Json> {
  public:
   static std::optional<bool> on(const std::string& text) {

@@ -48,8 +48,8 @@ TEST(KeyHash, every_bit_is_used_equally) {
   for (const int count : ones) EXPECT_NEAR(count, 0.5 * kKeys, 0.05 * kKeys);
 }
 
-// Stored in settlements: a change here breaks the ledger of every installation. The values are from an independent
-// implementation.
+// Settlements store these hashes: a change breaks the ledger of every installation. The values are
+// from an independent implementation.
 TEST(IdHash, golden_values_never_change) {
   const auto hash = [](const char* text) { return id_hash(EventId::parse(text).value()); };
   EXPECT_EQ(hash("00000000-0000-0000-0000-000000000000"), 0xa706dd2f4d197e6fULL);

@@ -28,7 +28,7 @@ TEST(TaskQueue, a_type_has_subscriptions_of_its_own_which_are_known_by_their_nam
   EXPECT_TRUE(is_of_type(own));
   EXPECT_TRUE(is_split_from(own, base));
   EXPECT_EQ(queue_of_subscription(own.name), "reports.eu");
-  // In the stores: it must never change.
+  // The name is in the stores and must never change.
   EXPECT_EQ(own.name, "type1.reports.eu.877647");
   EXPECT_NE(own.name, spec_of_type(base, "report.mail").name);
   SubscriptionSpec other = base;

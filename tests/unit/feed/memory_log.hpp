@@ -14,7 +14,7 @@
 
 namespace outbox::feed {
 
-/// Events are committed in the order of seq; a snapshot is their number. Counts the requests it gets.
+/// A log that commits events in the order of seq; a snapshot is their number. Counts requests.
 class MemoryLog {
  public:
   void commit(std::int64_t events) {
@@ -59,7 +59,7 @@ class MemoryLog {
     const MutexLock lock(mutex_);
     flushed_ = true;
   }
-  /// The last page read would survive a crash.
+  /// Whether the last page that was read would survive a crash.
   bool is_flushed() {
     const MutexLock lock(mutex_);
     return flushed_;
@@ -102,7 +102,7 @@ class MemoryReader final : public store::LogReader {
   Result<store::Page> page_;
 };
 
-/// Cannot be armed, so the pump polls.
+/// A wake-up that cannot be armed, so that the pump polls.
 class NoWakeup final : public store::Wakeup {
  public:
   [[nodiscard]] Result<bool> arm() override { return false; }

@@ -24,7 +24,7 @@ void expect(const Pace::Step& step, What what, std::chrono::nanoseconds pause) {
   EXPECT_EQ(step.pause, pause);
 }
 
-/// Polls that find nothing until it wants to arm.
+/// Makes polls that find nothing until the pace wants to arm.
 void tire(Pace& pace) {
   for (int poll = 1; poll < 3; ++poll) expect(pace.found_nothing(), What::pause, milliseconds(1));
   EXPECT_EQ(pace.found_nothing().what, What::arm);

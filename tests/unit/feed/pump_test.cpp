@@ -39,12 +39,12 @@ class Consumer final : public PageConsumer {
     const MutexLock lock(mutex_);
     room_ = pages;
   }
-  /// Full for good after so many.
+  /// Makes the consumer full for good after this many pages.
   void take_at_most(std::size_t pages) {
     const MutexLock lock(mutex_);
     most_ = pages;
   }
-  /// False: it did not get there in time.
+  /// Returns false if the event did not arrive in time.
   bool wait_for(std::int64_t seq) const {
     const MutexLock lock(mutex_);
     return changed_.wait_for(mutex_, seconds(30), [this, seq]() OUTBOX_REQUIRES(mutex_) {
@@ -137,7 +137,8 @@ TEST_F(PumpTest, those_that_are_close_in_a_backlog_come_together) {
   log_.commit(300);
   Pump pump(std::make_unique<MemoryReader>(log_), std::make_unique<NoWakeup>(), {.page_rows = 3},
             [](const Error&) {});
-  // In the middle of a pair that ended earlier, and in the middle of a page of the other one, which has not begun it yet.
+  // One consumer is in the middle of a pair that ended earlier, and of a page of the other one,
+  // which has not begun it yet.
   pump.add(one_, store::kAllLanes, Cursor{.s1 = "0", .s2 = "290", .position = 20, .bound = 0});
   pump.add(other_, store::kAllLanes, Cursor{.s1 = "0"});
   ASSERT_TRUE(pump.start());
@@ -146,7 +147,7 @@ TEST_F(PumpTest, those_that_are_close_in_a_backlog_come_together) {
   pump.stop();
   EXPECT_EQ(one_.seqs().size(), 280U);
   EXPECT_EQ(other_.seqs().size(), 300U);
-  // Until they met one of them had read one page.
+  // Until they met, one of them had read one page.
   const auto of_one = one_.pages();
   const auto of_other = other_.pages();
   EXPECT_TRUE(std::equal(of_one.begin() + 1, of_one.end(),
@@ -192,7 +193,7 @@ TEST_F(PumpTest, a_page_for_several_knows_what_they_would_each_count) {
   EXPECT_EQ(page->tally, store::tally_of(page->events));
 }
 
-/// Whatever cursors they start at and whenever they have room: nothing twice, nothing left out, in order.
+/// Wherever consumers start and whenever they have room, each gets every event once, in order.
 TEST_F(PumpTest, everybody_gets_every_event_once) {
   std::mt19937 random(7);  // NOLINT(cert-msc51-cpp): the same each time
   const auto below = [&](std::int64_t limit) {
@@ -260,7 +261,7 @@ TEST_F(PumpTest, a_failure_is_reported_once_and_ends_the_reading) {
   const auto error = failure();
   ASSERT_TRUE(error);
   EXPECT_EQ(error->message, "the log is gone");
-  pump_.remove(one_);  // returns although the pump has stopped
+  pump_.remove(one_);  // This returns although the pump has stopped.
   pump_.stop();
 }
 

@@ -42,7 +42,7 @@ SubscriptionSpec spec_of(const Options& options, const std::string& topic = "t")
   return spec;
 }
 
-/// As kcat -J shows it, without what the broker adds.
+/// The message as kcat -J shows it, without what the broker adds.
 Json sent(const EventView& event, const Options& options, const std::string& topic) {
   RenderBuffer buffer;
   const Renderer renderer = Renderer::create(spec_of(options, topic)).value();
@@ -147,7 +147,7 @@ TEST(FormatDebezium, options_that_make_no_sense_are_refused) {
 }
 
 TEST(JavaDouble, is_written_as_java_does) {
-  // From the documentation of Double.toString().
+  // These are from the documentation of Double.toString().
   for (const auto& [number, text] : std::vector<std::pair<double, const char*>>{
            {0.0, "0.0"},
            {-0.0, "-0.0"},

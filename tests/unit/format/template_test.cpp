@@ -174,7 +174,7 @@ TEST(Template, knows_what_it_may_make) {
   EXPECT_FALSE(makes("shop.{aggregate_type}-{event_type|kebab}.v1", "shop.Order.v1"));
 }
 
-/// Whatever it makes, it may make.
+/// may_make() must hold for each text that the template makes.
 TEST(Template, may_make_what_it_makes) {
   for (const char* text :
        {"{aggregate_type}", "{aggregate_type|lower}.{event_type|kebab}", "{event_type|snake|upper}",

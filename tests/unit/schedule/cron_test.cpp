@@ -24,7 +24,7 @@ sys_seconds at(const std::string& text) {
       std::chrono::microseconds(event::read_time(text).value())));
 }
 
-/// The next ones, as "03-29 01:00", UTC.
+/// The next ticks as "03-29 01:00", in UTC.
 std::vector<std::string> ticks(const std::string& cron, const std::string& zone,
                                const std::string& after, std::size_t count) {
   const auto parsed = Cron::parse(cron);
@@ -108,7 +108,8 @@ TEST(Cron, an_error_names_the_field) {
     EXPECT_NE(complaint(text), "") << text;
 }
 
-// ---- The clock changes. Berlin: 2026-03-29 02:00 -> 03:00 (01:00 UTC), 2026-10-25 03:00 -> 02:00 (01:00 UTC).
+// ---- Changes of the clock. Berlin, at 01:00 UTC: 2026-03-29 02:00 -> 03:00, 2026-10-25 03:00 ->
+// 02:00
 
 TEST(Cron, a_time_that_does_not_exist_is_the_first_moment_after_the_gap) {
   EXPECT_THAT(ticks("30 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00Z", 3),
@@ -165,14 +166,14 @@ TEST(Cron, years_ahead_have_summer_too) {
               ElementsAre("07-01 06:30"));
 }
 
-// ---- Against a search of each minute that reads the clock of the C library.
+// ---- Cron against a search of each minute that reads the clock of the C library.
 
 struct FieldText {
   std::string text;
   std::set<int> values;
 };
 
-/// A field at random, and what it means.
+/// A random field, and what it means.
 FieldText any_field(std::mt19937_64& random, int least, int most, bool hour = false) {
   const auto pick = [&](int from, int to) {
     return from + static_cast<int>(random() % static_cast<std::uint64_t>(to - from + 1));
@@ -238,7 +239,7 @@ struct AnyCron {
   }
 };
 
-/// Walks minute by minute from `from` to `to`.
+/// The ticks found by walking from `from` to `to` minute by minute.
 std::vector<std::int64_t> searched(const AnyCron& cron, const ZoneClock& clock, std::int64_t from,
                                    std::int64_t to) {
   std::vector<std::int64_t> found;
@@ -280,7 +281,7 @@ TEST(Cron, agrees_with_a_search_of_each_minute) {
     const std::int64_t to = from + std::int64_t{5} * 24 * 3600;
     for (int i = 0; i < 150; ++i) {
       AnyCron any(random);
-      if (random() % 4 != 0) {  // most of them have ticks here
+      if (random() % 4 != 0) {  // Most of them have ticks here.
         for (const std::size_t days : {2U, 3U, 4U}) any.fields[days] = AnyCron(random).fields[days];
         if (random() % 2 == 0)
           any.fields[3] = {.text = "*", .values = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}};

@@ -55,7 +55,7 @@ void expect_same_offsets(const char* name, int first, int last, const OffsetTher
     const auto period = zone->at(time);
     ASSERT_EQ(period.offset, offset_there(time))
         << name << " at " << time.time_since_epoch().count();
-    // Its ends are where the offset may change, and nowhere between.
+    // The offset may change at the period's ends, and nowhere between.
     for (const sys_seconds near : {period.begin, period.end - seconds(1)}) {
       if (near < from || near == TimeZone::kLast - seconds(1)) continue;
       ASSERT_EQ(offset_there(near), period.offset)
@@ -77,7 +77,7 @@ TEST(TimeZone, agrees_with_the_standard_library) {
 #if __cpp_lib_chrono >= 201907L
   for (const char* name : kNames) {
     const auto* zone = std::chrono::locate_zone(name);
-    // The zone files may know more about the time before 1970 than the text that this library reads.
+    // The zone files may know more about the years before 1970 than the library's text.
     expect_same_offsets(name, 1971, 2100,
                         [&](sys_seconds time) { return zone->get_info(time).offset; });
   }
@@ -118,7 +118,7 @@ TEST(TimeZone, rules_have_many_forms) {
   EXPECT_EQ(offset("AAA3BBB,J60,J300", 2024, 3, 1, 5), -2 * 3600);
   EXPECT_EQ(offset("AAA3BBB,60,300", 2024, 3, 1, 5), -2 * 3600);
   EXPECT_EQ(offset("AAA3BBB,60,300", 2023, 3, 1, 5), -3 * 3600) << "a day later without leap day";
-  // Summer all year.
+  // Summer lasts all year.
   for (const unsigned month : {1U, 7U, 12U})
     EXPECT_EQ(offset("XXX3EDT4,0/0,J365/23", 2026, month, 1, 4), -4 * 3600);
   for (const char* rule :
@@ -145,7 +145,7 @@ TEST(TimeZone, a_damaged_file_is_refused) {
   for (int i = 0; i < 20'000; ++i) {
     std::string file = whole;
     for (int n = 0; n < 3; ++n) file[random() % file.size()] = static_cast<char>(random());
-    const auto zone = TimeZone::read(file);  // whatever it says: no harm
+    const auto zone = TimeZone::read(file);  // Whatever the file says, it does no harm.
     if (zone) (void)zone->at(sys_seconds(seconds(1'800'000'000)));
   }
 }

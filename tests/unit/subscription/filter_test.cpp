@@ -63,7 +63,7 @@ TEST(Glob, a_hostile_glob_is_not_exponential) {
   EXPECT_FALSE(glob_match(glob, std::string(10'000, 'a')));
 }
 
-/// Globs by a simple and slow algorithm.
+/// Matches globs by a simple and slow algorithm.
 bool slow_match(std::string_view glob, std::string_view text) {
   if (glob.empty()) return text.empty();
   if (glob[0] == '*')
@@ -176,7 +176,7 @@ TEST(Kinds, too_many_are_not_known) {
   EXPECT_FALSE(event::Kinds(events_of({})).known());
 }
 
-/// With kinds or without, and whatever the filter: the same as for each event alone.
+/// With and without kinds, and for each filter, the marks are those of each event alone.
 RC_GTEST_PROP(Filter, marks_each_event_as_it_matches, ()) {
   const auto numbers = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 40));
   SubscriptionSpec spec;
