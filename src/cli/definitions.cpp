@@ -69,7 +69,8 @@ VerbDefinition define(const CLI::App& app, const std::string& path) {
   }
   // A verb with its own --store (demo) takes none of the common ones, see HelpText.
   verb.takes_common = !path.empty() && app.get_option_no_throw("--store") == nullptr;
-  for (const CLI::App* inner : app.get_subcommands([](const CLI::App*) { return true; }))
+  for (const CLI::App* inner :
+       app.get_subcommands([](const CLI::App* one) { return is_shown(*one); }))
     verb.verbs.push_back(
         define(*inner, path.empty() ? inner->get_name() : path + " " + inner->get_name()));
   return verb;
