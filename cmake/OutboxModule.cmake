@@ -10,7 +10,7 @@ function(outbox_module name)
   target_link_libraries(outbox_${name} PRIVATE outbox_internal PUBLIC outbox_flags ${ARG_DEPENDS})
 endfunction()
 
-# outbox_test(NAME LABEL unit|sim|integration|kafka|fault|cli SOURCES ... [DEPENDS ...] [TIMEOUT s] [SERIAL] [LOCK name])
+# outbox_test(NAME LABEL unit|sim|integration|fault|cli ... SOURCES ... [DEPENDS ...] [TIMEOUT s] [SERIAL] [LOCK name])
 # one GoogleTest program; each program is one ctest entry, so that fixtures are shared.
 function(outbox_test name)
   cmake_parse_arguments(ARG "SERIAL" "LABEL;LOCK;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})

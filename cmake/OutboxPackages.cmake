@@ -1,5 +1,5 @@
 # Debian packages, made by CPack from a build folder (scripts/package): outbox is the program and its services, outbox-dev the
-# library.
+# library, outbox-tools the programs that measure and show it.
 include(GNUInstallDirs)
 set(deploy ${PROJECT_SOURCE_DIR}/deploy)
 
@@ -11,6 +11,14 @@ if(NOT CMAKE_CROSSCOMPILING)
   install(CODE "set(outbox_program \"$<TARGET_FILE:outbox_cli>\")" COMPONENT program)
   install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/InstallPages.cmake COMPONENT program)
 endif()
+# Only into packages, and where they are asked for by name: nobody needs them to run outbox.
+set(tools outbox-demo)
+if(TARGET outbox-bench)
+  list(APPEND tools outbox-bench)
+endif()
+install(TARGETS ${tools} RUNTIME COMPONENT tools EXCLUDE_FROM_ALL)
+install(FILES ${deploy}/debian/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/outbox-tools
+  COMPONENT tools EXCLUDE_FROM_ALL)
 # What belongs to a system and not to a prefix is installed only into packages.
 install(FILES ${deploy}/debian/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program EXCLUDE_FROM_ALL)
 install(FILES ${deploy}/debian/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/outbox-dev
@@ -29,11 +37,11 @@ endif()
 if(OUTBOX_WITH_SQLITE)
   string(APPEND needs ", libsqlite3-dev")
 endif()
-foreach(part rdkafka/librdkafka-dev hiredis/libhiredis-dev libcurl/libcurl4-openssl-dev librabbitmq/librabbitmq-dev
-    libcrypto/libssl-dev libnats/libnats-dev)
-  get_filename_component(pkg_module ${part} DIRECTORY)
-  get_filename_component(package ${part} NAME)
+foreach(library IN LISTS client_libraries)
+  string(REPLACE "/" ";" library ${library})
+  list(GET library 1 pkg_module)
   if(pkg_module IN_LIST linked_pkg_modules)
+    list(GET library 2 package)
     list(APPEND recommends ${package})
   endif()
 endforeach()
@@ -48,7 +56,7 @@ set(CPACK_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ
   WORLD_EXECUTE)
-set(CPACK_COMPONENTS_ALL program development)
+set(CPACK_COMPONENTS_ALL program development tools)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
@@ -57,8 +65,8 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME outbox)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION database)
 set(CPACK_DEBIAN_PROGRAM_DESCRIPTION "transactional outbox for PostgreSQL and SQLite: delivers committed events
-A service writes an event in the same transaction as its data. outbox delivers it from there: to Kafka, RabbitMQ, Redis,
-NATS, SQS, webhooks, mail, another database or a file. It also runs tasks.")
+A service writes an event in the same transaction as its data. outbox delivers it from there: to brokers, queues, webhooks,
+mail, another database or a file. It also runs tasks.")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS adduser)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "ca-certificates, tzdata")
@@ -71,4 +79,12 @@ set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "transactional outbox for PostgreSQL an
 Headers, static libraries, and files for CMake and pkg-config, to enqueue, to relay and to run tasks in a program.")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ${needs})
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS ${recommends})
+
+set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME outbox-tools)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION database)
+set(CPACK_DEBIAN_TOOLS_DESCRIPTION "transactional outbox for PostgreSQL and SQLite: demo and benchmarks
+outbox-demo is a shop whose relay is killed again and again, and a count of what arrived. outbox-bench measures the figures
+of the project, each beside its limit.")
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "outbox (= ${PROJECT_VERSION})")
 include(CPack)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that the #include lines of src/ and include/ follow the layers.
+"""Checks that the #include lines of src/, include/, bench/ and demo/ follow the layers.
 
     base <- event <- pg <- {store, sink, feed, testing} <- {relay, task, inbox} <- ops <- cli
 
@@ -37,15 +37,19 @@ ALLOWED = {
     "ops": ENGINES,
     # Real servers and processes for demo, bench and tests. Libraries that applications link do not use it.
     "testkit": CORE | {"store", "sink"},
-    # Programs within the program: each runs the whole path; they do not include each other.
-    "bench": ENGINES | {"ops", "testkit"},
-    "demo": ENGINES | {"testkit"},
-    "cli": ENGINES | {"ops", "bench", "demo"},
+    "cli": ENGINES | {"ops"},
 }
+
+# The programs beside src/: each runs the whole path, and nothing includes them.
+PROGRAMS = {
+    "bench": ENGINES | {"ops", "cli", "testkit"},
+    "demo": ENGINES | {"cli", "testkit"},
+}
+KNOWN = {**ALLOWED, **PROGRAMS}
 
 # Folders whose subfolders do not include each other.
 DIVIDED = {"store", "sink"}
-SHARED = {"common", "curl", "hiredis"}  # The subfolders that the others may include.
+SHARED = {"common", "sql", "curl", "hiredis"}  # The subfolders that the others may include.
 
 ADAPTERS = {"postgres.hpp", "pqxx.hpp", "sqlite.hpp"}
 
@@ -70,10 +74,10 @@ def part_of(parts):
 
 
 def check_source(own, quoted, angled):
-    """What is wrong with one include of a file below src/, or None."""
+    """What is wrong with one include of a file below src/ or of a program beside it, or None."""
     if quoted is None:
         target = angled.split("/")
-        return "own headers go in quotes" if len(target) > 1 and target[0] in ALLOWED else None
+        return "own headers go in quotes" if len(target) > 1 and target[0] in KNOWN else None
     target = quoted.split("/")
     if target[0] == "outbox":
         # In quotes only above the code that implements it.
@@ -82,9 +86,9 @@ def check_source(own, quoted, angled):
         return f"write <{quoted}>: public headers go in angles"
     if own[:-1] == SHIPPED and len(target) == 1:
         return None
-    if target[0] not in ALLOWED:
+    if target[0] not in KNOWN:
         return f'"{quoted}" is not a path from src/'
-    if target[0] != own[0] and target[0] not in ALLOWED[own[0]]:
+    if target[0] != own[0] and target[0] not in KNOWN[own[0]]:
         return f"{own[0]} must not know {target[0]}"
     ours, theirs = part_of(own), part_of(target)
     if ours and theirs and ours != theirs and theirs[1] not in SHARED:
@@ -121,6 +125,10 @@ def check(root):
             continue
         for number, quoted, angled in includes(path):
             report(path, number, check_source(own, quoted, angled))
+    for program in PROGRAMS:
+        for path in files_below(root / program):
+            for number, quoted, angled in includes(path):
+                report(path, number, check_source(path.relative_to(root).parts, quoted, angled))
     for path in files_below(root / "include" / "outbox"):
         for number, quoted, angled in includes(path):
             report(path, number, check_public(path.name, quoted, angled))

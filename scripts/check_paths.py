@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-FOLDERS = ("bench", "cmake", "deploy", "docs", "examples", "include", "migrations", "scripts", "src", "tests")
+FOLDERS = ("bench", "cmake", "demo", "deploy", "docs", "examples", "include", "migrations", "scripts", "src", "tests")
 
 FENCE = re.compile(r"^\s*```")
 LINK = re.compile(r"(?:\[([^\[\]]*))?\]\(([^)\s]+)\)")

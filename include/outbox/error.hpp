@@ -53,7 +53,7 @@ struct Error {
   Effect effect{Effect::none};
   std::string message;  ///< What failed, on which object. Never payload bytes or secrets.
   std::string hint;     ///< What to do about it; may be empty.
-  std::string origin;   ///< "pg:40001", "kafka:-185", "sqlite:5"; empty: outbox itself.
+  std::string origin;   ///< "pg:40001", "http:503", "sqlite:5"; empty: outbox itself.
 
   /// "message (hint: ...)", one line, for people.
   [[nodiscard]] std::string text() const;

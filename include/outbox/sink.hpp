@@ -96,7 +96,7 @@ struct Outcome {
 [[nodiscard]] const char* to_string(Outcome::Kind kind) noexcept;
 
 struct SinkTraits {
-  /// As it appears in logs and metrics ("kafka").
+  /// As it appears in logs and metrics ("http").
   std::string_view name;
   /// The sink itself stops at the first failure: after a message was not acked, none of its key sent later is delivered
   /// until the relay has called open() again (but see Outcome::unsent). Then many events of a key
@@ -110,8 +110,8 @@ struct SinkTraits {
   /// What becomes of one message says nothing about the others, however many are rejected or take long at once; what was sent 1 s ago is
   /// set aside. Not of a gapless sink. Default: false.
   bool independent{false};
-  /// What precedes the names of CloudEvents attributes in binary mode, by the destination's protocol binding: "ce-" (HTTP, NATS; their
-  /// values are then percent-encoded), "ce_" (Kafka), "cloudEvents:" (AMQP). Default: ce-.
+  /// What precedes the names of CloudEvents attributes in binary mode, by the destination's protocol binding: "ce-" (their
+  /// values are then percent-encoded), "ce_", "cloudEvents:". Default: ce-.
   std::string_view attribute_prefix{"ce-"};
 };
 

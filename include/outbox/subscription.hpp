@@ -21,7 +21,7 @@ namespace outbox {
 struct SubscriptionSpec {
   /// Letters, digits, '-', '_' and '.', at most 63 bytes.
   std::string name;
-  /// Which sink: "kafka", "http", "file" and so on (docs/reference/settings.md), or "custom" for one that the application passes to the Relay.
+  /// Which sink: "http", "file" and so on (docs/reference/settings.md), or "custom" for one that the application passes to the Relay.
   std::string sink;
   /// Settings of that sink ("path", "brokers"). Which ones there are: docs/reference. ${env:NAME} and ${file:/PATH} in them are stored as
   /// they are and replaced where the relay runs, so that passwords need not be in the store; $${ is a literal ${.

@@ -253,7 +253,7 @@ $fn$;
 CREATE FUNCTION {schema}.park_events(sub integer, known_generation bigint, seqs bigint[], states text[], new_attempts bigint[],
                                      due_in_ms bigint[], errors text[], workers uuid[], keys bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off AS $fn$
 DECLARE
   dead_block  boolean := {schema}.dead_events_block(sub);
   copied      integer;
@@ -280,28 +280,36 @@ BEGIN
   END IF;
   -- From here on nobody else changes the keys of these lanes.
   PERFORM {schema}.hold_lanes(sub, lanes, known_generation);
-  -- The first of each key. Where the key has a row already they come behind; what runs is a fact all the same.
-  INSERT INTO {schema}.parked_key AS k (subscription, key, lane, solo, attempts, next_attempt_at, error, run_seq, worker, token, begun_at)
+  -- The first of each key. Where the key has a row already they come behind.
+  INSERT INTO {schema}.parked_key (subscription, key, lane, solo, attempts, next_attempt_at, error)
   SELECT DISTINCT ON (n.key) sub, n.key, (SELECT p.lane FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq),
-    n.key = n.seq, n.attempts, clock_timestamp() + n.due * interval '1 millisecond', n.error,
-    n.run_seq, n.run_worker, (n.run_state IS NOT DISTINCT FROM 'running')::integer, CASE n.run_state WHEN 'running' THEN clock_timestamp() END
-  FROM (
-    SELECT u.*, (array_agg(u.seq) FILTER (WHERE u.state IN ('running', 'ready')) OVER of_key)[1] AS run_seq,
-      (array_agg(u.worker) FILTER (WHERE u.state IN ('running', 'ready')) OVER of_key)[1] AS run_worker,
-      (array_agg(u.state) FILTER (WHERE u.state IN ('running', 'ready')) OVER of_key)[1] AS run_state
-    FROM unnest(seqs, states, new_attempts, due_in_ms, errors, workers, keys) u(seq, state, attempts, due, error, worker, key)
-    WHERE u.state <> 'dead'
-    WINDOW of_key AS (PARTITION BY u.key ORDER BY u.seq ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) n
-  ORDER BY n.key, n.seq
-  ON CONFLICT (subscription, key) DO UPDATE
-  SET run_seq = EXCLUDED.run_seq, worker = EXCLUDED.worker, token = k.token + EXCLUDED.token, begun_at = EXCLUDED.begun_at
-  WHERE EXCLUDED.run_seq IS NOT NULL AND k.run_seq IS NULL;
-  -- Transactions do not commit in the order of seq: one may come before a dead event that holds its key.
-  UPDATE {schema}.parked_key k SET next_attempt_at = clock_timestamp()
-  FROM (
-    SELECT (SELECT k.ctid FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = n.key) AS at, min(n.seq) AS seq
-    FROM unnest(seqs, states, keys) n(seq, state, key) WHERE n.state <> 'dead' GROUP BY n.key OFFSET 0) n
-  WHERE k.ctid = n.at AND k.next_attempt_at = 'infinity' AND (k.blocked_by < n.seq) IS NOT TRUE;
+    n.key = n.seq, n.attempts, clock_timestamp() + n.due * interval '1 millisecond', n.error
+  FROM unnest(seqs, states, new_attempts, due_in_ms, errors, keys) n(seq, state, attempts, due, error, key)
+  WHERE n.state <> 'dead' ORDER BY n.key, n.seq
+  ON CONFLICT DO NOTHING;
+  IF states && '{running,ready}' THEN
+    -- What runs is a fact, wherever it stands in its key.
+    PERFORM {schema}.lock_keys(sub, keys);
+    UPDATE {schema}.parked_key k
+    SET run_seq = n.seq, worker = n.worker, token = k.token + (n.state = 'running')::integer,
+      begun_at = CASE n.state WHEN 'running' THEN clock_timestamp() END,
+      attempts = CASE n.seq WHEN n.first THEN n.attempts ELSE k.attempts END
+    FROM (
+      SELECT DISTINCT ON (n.key) n.*, (SELECT k.ctid FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = n.key) AS at,
+        (SELECT p.seq FROM {schema}.parked p WHERE p.subscription = sub AND p.key = n.key AND NOT p.dead ORDER BY p.seq LIMIT 1) AS first
+      FROM unnest(seqs, states, new_attempts, workers, keys) n(seq, state, attempts, worker, key)
+      WHERE n.state IN ('running', 'ready') ORDER BY n.key, n.seq OFFSET 0) n
+    WHERE k.ctid = n.at AND k.run_seq IS NULL;
+  END IF;
+  IF EXISTS (SELECT FROM {schema}.parked_key k WHERE k.subscription = sub AND k.blocked_by IS NOT NULL) THEN
+    -- Transactions do not commit in the order of seq: one may come before a dead event that holds its key.
+    PERFORM {schema}.lock_keys(sub, keys);
+    UPDATE {schema}.parked_key k SET next_attempt_at = clock_timestamp()
+    FROM (
+      SELECT (SELECT k.ctid FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = n.key) AS at, min(n.seq) AS seq
+      FROM unnest(seqs, states, keys) n(seq, state, key) WHERE n.state <> 'dead' GROUP BY n.key OFFSET 0) n
+    WHERE k.ctid = n.at AND k.next_attempt_at = 'infinity' AND (k.blocked_by < n.seq) IS NOT TRUE;
+  END IF;
   IF dead_keys IS NOT NULL THEN PERFORM {schema}.parked_died(sub, dead_keys, dead_seqs, true); END IF;
   -- Functions of 0008_tasks.sql.
   IF with_key IS NOT NULL THEN

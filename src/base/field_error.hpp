@@ -20,7 +20,7 @@ namespace outbox {
 }
 
 struct FieldError {
-  std::string field;  ///< "topic", "kafka.brokers"
+  std::string field;  ///< "topic", "http.url"
   std::string what;   ///< "is empty"
   std::string hint{};
 

@@ -145,6 +145,22 @@ struct Assigner {
   }
 };
 
+SettingType type_of(Slot place, const Traits& traits) {
+  struct Type {
+    SettingType operator()(const std::string*) const { return SettingType::text; }
+    SettingType operator()(const bool*) const { return SettingType::boolean; }
+    SettingType operator()(const std::size_t*) const { return SettingType::count; }
+    SettingType operator()(const milliseconds*) const { return SettingType::duration; }
+    SettingType operator()(const microseconds*) const { return SettingType::duration; }
+    SettingType operator()(const std::vector<std::string>*) const { return SettingType::list; }
+    SettingType operator()(const std::map<std::string, std::string>*) const {
+      return SettingType::table;
+    }
+  };
+  if (traits.type != SettingType::text) return traits.type;
+  return traits.choices.empty() ? std::visit(Type{}, place) : SettingType::choice;
+}
+
 struct ToJson {
   const Setting& setting;
 
@@ -207,6 +223,20 @@ std::string Setting::expectation() const {
     case SettingType::table: return "a table of strings";
   }
   return "";
+}
+
+Setting make_setting(std::string name, Slot place, Traits traits, std::string help) {
+  const SettingType type = type_of(place, traits);
+  return {.name = std::move(name),
+          .type = type,
+          .help = std::move(help),
+          .least = traits.range.least,
+          .most = traits.range.most,
+          .choices = std::move(traits.choices),
+          .default_note = std::move(traits.default_note),
+          .required = traits.required,
+          .secret = traits.secret,
+          .exclusive = traits.exclusive};
 }
 
 Status assign(const Setting& setting, Slot slot, const std::string& text,

@@ -5,12 +5,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <outbox/error.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -46,18 +48,67 @@ using Slot = std::variant<std::string*, bool*, std::size_t*, std::chrono::millis
                           std::chrono::microseconds*, std::vector<std::string>*,
                           std::map<std::string, std::string>*>;
 
-/// A row of a table: a setting of an Owner. Its default is the one of the Owner.
+/// The least and the greatest value: counts, bytes, or durations.
+struct Range {
+  constexpr Range() = default;
+  constexpr Range(std::uint64_t from, std::uint64_t to) : least(from), most(to) {}
+  constexpr Range(std::chrono::milliseconds from, std::chrono::milliseconds to)
+      : Range(static_cast<std::uint64_t>(from.count()), static_cast<std::uint64_t>(to.count())) {}
+
+  std::uint64_t least{0};
+  std::uint64_t most{0};
+};
+
+/// What a row says of its setting beside the name, the place and the help; as in Setting.
+struct Traits {
+  SettingType type{SettingType::text};  ///< Only what the place does not say: url, path, size.
+  Range range{};
+  std::vector<std::string_view> choices{};
+  std::string default_note{};
+  bool required{false};
+  bool secret{false};
+  bool exclusive{false};
+};
+
+/// `place`: a null pointer of the type of the place.
+[[nodiscard]] Setting make_setting(std::string name, Slot place, Traits traits, std::string help);
+
+/// A row of a table: a setting of an Owner, and the member of the Owner in which its value is. That member's initializer is the
+/// default.
 template <class Owner>
 struct SettingRow {
   Setting setting;
-  Slot (*slot)(Owner&);
+  std::function<Slot(Owner&)> slot;
+
+  /// {"port", &Printer::port, Traits{.range = {1, 65535}}, "Where it listens."}
+  template <class Base, class Value>
+  SettingRow(std::string name, Value Base::*place, Traits traits, std::string help)
+      : setting(make_setting(std::move(name), static_cast<Value*>(nullptr), std::move(traits),
+                             std::move(help))),
+        slot([place](Owner& owner) -> Slot { return &(owner.*place); }) {}
+  template <class Base, class Value>
+  SettingRow(std::string name, Value Base::*place, std::string help)
+      : SettingRow(std::move(name), place, Traits{}, std::move(help)) {}
+
+  /// A member of a part: {"tls_ca", &Printer::tls, &TlsSettings::ca, "Whom it trusts."}
+  template <class Base, class Part, class Value>
+  SettingRow(std::string name, Part Base::*part, Value Part::*place, Traits traits,
+             std::string help)
+      : setting(make_setting(std::move(name), static_cast<Value*>(nullptr), std::move(traits),
+                             std::move(help))),
+        slot([part, place](Owner& owner) -> Slot { return &(owner.*part.*place); }) {}
+  template <class Base, class Part, class Value>
+  SettingRow(std::string name, Part Base::*part, Value Part::*place, std::string help)
+      : SettingRow(std::move(name), part, place, Traits{}, std::move(help)) {}
 };
+
+template <class Owner>
+using SettingRows = std::vector<SettingRow<Owner>>;
 
 /// One table after the other.
 template <class Owner>
-std::vector<SettingRow<Owner>> joined(
-    std::initializer_list<std::vector<SettingRow<Owner>>> tables) {
-  std::vector<SettingRow<Owner>> all;
+SettingRows<Owner> joined(std::initializer_list<SettingRows<Owner>> tables) {
+  SettingRows<Owner> all;
   for (const auto& table : tables) all.insert(all.end(), table.begin(), table.end());
   return all;
 }

@@ -189,9 +189,7 @@ class HelpText : public CLI::Formatter {
   [[nodiscard]] std::string common_options(const CLI::App& app) const {
     const CLI::App* root = &app;
     while (root->get_parent() != nullptr) root = root->get_parent();
-    // A verb with its own --store (demo) takes none of them.
-    const bool none = root == &app || app.get_option_no_throw("--store") != nullptr;
-    if (none) return {};
+    if (root == &app) return {};
     std::string text = "Options of every verb:\n";
     for (const CLI::Option* option : root->get_options()) {
       if (!option->get_configurable() || option->get_positional()) continue;
@@ -228,7 +226,7 @@ CLI::App& add_verb(CLI::App& parent, const std::string& name, const std::string&
   CLI::App& app = *parent.add_subcommand(name, help);
   app.fallthrough()->group(help.empty() ? "" : "Verbs")->footer("");  // not the parent's
   parent.require_subcommand(0, 1);
-  if (body) app.final_callback([body = std::move(body)] { throw CLI::RuntimeError(body()); });
+  if (body) set_body(app, std::move(body));
   return app;
 }
 
@@ -266,21 +264,24 @@ void add_example(CLI::App& app, const std::string& line) {
              (first ? std::string(before.empty() ? "" : "\n") + "Example:\n  " : "  ") + line);
 }
 
-int run(const std::function<void(CLI::App&)>& add_verbs, int argc, const char* const* argv) {
-  CLI::App app(
-      "Transactional outbox: events written with the data they are about, delivered from there.",
-      "outbox");
+void set_body(CLI::App& program, std::function<int()> body) {
+  program.final_callback([body = std::move(body)] { throw CLI::RuntimeError(body()); });
+}
+
+int run(const Program& program, int argc, const char* const* argv) {
+  CLI::App app(program.help, program.name);
   app.set_help_flag("-h,--help", "Show this help");
-  app.set_version_flag("-V,--version", "outbox " OUTBOX_VERSION, "Show the version");
+  app.set_version_flag("-V,--version", program.name + " " + OUTBOX_VERSION, "Show the version");
   app.formatter(std::make_shared<HelpText>());
   app.get_formatter()->column_width(34);
   app.get_formatter()->label("SUBCOMMAND", "VERB");
-  add_verbs(app);
-  add_help(app);
+  program.add(app);
+  const bool has_verbs = !app.get_subcommands([](const CLI::App*) { return true; }).empty();
+  if (has_verbs) add_help(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& done) {
-    return done.get_exit_code();  // of the verb, see add_verb()
+    return done.get_exit_code();  // of the verb, see set_body()
   } catch (const CLI::Success& asked) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {

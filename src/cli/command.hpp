@@ -49,8 +49,18 @@ void add_footer(CLI::App& app, const std::string& text);
 /// A command line for the end of --help, after the footer. Every verb has one.
 void add_example(CLI::App& app, const std::string& line);
 
-/// Parses the command line and runs the verb. Returns the exit code; exceptions of the verb pass through.
-[[nodiscard]] int run(const std::function<void(CLI::App&)>& add_verbs, int argc,
-                      const char* const* argv);
+/// What is on the command line of a program.
+struct Program {
+  std::string name;
+  std::string help;
+  /// Adds its verbs; or its options, and with set_body() what it does.
+  std::function<void(CLI::App&)> add;
+};
+
+/// Of a program without verbs: runs it and returns the exit code.
+void set_body(CLI::App& program, std::function<int()> body);
+
+/// Parses the command line and runs what it names. Returns the exit code; exceptions of a verb pass through.
+[[nodiscard]] int run(const Program& program, int argc, const char* const* argv);
 
 }  // namespace outbox::cli

@@ -110,12 +110,12 @@ int print_script(const std::string& name) {
                 did_you_mean(name, names, "bash, zsh or fish"));
 }
 
-/// Completes the last of the words.
+/// Goes through the words before the completed one, and then knows what that one can become.
 class CommandLine {
  public:
   explicit CommandLine(const VerbDefinition& program) : program_(program), verb_(&program) {}
 
-  /// A word before the one that is completed.
+  /// Takes a word that stands before the completed one.
   void pass(const std::string& word) {
     const OptionDefinition* const before = std::exchange(option_, nullptr);
     if (word.starts_with('-')) {
@@ -162,7 +162,7 @@ class CommandLine {
     return found;
   }
 
-  /// One with a value, of the verb or of every verb.
+  /// The option of the verb, or of every verb, with this name. nullptr if it takes no value.
   [[nodiscard]] const OptionDefinition* find_option(const std::string& name) const {
     for (const auto* const options : {&verb_->options, &program_.options}) {
       for (const OptionDefinition& option : *options) {
@@ -176,7 +176,7 @@ class CommandLine {
 
   [[nodiscard]] std::string options(const std::string& word) const {
     std::vector<OptionDefinition> all = verb_->options;
-    if (verb_->takes_common) {
+    if (!verb_->path.empty()) {
       const auto common = common_options(program_);
       all.insert(all.end(), common.begin(), common.end());
     }
@@ -189,7 +189,7 @@ class CommandLine {
 
   const VerbDefinition& program_;
   const VerbDefinition* verb_;
-  const OptionDefinition* option_{nullptr};  ///< Whose value comes next.
+  const OptionDefinition* option_{nullptr};  ///< The option whose value comes next.
 };
 
 int complete(const CLI::App& root, std::vector<std::string> words) {

@@ -67,8 +67,6 @@ VerbDefinition define(const CLI::App& app, const std::string& path) {
     if (!hidden)
       (option->get_positional() ? verb.arguments : verb.options).push_back(define(*option, path));
   }
-  // A verb with its own --store (demo) takes none of the common ones, see HelpText.
-  verb.takes_common = !path.empty() && app.get_option_no_throw("--store") == nullptr;
   for (const CLI::App* inner :
        app.get_subcommands([](const CLI::App* one) { return is_shown(*one); }))
     verb.verbs.push_back(

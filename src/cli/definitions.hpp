@@ -30,7 +30,6 @@ struct VerbDefinition {
   std::vector<OptionDefinition> arguments;
   std::vector<OptionDefinition> options;  // its own
   std::vector<VerbDefinition> verbs;
-  bool takes_common{true};
 };
 
 /// Everything that --help shows. Called when all verbs are added.

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/context.hpp"
-#include "store/retention.hpp"
+#include "store/history.hpp"
 
 namespace outbox::cli {
 

@@ -1,102 +1,44 @@
 // The program `outbox`.
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <cstdio>
-#include <exception>
-#include <new>
-#include <string>
-
 #include "cli/context.hpp"
-#include "cli/exit.hpp"
-#include "cli/output.hpp"
+#include "cli/program.hpp"
 #include "cli/verbs.hpp"
 
 namespace outbox::cli {
 namespace {
 
-int run_verb(int argc, const char* const* argv) {
-  Context context;
-  const auto add_verbs = [&context](CLI::App& root) {
-    context.add_options(root);
-    add_init(root, context);
-    add_migrate(root, context);
-    add_enqueue(root, context);
-    add_relay(root, context);
-    add_work(root, context);
-    add_status(root, context);
-    add_subscription(root, context);
-    add_events(root, context);
-    add_parked(root, context);
-    add_tasks(root, context);
-    add_verify(root, context);
-    add_replay(root, context);
-    add_prune(root, context);
-    add_adopt(root, context);
-    add_doctor(root, context);
-    add_sinks(root, context);
-    add_config(root, context);
-    add_demo(root, context);
-#ifdef OUTBOX_WITH_BENCH
-    add_bench(root, context);
-#endif
-    add_completion(root, context);
-    add_man(root, context);
-    add_version(root, context);
-  };
-  return run(add_verbs, argc, argv);
-}
-
-int run_caught(int argc, const char* const* argv) {
-  try {
-    return run_verb(argc, argv);
-  } catch (const Failure& failure) {
-    for (const std::string& line : failure.lines()) print_error(line);
-    return failure.code();
-  } catch (const Exception& exception) {
-    print_error(exception.error().text());
-  } catch (const std::bad_alloc&) {
-    print_error("out of memory (hint: lower relay.window_bytes, or give the process more)");
-  } catch (const std::exception& exception) {
-    print_error(std::string("internal error: ") + exception.what() +
-                " (hint: please report it with the command that you ran)");
-  } catch (...) {
-    print_error("internal error (hint: please report it with the command that you ran)");
-  }
-  return kError;
-}
-
-/// Whether the pipe's other end was closed: `outbox ... | head`.
-bool reader_left() {
-  pollfd output{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
-  return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
-}
-
-/// The next file or connection would get a standard descriptor that is closed (`<&-`), and would be used as stdin, stdout or
-/// stderr. /dev/null is opened so that reading from it as stdin, or writing to it, fails.
-void occupy_standard_descriptors() {
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (fcntl(fd, F_GETFD) >= 0) continue;
-    // open() returns the lowest free one, which is `fd`.
-    (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-  }
-}
-
-/// An error when not everything could be written, unless the reader closed the pipe or an error was already reported.
-int flush_output(int code) {
-  if (flush_out()) return code;
-  if (code != kError && !reader_left())
-    print_error("stdout: not everything could be written (hint: is the disk full?)");
-  return code == kOk ? kError : code;
+void add_verbs(CLI::App& root, Context& context) {
+  context.add_options(root);
+  add_init(root, context);
+  add_migrate(root, context);
+  add_enqueue(root, context);
+  add_relay(root, context);
+  add_work(root, context);
+  add_status(root, context);
+  add_subscription(root, context);
+  add_events(root, context);
+  add_parked(root, context);
+  add_tasks(root, context);
+  add_verify(root, context);
+  add_replay(root, context);
+  add_prune(root, context);
+  add_adopt(root, context);
+  add_doctor(root, context);
+  add_sinks(root, context);
+  add_config(root, context);
+  add_completion(root, context);
+  add_man(root, context);
+  add_version(root, context);
 }
 
 }  // namespace
 }  // namespace outbox::cli
 
 int main(int argc, char** argv) {
-  outbox::cli::occupy_standard_descriptors();
-  (void)std::signal(SIGPIPE, SIG_IGN);
-  return outbox::cli::flush_output(outbox::cli::run_caught(argc, argv));
+  outbox::cli::Context context;
+  return outbox::cli::run_program(
+      {.name = "outbox",
+       .help =
+           "Transactional outbox: events written with the data they are about, delivered from there.",
+       .add = [&context](CLI::App& root) { outbox::cli::add_verbs(root, context); }},
+      argc, argv);
 }

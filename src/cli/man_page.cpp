@@ -226,9 +226,8 @@ std::string verb_page(const VerbDefinition& verb, const std::string& date) {
   if (!verb.verbs.empty()) text += ".SH VERBS\n" + inner_verbs(verb);
   const std::string own = option_list(verb);
   text += ".SH OPTIONS\n" + own;
-  if (verb.takes_common)
-    text += std::string(own.empty() ? "" : ".PP\n") + "The options of every verb, such as " +
-            bold("--config") + " and " + bold("--store") + ", are in\n" + bold("outbox") + "(1).\n";
+  text += std::string(own.empty() ? "" : ".PP\n") + "The options of every verb, such as " +
+          bold("--config") + " and " + bold("--store") + ", are in\n" + bold("outbox") + "(1).\n";
   if (!verb.examples.empty()) text += ".SH EXAMPLES\n" + examples(verb);
   return text + ".SH SEE ALSO\n" + bold("outbox") + "(1)\n";
 }

@@ -11,6 +11,7 @@ namespace outbox::cli {
 namespace {
 
 std::string* capture = nullptr;  // see Capture
+std::string own_name = "outbox";
 
 }  // namespace
 
@@ -39,8 +40,10 @@ Json time_or_null(std::optional<std::int64_t> us) {
   return us ? Json(event::time_text(*us)) : Json();
 }
 
+void name_program(const std::string& name) { own_name = name; }
+
 void print_error(const std::string& line) {
-  std::string text = plain("outbox: " + line);
+  std::string text = plain(own_name + ": " + line);
   while (text.ends_with(' ')) text.pop_back();
   write_err(text + "\n");
 }

@@ -1,4 +1,4 @@
-// Writing to stdout and stderr. Whether everything reached stdout is checked once, at the end of the program (main.cpp).
+// Writing to stdout and stderr. Whether everything reached stdout is checked once, at the end of the program (program.cpp).
 #pragma once
 
 #include <fmt/format.h>
@@ -34,6 +34,8 @@ void print_json(const Json& json);
 /// Unit: microseconds since 1970.
 [[nodiscard]] Json time_or_null(std::optional<std::int64_t> us);
 
+/// Whose errors these are. Before the first one.
+void name_program(const std::string& name);
 /// "outbox: line" to stderr. Without control characters, so that it is one line whatever went wrong.
 void print_error(const std::string& line);
 

@@ -1,5 +1,5 @@
 // outbox replay: sends events of a subscription again.
-#include "store/common/replay.hpp"
+#include "store/replay.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -23,7 +23,7 @@
 #include "cli/watch.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
-#include "store/trials.hpp"
+#include "store/ownership.hpp"
 #include "store/url.hpp"
 
 namespace outbox::cli {

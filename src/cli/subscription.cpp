@@ -15,7 +15,7 @@
 #include "config/settings.hpp"
 #include "config/subscriptions.hpp"
 #include "event/spec.hpp"
-#include "store/subscription_changes.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::cli {
 namespace {

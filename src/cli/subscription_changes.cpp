@@ -17,7 +17,7 @@
 #include "event/filter.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
-#include "store/subscription_changes.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::cli {
 namespace {

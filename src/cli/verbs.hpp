@@ -22,8 +22,6 @@ void add_adopt(CLI::App& root, Context& context);
 void add_doctor(CLI::App& root, Context& context);
 void add_sinks(CLI::App& root, Context& context);
 void add_config(CLI::App& root, Context& context);
-void add_demo(CLI::App& root, Context& context);
-void add_bench(CLI::App& root, Context& context);
 void add_verify(CLI::App& root, Context& context);
 void add_completion(CLI::App& root, Context& context);
 void add_man(CLI::App& root, Context& context);

@@ -20,7 +20,7 @@
 #include "cli/verbs.hpp"
 #include "event/time_text.hpp"
 #include "ops/verify_sink.hpp"
-#include "sink/delivered_lines.hpp"
+#include "sink/json_line.hpp"
 #include "sink/registry.hpp"
 
 namespace outbox::cli {

@@ -14,7 +14,7 @@ namespace outbox::config {
 /// create.partitions.
 [[nodiscard]] bool has_setting(const sink::SinkKind& sink, std::string_view name);
 
-/// The sinks that have it: "kafka or redis"; empty: none.
+/// The sinks that have it: "file or http"; empty: none.
 [[nodiscard]] std::string sinks_with(std::string_view name);
 
 /// What to write instead of a setting that no section of its kind has; none: no other section has it either. `key` is the name without

@@ -39,7 +39,7 @@ using Json = nlohmann::ordered_json;
 
 /// One value as `outbox config show` prints it: secrets are masked.
 struct Entry {
-  std::string section;  ///< "relay", "subscription.orders.kafka"
+  std::string section;  ///< "relay", "subscription.orders.http"
   std::string key;      ///< "page", "linger.ms"
   Json value;
   std::string origin;  ///< "default", "outbox.toml:3", "environment OUTBOX_STORE_URL", "--store"
@@ -49,7 +49,7 @@ struct Loaded {
   Config config;
   std::string file;  ///< Empty: none was read.
   std::vector<Entry> entries;
-  /// The settings whose values have references: "subscription.orders.kafka.sasl.password". What they refer to is never shown.
+  /// The settings whose values have references: "subscription.orders.http.password". What they refer to is never shown.
   std::set<std::string> references;
   std::vector<std::string> warnings;
 };

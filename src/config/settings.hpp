@@ -42,19 +42,19 @@ struct Config {
   std::string log_format{"text"};
 };
 
-[[nodiscard]] const std::vector<SettingRow<Config>>& settings();
+[[nodiscard]] const SettingRows<Config>& settings();
 /// The settings of a [subscription.NAME] section.
-[[nodiscard]] const std::vector<SettingRow<SubscriptionSpec>>& subscription_settings();
+[[nodiscard]] const SettingRows<SubscriptionSpec>& subscription_settings();
 
 /// The settings of a [task.TYPE] section.
-[[nodiscard]] const std::vector<SettingRow<TaskSpec>>& task_settings();
+[[nodiscard]] const SettingRows<TaskSpec>& task_settings();
 /// Those of a subscription that it has, too, if its handler is a sink.
-[[nodiscard]] std::vector<SettingRow<SubscriptionSpec>> task_message_settings();
+[[nodiscard]] SettingRows<SubscriptionSpec> task_message_settings();
 /// Settings of such a sink that the worker decides, and why the file must not.
 [[nodiscard]] std::map<std::string, std::string> settled_by_worker(std::string_view handler);
 
 /// The settings of a [schedule.NAME] section.
-[[nodiscard]] const std::vector<SettingRow<Schedule>>& schedule_settings();
+[[nodiscard]] const SettingRows<Schedule>& schedule_settings();
 
 /// Null when there is no such setting.
 [[nodiscard]] const SettingRow<Config>* find_setting(std::string_view path);

@@ -301,7 +301,7 @@ class SubscriptionReader {
   const sink::SinkKind* sink_{nullptr};
   std::vector<Member> unknown_;
   std::vector<Member> sink_tables_;
-  std::map<std::string, Position> positions_;  ///< By field: "topic", "kafka.brokers".
+  std::map<std::string, Position> positions_;  ///< By field: "topic", "http.url".
   FieldErrors refused_;
 };
 

@@ -20,10 +20,9 @@ struct SinkPart {
   std::string path;     ///< Of the section, for messages.
   std::string section;  ///< The same, as it is written in a file: a name with a dot is in quotes.
   Position at;
-  std::vector<Member> members;  ///< Each is one of `rows`, or the table of the sink.
-  std::vector<SettingRow<SubscriptionSpec>>
-      rows;                 ///< Which settings there are, besides those of the sink.
-  SubscriptionSpec preset;  ///< Its sink, and defaults.
+  std::vector<Member> members;         ///< Each is one of `rows`, or the table of the sink.
+  SettingRows<SubscriptionSpec> rows;  ///< Which settings there are, besides those of the sink.
+  SubscriptionSpec preset;             ///< Its sink, and defaults.
   std::map<std::string, std::string>
       settled{};  ///< Settings of the sink that `preset` has and the file must not: why.
   std::string_view owner{"subscription"};  ///< Whose section it is, for messages.
@@ -37,7 +36,7 @@ struct SinkPart {
 [[nodiscard]] std::string show_sink_setting(const std::string& sink, const std::string& name,
                                             const std::string& value);
 
-/// The value of a subscription's setting ("topic", "headers.tenant", "kafka.brokers") as it may be shown: *** for what may be a
+/// The value of a subscription's setting ("topic", "headers.tenant", "http.url") as it may be shown: *** for what may be a
 /// secret, and for what has a reference in the configuration.
 [[nodiscard]] Json shown_value(const Loaded& loaded, const std::string& subscription,
                                const std::string& setting, const Json& value);

@@ -13,6 +13,11 @@ namespace outbox::event {
 }
 /// Writes base64_length(bytes.size()) characters.
 void write_base64(std::string_view bytes, char* to) noexcept;
+[[nodiscard]] inline std::string base64_text(std::string_view bytes) {
+  std::string text(base64_length(bytes.size()), '\0');
+  write_base64(bytes, text.data());
+  return text;
+}
 /// None when the text is not base64: other characters, wrong padding, non-zero unused bits.
 [[nodiscard]] std::optional<std::string> read_base64(std::string_view text);
 

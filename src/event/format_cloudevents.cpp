@@ -1,4 +1,4 @@
-// CloudEvents 1.0.2: in binary mode (https://github.com/cloudevents/spec: kafka-, http-, nats- and amqp-protocol-binding) and in
+// CloudEvents 1.0.2 (https://github.com/cloudevents/spec): in binary mode, by the protocol binding of each destination, and in
 // structured mode (formats/json-format), with the extensions partitioning, distributed tracing and correlation.
 #include <algorithm>
 #include <array>

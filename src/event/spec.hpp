@@ -22,7 +22,7 @@ void check(const SubscriptionSpec& spec, FieldErrors& errors);
 
 /// A setting that differs between two specs, by its name in the configuration.
 struct SettingDifference {
-  std::string setting;  ///< "topic", "headers.tenant", "kafka.brokers"
+  std::string setting;  ///< "topic", "headers.tenant", "http.url"
   std::string before;   ///< As JSON; "-": it was not set.
   std::string after;
 

@@ -14,8 +14,7 @@
 
 #include "base/mutex.hpp"
 #include "feed/pace.hpp"
-#include "store/log_reader.hpp"
-#include "store/wakeup.hpp"
+#include "store/delivery.hpp"
 
 namespace outbox::feed {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "store/ledger_reader.hpp"
+#include "store/history.hpp"
 
 namespace outbox::ops {
 

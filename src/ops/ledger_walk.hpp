@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "ops/ledger_place.hpp"
-#include "store/ledger_reader.hpp"
+#include "store/history.hpp"
 
 namespace outbox::ops {
 

@@ -5,7 +5,7 @@
 #include <outbox/error.hpp>
 
 #include "ops/ledger_walk.hpp"
-#include "store/ledger_reader.hpp"
+#include "store/history.hpp"
 
 namespace outbox::ops {
 

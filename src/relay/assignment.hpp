@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "store/lane_owners.hpp"
+#include "store/ownership.hpp"
 
 namespace outbox::relay {
 

@@ -7,7 +7,7 @@
 #include "base/log.hpp"
 #include "event/group.hpp"
 #include "event/spec.hpp"
-#include "store/former_name.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::relay {
 namespace {

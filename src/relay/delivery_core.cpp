@@ -329,12 +329,12 @@ void DeliveryCore::stop_requested(TimePoint now) {
 // ---- progress
 
 void DeliveryCore::advance(TimePoint now) {
-  while (!pages_.empty()) {
+  while (!pages_.empty() && !is_cut()) {
     const HeldPage& held = pages_.front();
     bridge(*held.page->pair);
     if (head_ < held.end && !slot(head_).is_done()) return;
     store::Settlement& row = row_of(*held.page->pair);
-    for (; head_ < held.end && slot(head_).is_done(); ++head_) {
+    for (; head_ < held.end && slot(head_).is_done() && !is_cut(); ++head_) {
       count(row, head_);
       --done_ahead_;
     }
@@ -446,7 +446,8 @@ DeliveryCore::Due DeliveryCore::settle(TimePoint now) {
   const bool last_rows = stopping() && sink_.in_flight() == 0 && !filling_gaps();
   const auto pause = settle_pause();
   const bool many = open_events_ >= options_.settle_events && pause == options_.settle_interval;
-  const bool due = many || window_waits() || (oldest_done_ && now - *oldest_done_ >= pause);
+  const bool due =
+      many || is_cut() || window_waits() || (oldest_done_ && now - *oldest_done_ >= pause);
   if (!last_rows && !due) return {};
   settling_ = true;
   settling_events_ = std::exchange(open_events_, 0);
@@ -459,7 +460,10 @@ DeliveryCore::Due DeliveryCore::settle(TimePoint now) {
                                .live = parked.state != store::ParkedState::dead});
     if (gate_.late.contains(parked.seq)) late_writing_.push_back(parked.seq);
   }
-  return {.rows = std::exchange(rows_, {}), .parked = std::exchange(parked_open_, {})};
+  Due written{.rows = std::exchange(rows_, {}), .parked = std::exchange(parked_open_, {})};
+  // What did not fit follows when this is written.
+  if (!written.parked.empty()) advance(now);
+  return written;
 }
 
 /// The window needs a settlement now: half of it only waits to be settled, or all of it does and there is no room for a page.

@@ -32,7 +32,7 @@
 #include "relay/sink_state.hpp"
 #include "relay/slow_watch.hpp"
 #include "relay/window.hpp"
-#include "store/log_reader.hpp"
+#include "store/delivery.hpp"
 #include "store/parked.hpp"
 #include "store/settlement.hpp"
 
@@ -42,6 +42,8 @@ namespace outbox::relay {
 struct ParkingRules {
   event::RetryPolicy policy;
   std::size_t max_waiting{100000};
+  /// Those of one settlement: on SQLite everybody who writes waits for its transaction.
+  std::size_t max_at_once{500};
   /// Sets events aside that take long.
   bool watches_slow{true};
   std::chrono::nanoseconds slow_after{std::chrono::seconds(1)};
@@ -233,6 +235,10 @@ class DeliveryCore {
   void merge_whole_rows();
   [[nodiscard]] std::chrono::nanoseconds settle_pause() const;
   [[nodiscard]] bool window_waits() const;
+  /// No more may be parked in the next settlement.
+  [[nodiscard]] bool is_cut() const {
+    return options_.parking && parked_open_.size() >= options_.parking->max_at_once;
+  }
   store::Settlement& row_of(const store::Pair& pair);
 
   const CoreOptions options_;

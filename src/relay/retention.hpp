@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "store/retention.hpp"
+#include "store/history.hpp"
 
 namespace outbox::relay {
 

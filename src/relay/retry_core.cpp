@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "event/key.hpp"
 #include "relay/slow_watch.hpp"
-#include "store/verdict.hpp"
+#include "store/parked.hpp"
 
 namespace outbox::relay {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "relay/delivery_core.hpp"
 #include "relay/slow_watch.hpp"
-#include "store/verdict.hpp"
+#include "store/parked.hpp"
 
 namespace outbox::relay {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/mutex.hpp"
-#include "store/progress.hpp"
+#include "store/delivery.hpp"
 
 namespace outbox::relay {
 

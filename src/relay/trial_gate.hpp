@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "relay/delivery_core.hpp"
-#include "store/trials.hpp"
+#include "store/ownership.hpp"
 
 namespace outbox::relay {
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "store/log_reader.hpp"
+#include "store/delivery.hpp"
 
 namespace outbox::relay {
 

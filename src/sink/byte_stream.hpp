@@ -29,7 +29,7 @@ class ByteStream {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   struct Options {
-    /// What errors begin with, and how the settings are called in hints: "redis", which has redis.url and redis.tls_ca.
+    /// What errors begin with, and how the settings are called in hints: "http", which has http.url and http.tls_ca.
     std::string sink;
     bool secure{false};
     TimePoint until;  ///< Connects until then at the latest.

@@ -28,7 +28,7 @@ struct MessageLimit {
 };
 
 struct Inspection {
-  std::string destination;  ///< "redis://10.0.0.5:6379"
+  std::string destination;  ///< "https://shop.example.com"
   /// When an event counts as delivered, for a sentence that begins with "acked when".
   std::string acked;
   std::string duplicates;  ///< When an event may arrive twice.
@@ -42,15 +42,6 @@ struct Inspection {
 
 /// "acked when ...; twice: ...; order: ..."
 [[nodiscard]] std::string guarantee_line(const Inspection& inspection);
-
-/// Of a sink that knows it once it is open.
-template <class AnySink>
-[[nodiscard]] Result<Inspection> inspect_open(AnySink sink) {
-  if (Status opened = sink->open(); !opened) return tl::unexpected(std::move(opened.error()));
-  Inspection found = sink->inspection();
-  sink->close();
-  return found;
-}
 
 /// Warns of each weakness once, although a sink is opened again and again.
 class WeaknessLog {

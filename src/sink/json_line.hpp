@@ -1,4 +1,4 @@
-// One message as one line of JSON, for the sinks that write text. Pure.
+// One message as one line of JSON, for the sinks that write text; and the ids in such lines.
 //
 //   {"topic":"order.events","key":"42","headers":{"outbox-id":"..."},"body":{"total":12.5},"id":"0199...","seq":7,
 //    "aggregate_type":"order","aggregate_id":"42","event_type":"OrderPlaced"}
@@ -8,9 +8,13 @@
 // UTF-8; else the member is "body_base64". The file sink recognizes its files by the start of a line.
 #pragma once
 
+#include <optional>
+#include <outbox/event.hpp>
 #include <outbox/sink.hpp>
 #include <string>
 #include <string_view>
+
+#include "sink/read_back.hpp"
 
 namespace outbox::sink {
 
@@ -18,5 +22,14 @@ inline constexpr std::string_view kLineStart = "{\"topic\":\"";
 
 /// Appends the line and its line feed.
 void append_json_line(std::string& out, const Message& message);
+
+// ---- The ids in files that say what was delivered: such lines, or one id per line.
+
+/// In a line of JSON, or the line itself. None: an incomplete line. Pure.
+[[nodiscard]] std::optional<EventId> delivered_id(std::string_view line);
+
+/// Reads one file; its ids are of part `number`.
+[[nodiscard]] Result<ReadPart> read_delivered(const std::string& path, std::uint32_t number,
+                                              const TakeId& take);
 
 }  // namespace outbox::sink

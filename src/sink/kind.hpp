@@ -6,8 +6,7 @@
 //     return kind_of<PrinterSettings>({
 //         .name = "printer",
 //         .help = "prints events",
-//         .rows = {{{.name = "loud", .type = SettingType::boolean, .help = "..."},
-//                   [](PrinterSettings& s) -> Slot { return &s.loud; }}},
+//         .rows = {{"loud", &PrinterSettings::loud, "..."}},
 //         .make = [](PrinterSettings s) -> Result<std::unique_ptr<Sink>> { ... }});
 //   }
 #pragma once
@@ -28,7 +27,9 @@
 #include "base/field_error.hpp"
 #include "base/setting.hpp"
 #include "sink/inspection.hpp"
+#include "sink/network_sink.hpp"
 #include "sink/read_back.hpp"
+#include "sink/tls_settings.hpp"
 
 namespace outbox::sink {
 
@@ -47,7 +48,7 @@ struct SinkKind {
   std::vector<Setting> settings;  ///< default_note is the default.
   std::optional<PassedOn> passed_on;
 
-  /// Everything that is wrong with the subscription's settings for this sink, each with its field ("kafka.brokers", "topic").
+  /// Everything that is wrong with the subscription's settings for this sink, each with its field ("http.url", "topic").
   /// Opens nothing but files that the settings refer to. A reference that this machine does not have is no error.
   std::function<void(const SubscriptionSpec&, FieldErrors&)> check;
   /// What would fail on this machine now, such as a missing directory or a reference to nothing. Opens nothing else.
@@ -67,7 +68,7 @@ template <class Settings>
 struct Declaration {
   std::string name;
   std::string help;
-  std::vector<SettingRow<Settings>> rows{};
+  SettingRows<Settings> rows{};
   std::optional<PassedOn> passed_on{};
   /// Where settings that are passed on are stored.
   Texts& (*others)(Settings&){nullptr};
@@ -75,11 +76,12 @@ struct Declaration {
   void (*check)(const Settings&, FieldErrors&){nullptr};
   /// Checks for what would otherwise fail with the first event.
   void (*check_use)(const Settings&, const SubscriptionSpec&, FieldErrors&){nullptr};
+  /// Besides the files of TlsSettings, if there is a member `tls`.
   void (*check_here)(const Settings&, FieldErrors&){nullptr};
   Result<std::unique_ptr<Sink>> (*make)(Settings){nullptr};
-  /// Instead, of a sink that must know its subscription.
-  Result<std::unique_ptr<Sink>> (*make_for)(Settings, const SubscriptionSpec&){nullptr};
   Result<Inspection> (*inspect)(Settings, const SubscriptionSpec&){nullptr};
+  /// Instead of both, of a sink that is inspected once it is open.
+  Result<std::unique_ptr<NetworkSink>> (*make_network)(Settings, const SubscriptionSpec&){nullptr};
   Result<ReadParts> (*read_back)(const Settings&, const SubscriptionSpec&, const TakeId&){nullptr};
 };
 
@@ -155,17 +157,21 @@ SinkKind kind_of(Declaration<Settings> sink) {
     for (const FieldError& one : given.unresolved) errors.add(one);
     FieldErrors others;
     const Settings settings = read_settings(*shared, given, others);
-    if (shared->check_here != nullptr && errors.empty() && others.empty())
-      shared->check_here(settings, errors);
+    if (!errors.empty() || !others.empty()) return;
+    if (shared->check_here != nullptr) shared->check_here(settings, errors);
+    if constexpr (requires { settings.tls.certificate; })
+      check_tls_here(shared->name, settings.tls, errors);
   };
   kind.make = [shared](const SubscriptionSpec& spec) -> Result<std::unique_ptr<Sink>> {
     OUTBOX_TRY(Settings settings, usable_settings(*shared, spec));
-    if (shared->make_for != nullptr) return shared->make_for(std::move(settings), spec);
+    if (shared->make_network != nullptr) return shared->make_network(std::move(settings), spec);
     return shared->make(std::move(settings));
   };
   kind.inspect = [shared](const SubscriptionSpec& spec) -> Result<Inspection> {
     OUTBOX_TRY(Settings settings, usable_settings(*shared, spec));
-    return shared->inspect(std::move(settings), spec);
+    if (shared->inspect != nullptr) return shared->inspect(std::move(settings), spec);
+    OUTBOX_TRY(const auto opened, shared->make_network(std::move(settings), spec));
+    return inspect_open(*opened);
   };
   if (shared->read_back == nullptr) return kind;
   kind.read_back = [shared](const SubscriptionSpec& spec, const TakeId& take) -> Result<ReadParts> {

@@ -12,17 +12,14 @@
 namespace outbox::sink {
 
 template <class Settings>
-std::vector<SettingRow<Settings>> login_rows(
-    const char* username_help = "Instead of the one in url.") {
+SettingRows<Settings> login_rows(const char* username_help = "Instead of the one in url.") {
   return {
-      {{.name = "username", .help = username_help},
-       [](Settings& s) -> Slot { return &s.username; }},
-      {{.name = "password", .help = "Instead of the one in url.", .secret = true},
-       [](Settings& s) -> Slot { return &s.password; }},
+      {"username", &Settings::username, username_help},
+      {"password", &Settings::password, Traits{.secret = true}, "Instead of the one in url."},
   };
 }
 
-/// Whoever has a username has a password, there or in the address. `sink`: "redis".
+/// Whoever has a username has a password, there or in the address. `sink`: "http".
 void check_login(const std::string& sink, const std::string& username, const std::string& password,
                  std::span<const Endpoint> endpoints, FieldErrors& errors);
 

@@ -5,76 +5,12 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "sink/file/file_sink.hpp"
-#include "sink/null/null_sink.hpp"
-#include "sink/stdout/stdout_sink.hpp"
-#ifdef OUTBOX_WITH_ASYNQ
-#include "sink/asynq/config.hpp"
-#endif
-#ifdef OUTBOX_WITH_HTTP
-#include "sink/http/config.hpp"
-#endif
-#ifdef OUTBOX_WITH_KAFKA
-#include "sink/kafka/config.hpp"
-#endif
-#ifdef OUTBOX_WITH_RABBITMQ
-#include "sink/rabbitmq/config.hpp"
-#endif
-#ifdef OUTBOX_WITH_REDIS
-#include "sink/redis/config.hpp"
-#endif
-#ifdef OUTBOX_WITH_NATS
-#include "sink/nats/config.hpp"
-#endif
-#ifdef OUTBOX_WITH_SMTP
-#include "sink/smtp/config.hpp"
-#endif
-#ifdef OUTBOX_WITH_SQS
-#include "sink/sqs/config.hpp"
-#endif
-#ifdef OUTBOX_WITH_POSTGRES_SINK
-#include "sink/postgres/config.hpp"
-#endif
 
 namespace outbox::sink {
 namespace {
 
 /// The name for sinks that an application passes to its relay.
 constexpr std::string_view kCustom = "custom";
-
-/// Sinks that this build lacks, and what building them takes.
-const std::vector<std::pair<std::string_view, const char*>>& not_built() {
-  static const std::vector<std::pair<std::string_view, const char*>> all{
-#ifndef OUTBOX_WITH_KAFKA
-      {"kafka", "build with -DOUTBOX_WITH_KAFKA=ON and librdkafka"},
-#endif
-#ifndef OUTBOX_WITH_RABBITMQ
-      {"rabbitmq", "build with -DOUTBOX_WITH_RABBITMQ=ON and librabbitmq"},
-#endif
-#ifndef OUTBOX_WITH_REDIS
-      {"redis", "build with -DOUTBOX_WITH_REDIS=ON and hiredis"},
-#endif
-#ifndef OUTBOX_WITH_ASYNQ
-      {"asynq", "build with -DOUTBOX_WITH_ASYNQ=ON, hiredis and protozero"},
-#endif
-#ifndef OUTBOX_WITH_NATS
-      {"nats", "build with -DOUTBOX_WITH_NATS=ON and cnats (libnats-dev)"},
-#endif
-#ifndef OUTBOX_WITH_POSTGRES_SINK
-      {"postgres", "build with -DOUTBOX_WITH_POSTGRES_SINK=ON and libpq"},
-#endif
-#ifndef OUTBOX_WITH_HTTP
-      {"http", "build with -DOUTBOX_WITH_HTTP=ON and OpenSSL's libcrypto"},
-#endif
-#ifndef OUTBOX_WITH_SQS
-      {"sqs", "build with -DOUTBOX_WITH_SQS=ON and OpenSSL's libcrypto"},
-#endif
-#ifndef OUTBOX_WITH_SMTP
-      {"smtp", "build with -DOUTBOX_WITH_SMTP=ON"},
-#endif
-  };
-  return all;
-}
 
 Error no_such_sink(const std::string& name) {
   if (auto error = not_in_this_build(name)) return std::move(*error);
@@ -108,40 +44,6 @@ std::optional<Error> not_in_this_build(const std::string& name) {
           .value();
   }
   return std::nullopt;
-}
-
-const std::vector<SinkKind>& kinds() {
-  static const std::vector<SinkKind> all{
-      null_kind(),      stdout_kind(), file_kind(),
-#ifdef OUTBOX_WITH_KAFKA
-      kafka::kind(),
-#endif
-#ifdef OUTBOX_WITH_RABBITMQ
-      rabbitmq::kind(),
-#endif
-#ifdef OUTBOX_WITH_REDIS
-      redis::kind(),
-#endif
-#ifdef OUTBOX_WITH_ASYNQ
-      asynq::kind(),
-#endif
-#ifdef OUTBOX_WITH_NATS
-      nats::kind(),
-#endif
-#ifdef OUTBOX_WITH_HTTP
-      http::kind(),
-#endif
-#ifdef OUTBOX_WITH_SQS
-      sqs::kind(),
-#endif
-#ifdef OUTBOX_WITH_SMTP
-      smtp::kind(),
-#endif
-#ifdef OUTBOX_WITH_POSTGRES_SINK
-      postgres::kind(),
-#endif
-  };
-  return all;
 }
 
 const SinkKind* find_kind(std::string_view name) {

@@ -1,4 +1,4 @@
-// The sinks by name. A new sink is one folder beside this file, one line in registry.cpp and one page in docs/sinks.
+// The sinks by name. A new sink is one folder beside this file, its name in CMakeLists.txt and one page in docs/sinks.
 #pragma once
 
 #include <memory>
@@ -16,6 +16,12 @@
 namespace outbox::sink {
 
 [[nodiscard]] const std::vector<SinkKind>& kinds();
+/// A sink that this build lacks.
+struct NotBuilt {
+  std::string_view name;
+  const char* hint;  ///< What building it takes.
+};
+[[nodiscard]] const std::vector<NotBuilt>& not_built();
 /// Null: no such sink.
 [[nodiscard]] const SinkKind* find_kind(std::string_view name);
 /// Why there is no such kind, although outbox has it: how to build it is the hint.

@@ -20,20 +20,15 @@ inline constexpr const char* kTlsCaHelp =
     "Certificate authorities to trust instead of the system's, as a file in PEM.";
 
 template <class Settings>
-std::vector<SettingRow<Settings>> tls_rows(const char* ca_help = kTlsCaHelp) {
+SettingRows<Settings> tls_rows(const char* ca_help = kTlsCaHelp) {
   return {
-      {{.name = "tls_ca", .type = SettingType::path, .help = ca_help},
-       [](Settings& s) -> Slot { return &s.tls.ca; }},
-      {{.name = "tls_certificate",
-        .type = SettingType::path,
-        .help = "A client certificate, as a file in PEM."},
-       [](Settings& s) -> Slot { return &s.tls.certificate; }},
-      {{.name = "tls_key", .type = SettingType::path, .help = "Its key, as a file in PEM."},
-       [](Settings& s) -> Slot { return &s.tls.key; }},
-      {{.name = "insecure_tls",
-        .type = SettingType::boolean,
-        .help = "Does not check the server's certificate; for experiments."},
-       [](Settings& s) -> Slot { return &s.tls.insecure; }},
+      {"tls_ca", &Settings::tls, &TlsSettings::ca, Traits{.type = SettingType::path}, ca_help},
+      {"tls_certificate", &Settings::tls, &TlsSettings::certificate,
+       Traits{.type = SettingType::path}, "A client certificate, as a file in PEM."},
+      {"tls_key", &Settings::tls, &TlsSettings::key, Traits{.type = SettingType::path},
+       "Its key, as a file in PEM."},
+      {"insecure_tls", &Settings::tls, &TlsSettings::insecure,
+       "Does not check the server's certificate; for experiments."},
   };
 }
 

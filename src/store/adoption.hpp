@@ -131,7 +131,7 @@ class Adopter : public Part {
 /// The adoptions that are not ended; none on a store that adopts no tables.
 [[nodiscard]] Result<std::vector<AdoptionRow>> open_adoptions(const StoreOptions& options);
 
-/// PostgreSQL only.
+/// Not on every store.
 [[nodiscard]] Result<std::unique_ptr<Adopter>> open_adopter(const StoreOptions& options);
 
 }  // namespace outbox::store

@@ -8,7 +8,7 @@
 
 #include "store/diagnosis.hpp"
 #include "store/store.hpp"
-#include "store/subscription_changes.hpp"
+#include "store/subscriptions.hpp"
 #include "store/url.hpp"
 
 namespace outbox::store {

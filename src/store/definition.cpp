@@ -1,10 +1,10 @@
-#include "store/definition.hpp"
-
 #include <algorithm>
 #include <map>
 #include <set>
 #include <string_view>
 #include <tuple>
+
+#include "store/diagnosis.hpp"
 
 namespace outbox::store {
 namespace {

@@ -1,15 +1,24 @@
 // Parked events: what a relay writes about them, and what it reads back (docs/design/parking.md).
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <outbox/error.hpp>
 #include <outbox/event.hpp>
+#include <outbox/sink.hpp>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+#include "event/retry_policy.hpp"
+#include "store/part.hpp"
 
 namespace outbox::store {
 
@@ -116,5 +125,125 @@ struct ReleasedKey {
 
   auto operator<=>(const ReleasedKey&) const = default;  // NOLINT(modernize-use-nullptr): its own
 };
+
+// ---- Parked events for people: to look at, to send again, to give up (docs/design/parking.md, "Who writes the rows").
+
+/// Which parked events; what is not given does not matter.
+struct ParkedFilter {
+  std::optional<std::int32_t> subscription{};
+  std::optional<ParkedState> state{};
+  std::string aggregate_type{};
+  std::string aggregate_id{};
+  std::string event_type{};
+  std::string error{};  ///< Part of the error's text.
+  std::optional<bool>
+      scheduled{};  ///< Tasks that wait for the time of their execute_at, or all others.
+  std::optional<EventId> id{};
+  std::optional<std::int64_t> seq{};
+  /// Only what comes after it, by subscription and seq: the next page.
+  std::optional<std::pair<std::int32_t, std::int64_t>> after{};
+};
+
+struct ParkedListing {
+  std::int32_t subscription{0};
+  std::int64_t seq{0};
+  EventId id{};
+  std::string aggregate_type{};
+  std::string aggregate_id{};
+  std::string event_type{};
+  ParkedState state{ParkedState::retrying};
+  std::size_t attempts{0};
+  std::string error{};
+  std::int64_t parked_at_us{0};        ///< Microseconds since 1970, UTC, as all times here.
+  std::int64_t next_attempt_at_us{0};  ///< Of `retrying`.
+  std::int64_t created_at_us{0};
+  bool scheduled{
+      false};  ///< A task that is `retrying` since the time of its execute_at has not come.
+  // Of `running`:
+  std::string worker{};  ///< Its name; empty: it has left.
+  std::optional<std::int64_t> begun_at_us{};
+  std::optional<std::int64_t> percent{};
+  std::string progress{};
+  // Only with `whole`:
+  std::string payload{};
+  std::string content_type{};
+  std::string headers{};  ///< A JSON object.
+};
+
+struct ParkedCounts {
+  std::int64_t retrying{0};
+  std::int64_t waiting{0};
+  std::int64_t dead{0};
+};
+
+/// A corrected copy that takes the place of a parked event.
+struct ParkedEdit {
+  std::int32_t subscription{0};
+  std::int64_t seq{0};
+  EventId id{};      ///< Of the event as it is.
+  EventId new_id{};  ///< Of the copy.
+  std::string event_type{};
+  std::string payload{};
+  std::string content_type{};
+  std::string headers{};  ///< A JSON object.
+  std::string actor{};
+  std::string reason{};
+};
+
+enum class ParkedOutcome : std::uint8_t { delivered, discarded, edited };
+[[nodiscard]] const char* to_string(ParkedOutcome outcome) noexcept;
+
+/// Most events that retry() and discard() take: their transactions must be short, since the relay waits for them.
+inline constexpr std::size_t kMostChanged = 1000;
+
+/// One thread at a time. What changes rows is one transaction, and the relay notices within a second.
+class ParkedEvents : public Part {
+ public:
+  /// In the order of subscription and seq, at most `limit`. `whole`: with payload and headers.
+  [[nodiscard]] virtual Result<std::vector<ParkedListing>> list(const ParkedFilter& filter,
+                                                                std::size_t limit, bool whole) = 0;
+  [[nodiscard]] virtual Result<ParkedCounts> counts(std::int32_t subscription) = 0;
+  /// Sends them again at once, or when it is their turn in their key. Returns how many there were.
+  [[nodiscard]] virtual Result<std::size_t> retry(std::int32_t subscription,
+                                                  std::span<const std::int64_t> seqs,
+                                                  bool keep_attempts) = 0;
+  /// Removes them for good: they are never delivered. Returns how many there were.
+  [[nodiscard]] virtual Result<std::size_t> discard(std::int32_t subscription,
+                                                    std::span<const std::int64_t> seqs,
+                                                    std::string_view actor,
+                                                    std::string_view reason) = 0;
+  /// The copy is sent now, before what waits behind the event. Refused while another event of its key is before it, and while a live
+  /// relay may be sending it.
+  [[nodiscard]] virtual Status edit(const ParkedEdit& edit) = 0;
+};
+
+// ---- What follows for an event that failed by its own fault, or was postponed: tried again when, or dead. Pure.
+
+struct Verdict {
+  ParkedState state{ParkedState::retrying};
+  std::size_t attempts{0};
+  std::chrono::milliseconds due_in{0};
+};
+
+/// `attempts`: before this one.
+[[nodiscard]] inline Verdict verdict(const event::RetryPolicy& policy, const Outcome& outcome,
+                                     std::size_t attempts, std::int64_t seq) {
+  const auto in_ms = [](Duration pause) {
+    // A sum of a time and a pause must not overflow.
+    constexpr Duration kLongest = std::chrono::years(10);
+    return std::chrono::ceil<std::chrono::milliseconds>(std::min(pause, Duration(kLongest)));
+  };
+  constexpr Duration kPostponed = std::chrono::seconds(1);
+  if (outcome.kind == Outcome::Kind::postponed && outcome.for_any_worker)
+    return {.state = ParkedState::ready, .attempts = attempts};
+  if (outcome.kind == Outcome::Kind::postponed)
+    return {.attempts = attempts, .due_in = in_ms(outcome.retry_after.value_or(kPostponed))};
+  if (outcome.own_schedule && !outcome.final)
+    return {.attempts = attempts + 1, .due_in = in_ms(outcome.retry_after.value_or(kPostponed))};
+  const auto pause = policy.pause_after(attempts + 1, static_cast<std::uint64_t>(seq));
+  if (outcome.final || !pause) return {.state = ParkedState::dead, .attempts = attempts + 1};
+  return {.attempts = attempts + 1,
+          .due_in = outcome.retry_after ? in_ms(*outcome.retry_after) : *pause};
+}
 
 }  // namespace outbox::store

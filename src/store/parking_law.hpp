@@ -63,9 +63,10 @@ struct Facts {
 }
 
 /// An event of the stream that is not dead becomes parked. `event.state`, `attempts`, `due_in`, `error` and `worker` are what its relay
-/// knows; where the key has a row already it only comes behind, unless it runs: that is a fact.
-inline void park(std::optional<Key>& key, std::int64_t seq, ParkedState state, std::size_t attempts,
-                 Time due_at, const std::string& error, const EventId& worker, Time now) {
+/// knows; where the key has a row already it only comes behind, unless it runs: that is a fact. `first`: of its key, with this one.
+inline void park(std::optional<Key>& key, std::int64_t seq, std::int64_t first, ParkedState state,
+                 std::size_t attempts, Time due_at, const std::string& error, const EventId& worker,
+                 Time now) {
   const bool leaves_relay = state == ParkedState::running || state == ParkedState::ready;
   if (!key) {
     key.emplace();
@@ -79,6 +80,7 @@ inline void park(std::optional<Key>& key, std::int64_t seq, ParkedState state, s
   }
   if (!leaves_relay) return;
   key->run_seq = seq;
+  if (seq == first) key->attempts = attempts;
   if (state != ParkedState::running) return;
   key->worker = worker;
   ++key->token;

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "store/cursor.hpp"
 #include "store/part.hpp"
+#include "store/settlement.hpp"
 
 namespace outbox::store {
 
@@ -143,5 +143,14 @@ class Replays : public Part {
                                                                 LaneMask lanes) = 0;
   [[nodiscard]] virtual Result<ReplayPage> page(const ReplayRequest& request) = 0;
 };
+
+// What both stores say.
+[[nodiscard]] tl::unexpected<Error> begins_too_early(std::int64_t first, const RetainedLog& log);
+[[nodiscard]] tl::unexpected<Error> another_is_running();
+[[nodiscard]] tl::unexpected<Error> not_stopped(std::int64_t replay);
+
+/// Each of these lanes at the greatest position of the places that have it, else at `start`; lanes at one position together.
+[[nodiscard]] std::vector<ReplayPlace> places_of(const std::vector<ReplayPlace>& rows,
+                                                 std::int64_t start, LaneMask lanes);
 
 }  // namespace outbox::store

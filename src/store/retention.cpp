@@ -1,6 +1,6 @@
-#include "store/retention.hpp"
-
 #include <map>
+
+#include "store/history.hpp"
 
 namespace outbox::store {
 

@@ -1,6 +1,6 @@
 #include "store/settlement.hpp"
 
-#include "store/parked_events.hpp"
+#include "store/parked.hpp"
 #include "store/replay.hpp"
 
 namespace outbox::store {

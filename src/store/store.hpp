@@ -1,34 +1,60 @@
 // One outbox in one database: opens the parts that the relay and the command line work with.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "store/catalog.hpp"
-#include "store/events.hpp"
-#include "store/lane_owners.hpp"
-#include "store/ledger_reader.hpp"
-#include "store/lineage.hpp"
-#include "store/log_reader.hpp"
-#include "store/maintenance.hpp"
-#include "store/membership.hpp"
-#include "store/parked_events.hpp"
+#include "store/delivery.hpp"
+#include "store/history.hpp"
+#include "store/ownership.hpp"
+#include "store/parked.hpp"
 #include "store/part.hpp"
-#include "store/progress.hpp"
 #include "store/replay.hpp"
-#include "store/retention.hpp"
-#include "store/schedules.hpp"
-#include "store/task_queues.hpp"
-#include "store/task_runs.hpp"
-#include "store/trials.hpp"
-#include "store/wakeup.hpp"
-#include "store/writer.hpp"
+#include "store/subscriptions.hpp"
+#include "store/tasks.hpp"
 
 namespace outbox::store {
+
+// ---- The repair of an outbox that was restored into another database (docs/design/lineage.md).
+
+/// What a repair does, or did.
+struct LineageRepair {
+  struct Pending {
+    std::string subscription;
+    std::int64_t events{0};  ///< Restored ones that it still has to get, of all types.
+  };
+
+  bool needed{false};        ///< False: the outbox is of this database.
+  std::int64_t restored{0};  ///< Events that came with the restore.
+  std::int64_t fresh{0};     ///< Events that were written here since: every subscription gets them.
+  std::vector<Pending> pending{};
+};
+
+// ---- Work that keeps a store healthy: partitions ahead of the writers (PostgreSQL), checkpoints (SQLite).
+
+/// One thread at a time.
+class Maintenance : public Part {
+ public:
+  /// What was done, for the log; empty: nothing was due.
+  [[nodiscard]] virtual Result<std::string> run() = 0;
+};
+
+// ---- Writes events for the command line and the benchmarks. Applications use outbox/postgres.hpp and outbox/sqlite.hpp.
+
+/// One thread at a time.
+class Writer : public Part {
+ public:
+  /// All of them in one transaction, or none. Ids in the order of the events.
+  [[nodiscard]] virtual Result<std::vector<EventId>> write(std::span<const Event> events) = 0;
+};
+
+// ---- The store.
 
 struct StoreOptions {
   std::string url;
@@ -81,6 +107,9 @@ class Store : public Part {
 
 /// Chooses the store by its URL (store/url.hpp). Opens nothing yet.
 [[nodiscard]] Result<std::unique_ptr<Store>> open_store(StoreOptions options);
+
+[[nodiscard]] Result<std::unique_ptr<SubscriptionChanges>> open_subscription_changes(
+    StoreOptions options);
 
 /// The SQL of the migrations, for `outbox migrate --print`.
 [[nodiscard]] Result<std::string> print_migrations(const StoreOptions& options);

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/task_runs.hpp"
+#include "store/tasks.hpp"
 #include "task/shared_queue.hpp"
 
 namespace outbox::task {

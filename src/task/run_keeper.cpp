@@ -13,9 +13,9 @@
 #include "base/thread.hpp"
 #include "event/task_queue.hpp"
 #include "store/common/wait.hpp"
-#include "store/parked_events.hpp"
+#include "store/parked.hpp"
+#include "store/tasks.hpp"
 #include "store/text.hpp"
-#include "store/worker_note.hpp"
 
 namespace outbox::task {
 namespace {

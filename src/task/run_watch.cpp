@@ -5,8 +5,8 @@
 
 #include "event/arena.hpp"
 #include "event/task.hpp"
+#include "store/parked.hpp"
 #include "store/text.hpp"
-#include "store/verdict.hpp"
 
 namespace outbox::task {
 namespace {

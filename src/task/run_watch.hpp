@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "sink/run_owner.hpp"
-#include "store/task_runs.hpp"
+#include "store/tasks.hpp"
 #include "task/runner.hpp"
 #include "task/type.hpp"
 

@@ -21,7 +21,7 @@
 
 #include "base/mutex.hpp"
 #include "sink/run_owner.hpp"
-#include "store/task_runs.hpp"
+#include "store/tasks.hpp"
 #include "task/batch.hpp"
 #include "task/shared_queue.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "store/task_runs.hpp"
+#include "store/tasks.hpp"
 #include "task/type_limit.hpp"
 
 namespace outbox::task {

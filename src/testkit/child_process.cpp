@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "testkit/eventually.hpp"
 #include "testkit/failure.hpp"
@@ -129,6 +130,15 @@ std::string ChildProcess::ended_with() const {
   if (!status_) return {};
   if (WIFSIGNALED(*status_)) return "signal " + std::to_string(WTERMSIG(*status_));
   return "exit status " + std::to_string(WEXITSTATUS(*status_));
+}
+
+std::string program_beside_us(const std::string& name) {
+  std::error_code failed;
+  const auto us = std::filesystem::read_symlink("/proc/self/exe", failed);
+  const std::string path = us.parent_path() / name;
+  if (failed || ::access(path.c_str(), X_OK) != 0)
+    give_up(Errc::unavailable, "there is no program " + path, "install it beside this one");
+  return path;
 }
 
 }  // namespace outbox::testkit

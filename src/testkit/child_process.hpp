@@ -48,4 +48,7 @@ class ChildProcess {
   std::optional<int> status_;
 };
 
+/// The path of a program that is in the folder of ours. Throws when it is not there.
+[[nodiscard]] std::string program_beside_us(const std::string& name);
+
 }  // namespace outbox::testkit

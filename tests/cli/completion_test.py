@@ -69,12 +69,6 @@ class Answers:
         self.offers("outbox parked discard --app", "--apply")
         self.offers("outbox parked list --app")
 
-    def test_the_demo_takes_no_configuration(self):
-        self.assertNotIn("--config", self.offers_among("outbox demo --", "--kills", "--store"))
-
-    def test_what_is_hidden_is_not_offered(self):
-        self.offers("outbox demo --pub")
-
     def test_options_before_the_verb(self):
         self.offers("outbox --config fine.toml parked dis", "discard")
         self.offers("outbox -c fine.toml parked dis", "discard")
@@ -225,7 +219,6 @@ show() { printf "<%s>" "<$BUFFER>" }; zle -N show; bindkey '^T' show"""
                 ("outbox prune --archive fin", "outbox prune --archive finest/"),
                 ("outbox help rel", "outbox help relay "),
                 ("outbox help parked dis", "outbox help parked discard "),
-                ("outbox demo --pub", "outbox demo --pub"),
                 ("outbox parked list --app", "outbox parked list --app")):
             self.assertEqual(self.completed(line).rstrip(), completed.rstrip(), line)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""outbox demo: its output, how it ends, and that it removes what it made."""
+"""outbox-demo: its output, how it ends, and that it removes what it made."""
 
 import json
 import os
@@ -10,13 +10,15 @@ import unittest
 import uuid
 from pathlib import Path
 
-from program import Case, CHECK_FAILED, ERROR, INTERRUPTED, OK, POSTGRES, USAGE, drop_database, signal, wait_until
+from program import BINARY, Case, CHECK_FAILED, DEMO, ERROR, INTERRUPTED, OK, POSTGRES, USAGE, drop_database, signal, wait_until
 
 KAFKA = os.environ.get("OUTBOX_TEST_KAFKA")
 NUMBERS = {"committed", "delivered", "lost", "ghosts", "out_of_order", "duplicates", "kills"}
 
 
 class Demo(Case):
+    program = DEMO
+
     def setUp(self):
         super().setUp()
         self.work = self.folder / "tmp"
@@ -27,7 +29,7 @@ class Demo(Case):
         return sorted(path.name for path in self.work.iterdir())
 
     def run_demo(self, *arguments):
-        result = self.succeeds("demo", "--json", *arguments)
+        result = self.succeeds("--json", *arguments)
         self.assertEqual(result.err, "")
         numbers = result.json()
         self.assertEqual(set(numbers), NUMBERS)
@@ -75,7 +77,7 @@ class Tasks(Demo):
     store = ()
 
     def run_tasks(self, *arguments, seconds, kills):
-        result = self.succeeds("demo", "--tasks", "--json", *self.store, *arguments, "--seconds", seconds, "--kills", kills)
+        result = self.succeeds("--tasks", "--json", *self.store, *arguments, "--seconds", seconds, "--kills", kills)
         self.assertEqual(result.err, "")
         numbers = result.json()
         self.assertEqual(set(numbers), NUMBERS | {"stale"})
@@ -88,7 +90,7 @@ class Tasks(Demo):
         self.run_tasks(seconds=4, kills=4)
 
     def test_people_get_a_table_that_explains_itself(self):
-        result = self.succeeds("demo", "--tasks", *self.store, "--seconds", "1", "--kills", "1")
+        result = self.succeeds("--tasks", *self.store, "--seconds", "1", "--kills", "1")
         self.assertEqual(result.err, "")
         for name in ("committed", "done", "lost", "ghosts", "out of order", "twice", "stale", "kills"):
             self.assertRegex(result.out, rf"(?m)^  {name} +[\d,]+   \w")
@@ -96,7 +98,7 @@ class Tasks(Demo):
         self.assertEqual(self.left_behind(), [])
 
     def test_ctrl_c_ends_it_cleanly_with_the_table_so_far(self):
-        process = self.spawn("demo", "--tasks", *self.store, "--seconds", "600", "--kills", "0")
+        process = self.spawn("--tasks", *self.store, "--seconds", "600", "--kills", "0")
         children = wait_until(lambda: self.children(process), "a child")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
@@ -108,7 +110,7 @@ class Tasks(Demo):
     def test_what_does_not_go_with_it_is_refused(self):
         for arguments, says in ((("--naive",), "--naive with --tasks"), (("--sink", "kafka"), "a broker with --tasks"),
                                 (("--url", "redis://x"), "a broker with --tasks")):
-            self.fails(USAGE, "demo", "--tasks", *arguments, says=says)
+            self.fails(USAGE, "--tasks", *arguments, says=says)
 
 
 class OnSqliteAndFile(Demo):
@@ -120,7 +122,7 @@ class OnSqliteAndFile(Demo):
         self.assertEqual(numbers["duplicates"], 0)
 
     def test_people_get_a_table_that_explains_itself(self):
-        result = self.succeeds("demo", "--seconds", "1", "--kills", "1")
+        result = self.succeeds("--seconds", "1", "--kills", "1")
         self.assertEqual(result.err, "")
         for name in ("committed", "delivered", "lost", "ghosts", "out of order", "duplicates", "kills"):
             self.assertRegex(result.out, rf"(?m)^  {name} +[\d,]+   \w")
@@ -136,13 +138,13 @@ class OnSqliteAndFile(Demo):
         self.holds("--store", "sqlite:mine.db", seconds=1, kills=0)
         self.assertEqual([path.name for path in self.folder.iterdir()], ["tmp"])
 
-    def test_settings_meant_for_other_verbs_do_not_disturb(self):
-        result = self.succeeds("demo", "--json", "--seconds", "1", "--kills", "1",
+    def test_settings_meant_for_the_relay_of_the_user_do_not_disturb(self):
+        result = self.succeeds("--json", "--seconds", "1", "--kills", "1",
                                env={"OUTBOX_STORE_URL": "sqlite:other.db", "OUTBOX_RELAY_PAGE": "nonsense"})
         self.held(result.json(), kills=1)
 
     def test_keep_keeps_what_can_be_looked_at(self):
-        result = self.succeeds("demo", "--keep", "--seconds", "1", "--kills", "1")
+        result = self.succeeds("--keep", "--seconds", "1", "--kills", "1")
         (folder,) = self.work.iterdir()
         for part in (f"Kept: {folder}", str(folder / "shop.db"), str(folder / "delivered.jsonl")):
             self.assertIn(part, result.out)
@@ -153,7 +155,7 @@ class OnSqliteAndFile(Demo):
         self.assertEqual(set(first["body"]), {"order", "customer", "version", "cents"})
 
     def test_keep_says_where_beside_json_too(self):
-        result = self.succeeds("demo", "--keep", "--json", "--seconds", "1", "--kills", "0")
+        result = self.succeeds("--keep", "--json", "--seconds", "1", "--kills", "0")
         (folder,) = self.work.iterdir()
         self.assertEqual(set(result.json()), NUMBERS)
         self.assertIn(str(folder / "shop.db"), result.err)
@@ -164,7 +166,7 @@ class OnSqliteAndFile(Demo):
     def test_an_existing_file_is_not_touched(self):
         mine = self.write("mine.db", "mine")
         for keep in ((), ("--keep",)):
-            self.fails(ERROR, "demo", "--store", "sqlite:mine.db", *keep, says="the file exists")
+            self.fails(ERROR, "--store", "sqlite:mine.db", *keep, says="the file exists")
             self.assertEqual(mine.read_text(encoding="utf-8"), "mine")
             self.assertEqual(self.left_behind(), [])
 
@@ -176,17 +178,32 @@ class OnSqliteAndFile(Demo):
                                 (("--set", "relay.page=5"), "--set"), (("--log-level", "debug"), "--log-level"),
                                 (("--seconds", "999999999999999999999"), "too large"),
                                 (("--seconds", "999999999999"), "--seconds 999999999999 is out of range"), (("--bogus",), "--bogus")):
-            self.fails(USAGE, "demo", *arguments, says=says)
+            self.fails(USAGE, *arguments, says=says)
+
+    def test_help_is_silent_about_what_only_the_program_uses(self):
+        text = self.succeeds("--help").out
+        self.assertIn("Usage: outbox-demo", text)
+        self.assertIn("Example:\n  outbox-demo", text)
+        self.assertNotIn("--publisher", text)
+        self.assertNotIn("--publisher", self.fails(USAGE, "--publishe").err)
+
+    def test_without_the_relay_beside_it(self):
+        alone = self.folder / "outbox-demo"
+        shutil.copy(DEMO, alone)
+        result = self.outbox(program=alone)
+        self.assertEqual(result.code, ERROR, result)
+        self.assertIn(f"outbox-demo: there is no program {self.folder / 'outbox'} (hint: ", result.err)
+        self.assertEqual(self.left_behind(), [])
 
     def test_a_store_that_cannot_be_made_is_one_clear_line(self):
         for keep in ((), ("--keep",)):
-            self.fails(ERROR, "demo", "--store", "sqlite:nowhere/shop.db", *keep, says="nowhere")
+            self.fails(ERROR, "--store", "sqlite:nowhere/shop.db", *keep, says="nowhere")
             self.assertEqual(self.left_behind(), [])
 
 
 class Interrupted(Demo):
     def start(self, *arguments):
-        process = self.spawn("demo", "--seconds", "600", *arguments)
+        process = self.spawn("--seconds", "600", *arguments)
         children = wait_until(lambda: self.children(process), "a child")
         wait_until(lambda: any(path.stat().st_size > 0 for path in self.work.glob("*/delivered.jsonl")), "a delivery")
         return process, children
@@ -227,7 +244,7 @@ class Interrupted(Demo):
         os.kill(int(child), signal.SIGKILL)
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, ERROR, out + err)
-        self.assertRegex(err, r"^outbox: the relay ended by itself with signal 9: .*\n$")
+        self.assertRegex(err, r"^outbox-demo: the relay ended by itself with signal 9: .*\n$")
         self.assertEqual(self.left_behind(), [])
 
 
@@ -247,7 +264,7 @@ class Damaged(Demo):
         """The check itself: lines are removed from the destination, and one is added."""
         for seconds in (2, 20):
             began = time.monotonic()  # before the shop opens, which so closes later than `seconds` from here
-            process = self.spawn("demo", "--json", "--seconds", str(seconds), "--kills", "0", "--writers", "1", "--keep")
+            process = self.spawn("--json", "--seconds", str(seconds), "--kills", "0", "--writers", "1", "--keep")
             damaged = wait_until(self.damage_one, "a delivery")
             in_time = time.monotonic() - began < seconds
             out, err = process.communicate(timeout=120)
@@ -295,29 +312,29 @@ class OnPostgres(Demo):
 
     def test_tasks_that_were_kept_are_dropped_by_the_next_one(self):
         for keep, left in ((("--keep",), ["outbox_demo", "outbox_demo_shop"]), ((), [])):
-            self.succeeds("demo", "--tasks", "--store", self.database, "--seconds", "1", "--kills", "0", *keep)
+            self.succeeds("--tasks", "--store", self.database, "--seconds", "1", "--kills", "0", *keep)
             self.assertEqual(self.schemas(), left)
 
     def test_what_was_kept_is_dropped_by_the_next_one(self):
-        self.succeeds("demo", "--store", self.database, "--seconds", "1", "--kills", "0", "--keep")
+        self.succeeds("--store", self.database, "--seconds", "1", "--kills", "0", "--keep")
         self.assertEqual(self.schemas(), ["outbox_demo", "outbox_demo_shop"])
-        self.succeeds("demo", "--store", self.database, "--seconds", "1", "--kills", "0")
+        self.succeeds("--store", self.database, "--seconds", "1", "--kills", "0")
         self.assertEqual(self.schemas(), [])
 
     def test_a_database_with_an_outbox_in_use_is_refused(self):
         self.write("outbox.toml", f'[store]\nurl = "{self.database}"\n[subscription.real]\nsink = "null"\n')
-        self.succeeds("migrate")
-        self.succeeds("subscription", "apply")
-        self.fails(ERROR, "demo", "--store", self.database, says=("schema outbox has subscriptions", "another database"))
+        self.succeeds("migrate", program=BINARY)
+        self.succeeds("subscription", "apply", program=BINARY)
+        self.fails(ERROR, "--store", self.database, says=("schema outbox has subscriptions", "another database"))
         self.assertEqual(self.schemas(), [])
 
     def test_a_schema_of_that_name_that_is_not_ours_is_not_dropped(self):
         self.psql(self.database, "CREATE SCHEMA outbox_demo_shop")
-        self.fails(ERROR, "demo", "--store", self.database, says="is not the demo's")
+        self.fails(ERROR, "--store", self.database, says="is not the demo's")
         self.assertEqual(self.schemas(), ["outbox_demo_shop"])
 
     def test_a_server_that_is_not_there(self):
-        self.fails(ERROR, "demo", "--store", "postgresql://127.0.0.1:1/none", says="connect")
+        self.fails(ERROR, "--store", "postgresql://127.0.0.1:1/none", says="connect")
         self.assertEqual(self.left_behind(), [])
 
 

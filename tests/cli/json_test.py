@@ -7,10 +7,11 @@ import signal
 import subprocess
 import unittest
 import uuid
+from pathlib import Path
 
 from adopting import Adopting, HAND
 from parked_rows import park
-from program import CHECK_FAILED, Case, OK, OnPostgres, OnSqlite, ROOT, jsonl, wait_until
+from program import BENCH, CHECK_FAILED, Case, OK, OnPostgres, OnSqlite, ROOT, jsonl, wait_until
 
 try:
     import jsonschema
@@ -57,7 +58,7 @@ class Checked(Case):
         found = json.loads(text)
         validator = jsonschema.Draft202012Validator(schema)
         errors = [f"{error.json_path}: {error.message}" for one in validator.iter_errors(found) for error in (one.context or [one])]
-        self.assertEqual(errors, [], f"outbox {path}: {text}")
+        self.assertEqual(errors, [], f"{path}: {text}")
         return found
 
 
@@ -72,7 +73,7 @@ class Definitions(Checked):
                 yield from self.verbs_with_json(f"{path} {name}".strip())
 
     def test_each_verb_has_a_schema_that_the_page_names(self):
-        verbs = set(self.verbs_with_json())
+        verbs = {"outbox-bench", "outbox-demo", *self.verbs_with_json()}
         self.assertLess({"status", "parked list", "tasks schedule list", "version"}, verbs)
         files = {file.name for file in SCHEMAS.iterdir()}
         page = PAGE.read_text(encoding="utf-8")
@@ -160,8 +161,9 @@ class Shapes:
         self.write("wrong.toml", '[relay]\npaeg = 5\nlease = 3\n')
         found = self.checked("config check", "-c", "wrong.toml", code=CHECK_FAILED)
         self.assertEqual(found["problems"][0]["line"], 2)
-        if "\n  bench " in self.succeeds("--help").out:
-            self.assertTrue(self.checked("bench", "--list")["benchmarks"])
+        if Path(BENCH).exists():
+            listed = self.succeeds("--list", "--json", program=BENCH)
+            self.assertTrue(self.fits("outbox-bench", listed.out)["benchmarks"])
 
     def test_an_empty_store(self):
         self.assertEqual(self.checked("status")["subscriptions"], [])

@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from every_verb import EveryVerb
-from program import ROOT
+from program import DEMO, ROOT
 
 TYPES = """text varchar bpchar name "char" bytea integer bigint smallint boolean json jsonb uuid timestamptz timestamp date interval xid xid8
 cid tid oid regclass regnamespace regproc regprocedure regtype regrole pg_lsn pg_snapshot real float8 numeric text[] name[]
@@ -16,7 +16,7 @@ cid tid oid regclass regnamespace regproc regprocedure regtype regrole pg_lsn pg
 FEW = "text varchar name integer bigint boolean jsonb timestamptz interval xid8 oid regclass pg_lsn numeric text[] name[]".split()
 POOLER = os.environ.get("OUTBOX_TEST_PGBOUNCER")
 # Of every place with SQL of ours.
-SOURCES = ("migrations/postgres", "src/store/postgres", "src/sink/postgres", "src/ops", "src/demo")
+SOURCES = ("migrations/postgres", "src/store/postgres", "src/sink/postgres", "src/ops", "demo")
 
 
 def array_of(types):
@@ -98,7 +98,7 @@ class Planted(EveryVerb):
 
     def test_the_demo(self):
         self.plant()
-        self.succeeds("demo", "--seconds", "2", "--kills", "0", "--store", self.store, "--json")
+        self.succeeds("--seconds", "2", "--kills", "0", "--store", self.store, "--json", program=DEMO)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Runs the program under test, and checks the form of its errors."""
+"""Runs a program under test, `outbox` if no other is named, and checks the form of its errors."""
 
 import json
 import os
@@ -13,6 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BINARY = os.environ.get("OUTBOX_BINARY", str(ROOT / "build" / "outbox"))
+BENCH = str(Path(BINARY).with_name("outbox-bench"))
+DEMO = str(Path(BINARY).with_name("outbox-demo"))
 POSTGRES = os.environ.get("OUTBOX_TEST_POSTGRES")
 
 OK, ERROR, USAGE, CHECK_FAILED, INTERRUPTED, NOT_NOW = range(6)
@@ -48,6 +50,7 @@ def drop_database(server, name):
 class Case(unittest.TestCase):
     """Each test has a folder of its own, in which the program runs, and no OUTBOX_ variables."""
 
+    program = BINARY
     store = "sqlite:shop.db"
     flags = ()
 
@@ -62,17 +65,17 @@ class Case(unittest.TestCase):
         path.write_text(text, encoding="utf-8")
         return path
 
-    def outbox(self, *arguments, stdin="", env=None, **more):
+    def outbox(self, *arguments, stdin="", env=None, program=None, **more):
         source = {"input": stdin} if isinstance(stdin, str) else {"stdin": stdin}
         run = subprocess.run(
-            [BINARY, *map(str, arguments)], capture_output=True, text=True, check=False,
+            [program or self.program, *map(str, arguments)], capture_output=True, text=True, check=False,
             timeout=120, cwd=self.folder, env=self.environment | (env or {}), **source, **more)
         return Result(run.returncode, run.stdout, run.stderr)
 
     def spawn(self, *arguments, **more):
         """A program in the background; killed at the end of the test if it still runs."""
         settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL} | more
-        process = subprocess.Popen([BINARY, *map(str, arguments)], text=True, cwd=self.folder,
+        process = subprocess.Popen([self.program, *map(str, arguments)], text=True, cwd=self.folder,
                                    env=self.environment, **settings)
         self.addCleanup(self.end, process)
         return process
@@ -94,7 +97,8 @@ class Case(unittest.TestCase):
         self.assertEqual(result.code, code, result)
         lines = result.err.splitlines()
         self.assertEqual(len(lines), 1, result)
-        self.assertRegex(lines[0], r"^outbox: .+ \(hint: .+\)$")
+        name = {BENCH: "outbox-bench", DEMO: "outbox-demo"}.get(more.get("program") or self.program, "outbox")
+        self.assertRegex(lines[0], rf"^{name}: .+ \(hint: .+\)$")
         for part in (says,) if isinstance(says, str) else says:
             self.assertIn(part, lines[0])
         self.assertNotIn("terminate called", result.err)
@@ -191,5 +195,5 @@ sink = "file"
 path = "orders.jsonl"
 """
 
-__all__ = ["BINARY", "CHECK_FAILED", "Case", "ERROR", "FILE_SUBSCRIPTION", "INTERRUPTED", "NOT_NOW", "OK", "OnPostgres", "OnSqlite",
+__all__ = ["BENCH", "BINARY", "CHECK_FAILED", "Case", "DEMO", "ERROR", "FILE_SUBSCRIPTION", "INTERRUPTED", "NOT_NOW", "OK", "OnPostgres", "OnSqlite",
            "POSTGRES", "ROOT", "USAGE", "drop_database", "jsonl", "signal", "wait_until"]

@@ -6,7 +6,7 @@ import unittest
 
 from program import BINARY, Case, ERROR, OK, USAGE
 
-VERBS = ("init", "migrate", "enqueue", "relay", "status", "subscription", "config", "demo", "version", "help")
+VERBS = ("init", "migrate", "enqueue", "relay", "status", "subscription", "config", "version", "help")
 INNER = ("subscription list", "subscription apply", "subscription pause", "subscription resume", "config check", "config show",
          "config reference")
 
@@ -32,19 +32,14 @@ class Help(Case):
         for verb in (*VERBS, *INNER):
             text = self.succeeds(*verb.split(), "--help").out
             self.assertRegex(text, rf"Example:\n  .*outbox {verb}", verb)
-            if verb != "demo":  # takes none
-                for option in ("-c,--config FILE", "--store URL", "--set PATH=VALUE"):
-                    self.assertIn(option, text, verb)
+            for option in ("-c,--config FILE", "--store URL", "--set PATH=VALUE"):
+                self.assertIn(option, text, verb)
 
     def test_the_verb_help(self):
         self.assertEqual(self.succeeds("help").out, self.succeeds("--help").out)
         for verb in (*VERBS, *INNER):
             self.assertEqual(self.succeeds("help", *verb.split()).out, self.succeeds(*verb.split(), "--help").out)
         self.fails(USAGE, "help", "rely", says=("unknown verb rely", "did you mean relay?"))
-
-    def test_help_is_silent_about_what_only_the_program_uses(self):
-        self.assertNotIn("--publisher", self.succeeds("demo", "--help").out)
-        self.assertNotIn("--publisher", self.fails(USAGE, "demo", "--publishe").err)
 
     def test_help_of_the_relay_names_its_settings_with_default_and_range(self):
         self.assertIn("relay.page (1000; 1 to 10000)", self.succeeds("relay", "--help").out)
@@ -91,7 +86,6 @@ class Slips(Case):
                 ("--store", "--store has no value: outbox", "--store URL"),
                 ("relay -c", "--config has no value: outbox relay", "--config FILE"),
                 ("enqueue --header", "--header has no value", "--header NAME=VALUE"),
-                ("bench --length 5", "--length: the number 5 has no unit", 'write "5s" for seconds'),
                 ("status --limit 99999999999999999999999", "--limit: the number 9999", "outbox status --help"),
                 ("status -x", "unknown option -x", "outbox status --help"),
                 ("subscription resume", "NAME is missing: outbox subscription resume", "outbox subscription resume NAME"),

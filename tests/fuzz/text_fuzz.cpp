@@ -10,7 +10,7 @@
 #include "event/time_zone.hpp"
 #include "event/utf8.hpp"
 #include "fuzz/fuzz.hpp"
-#include "sink/delivered_lines.hpp"
+#include "sink/json_line.hpp"
 #include "store/text.hpp"
 
 namespace {

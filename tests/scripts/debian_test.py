@@ -62,12 +62,12 @@ class OtherSystems(unittest.TestCase):
 
 @functools.cache
 def foreign_of(path):
-    """The headers of other libraries that a file of src/ includes itself, or through headers of ours."""
+    """The headers of other libraries that a file includes itself, or through headers of ours."""
     found = set()
     for quote, name in re.findall(r'#include ([<"])([^>"]+)', path.read_text(encoding="utf-8")):
         if FOREIGN.match(name):
             found.add(name)
-        for folder in ("src", "include"):
+        for folder in ("src", "include", ".", "tests"):
             if (ROOT / folder / name).is_file() and ROOT / folder / name != path:
                 found |= foreign_of(ROOT / folder / name)
     return frozenset(found)

@@ -49,6 +49,12 @@ class Layers(unittest.TestCase):
         self.refuses("src/store/open.cpp", '#include "relay/relay.hpp"\n', "must not know relay")
         self.refuses("src/ops/doctor.cpp", '#include "cli/exit.hpp"\n', "must not know cli")
 
+    def test_programs_beside_the_sources(self):
+        self.accepts("bench/main.cpp", '#include "cli/program.hpp"\n#include "bench/figure.hpp"\n')
+        self.refuses("bench/main.cpp", '#include "demo/shop.hpp"\n', "bench must not know demo")
+        self.refuses("demo/main.cpp", '#include "ops/doctor.hpp"\n', "demo must not know ops")
+        self.refuses("src/cli/main.cpp", '#include "demo/demo.hpp"\n', "cli must not know demo")
+
     def test_neighbours_do_not_know_each_other(self):
         self.refuses("src/sink/registry.cpp", '#include "store/store.hpp"\n', "must not know store")
         self.refuses("src/feed/poll.cpp", '#include "sink/kind.hpp"\n', "must not know sink")

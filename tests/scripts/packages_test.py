@@ -5,6 +5,7 @@ The packages are made from the build folder of the tests: nothing is compiled.
 """
 
 import functools
+import json
 import os
 import re
 import shutil
@@ -127,7 +128,7 @@ class Deploy(Case):
         patterns = (ROOT / "deploy" / "Dockerfile.dockerignore").read_text(encoding="utf-8").split()
         self.assertTrue(matches("**/build*", "scripts/build"))
         self.assertFalse(matches("build*/", "scripts/build"))
-        for folder in ("scripts", "cmake", "src", "include", "migrations", "deploy"):
+        for folder in ("scripts", "cmake", "src", "include", "migrations", "bench", "demo", "deploy"):
             for file in (ROOT / folder).rglob("*"):
                 path = file.relative_to(ROOT).as_posix()
                 if "__pycache__" not in path:
@@ -188,8 +189,8 @@ class Packages(Made):
         return {line.split()[5].removeprefix("./"): line.split() for line in listing.splitlines() if not line.endswith("/")}
 
     def test_names_and_sizes(self):
-        self.assertEqual(set(self.files), {"outbox.deb", "outbox-dev.deb", "outbox.gz"})
-        for name, limit in ("outbox.deb", 4), ("outbox-dev.deb", 8), ("outbox.gz", 24):
+        self.assertEqual(set(self.files), {"outbox.deb", "outbox-dev.deb", "outbox-tools.deb", "outbox.gz", "outbox-tools.gz"})
+        for name, limit in ("outbox.deb", 4), ("outbox-dev.deb", 8), ("outbox-tools.deb", 4), ("outbox.gz", 24), ("outbox-tools.gz", 8):
             size = self.files[name].stat().st_size
             print(f"{self.files[name].name}: {size / MIB:.1f} MiB")
             self.assertLess(size, limit * MIB, name)
@@ -219,10 +220,20 @@ class Packages(Made):
             self.assertIn(path, contents)
         self.assertFalse([path for path in contents if "/bin/" in path or path.startswith("etc/")])
 
+    def test_the_tools_package(self):
+        programs = {path for path in self.contents("outbox-tools.deb") if "/doc/" not in path}
+        self.assertEqual(programs, {"usr/bin/outbox-bench", "usr/bin/outbox-demo"})
+        self.assertIn(f"outbox (= {self.version})", self.field("outbox-tools.deb", "Depends"))
+        for name in "outbox.deb", "outbox-dev.deb":
+            self.assertEqual(programs & set(self.contents(name)), set(), name)
+        names = self.succeeds("tar", "-tf", self.files["outbox-tools.gz"]).splitlines()
+        self.assertEqual({name.partition("/")[2] for name in names} - {"", "bin/"}, {"bin/outbox-bench", "bin/outbox-demo"})
+
     def test_no_symbol_of_a_later_glibc(self):
         unpacked = self.folder / "unpacked"
         unpacked.mkdir()
-        self.succeeds("tar", "-xf", self.files["outbox.gz"], "-C", unpacked)
+        for name in "outbox.gz", "outbox-tools.gz":
+            self.succeeds("tar", "-xf", self.files[name], "-C", unpacked)
         for file in [*unpacked.glob("*/bin/*"), *unpacked.glob("*/lib/*")]:
             versions = re.findall(r"GLIBC_(\d+)\.(\d+)", self.succeeds("objdump", "-T", file))
             self.assertLessEqual(max((tuple(map(int, version)) for version in versions), default=GLIBC), GLIBC, file.name)
@@ -280,6 +291,10 @@ class Installed(Made):
         self.works(program, "relay", "--once", *options, user=user)
         self.assertIn("OrderPlaced", (configuration.parent / "out.jsonl").read_text(encoding="utf-8"))
 
+    def shows(self, demo, user=None):
+        numbers = json.loads(self.works(demo, "--json", "--seconds", "1", "--kills", "1", user=user))
+        self.assertEqual((numbers["lost"], numbers["kills"]), (0, 1))
+
     def size(self):
         """What a container's image would have of it."""
         left_out = ["var/lib/apt/lists", "var/cache/apt", "srv", "proc", "sys"]
@@ -288,10 +303,12 @@ class Installed(Made):
     def test_1_the_tarball_needs_nothing(self):
         self.assertEqual(self.inside("ldconfig", "-p").stdout.count("libpq.so"), 0)
         folder = self.root / "srv"
-        self.succeeds("tar", "-xf", self.files["outbox.gz"], "-C", folder)
+        for name in "outbox.gz", "outbox-tools.gz":
+            self.succeeds("tar", "-xf", self.files[name], "-C", folder)
         (program,) = folder.glob("*/bin/outbox")
         (folder / "data").mkdir()
         self.delivers("/" + str(program.relative_to(self.root)), "/srv/data")
+        self.shows(f"/{program.relative_to(self.root)}-demo")
 
     def test_2_the_steps_of_the_dockerfile(self):
         (self.root / "tmp" / self.files["outbox.deb"].name).write_bytes(self.files["outbox.deb"].read_bytes())
@@ -310,6 +327,13 @@ class Installed(Made):
         self.assertEqual(self.works("stat", "-c", "%a %U %G", "/etc/outbox/outbox.toml", "/var/lib/outbox"), "640 root outbox\n750 outbox outbox\n")
         self.delivers("/usr/bin/outbox", "/var/lib/outbox", user="outbox:outbox")
         self.assertIn("store.url", self.inside("outbox", "relay", "-c", "/etc/outbox/outbox.toml").stderr)
+
+    def test_3_the_tools_beside_it(self):
+        shutil.copy(self.files["outbox-tools.deb"], self.root / "tmp" / "tools.deb")
+        self.works("dpkg", "--install", "/tmp/tools.deb")
+        self.shows("/usr/bin/outbox-demo", user="outbox:outbox")
+        self.assertIn("enqueue", self.works("outbox-bench", "--list"))
+        self.works("dpkg", "--purge", "outbox-tools")
 
     def test_4_an_upgrade_keeps_what_was_changed(self):
         configuration = self.root / "etc" / "outbox" / "outbox.toml"

@@ -14,7 +14,7 @@
 #include "sim/result.hpp"
 #include "sim/sink.hpp"
 #include "sim/trace.hpp"
-#include "store/cursor.hpp"
+#include "store/settlement.hpp"
 
 namespace outbox::sim {
 

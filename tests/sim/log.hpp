@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/random.hpp"
-#include "store/log_reader.hpp"
+#include "store/delivery.hpp"
 
 namespace outbox::sim {
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "relay/trust_deadline.hpp"
-#include "store/cursor.hpp"
 #include "store/parked.hpp"
 #include "store/parking_law.hpp"
-#include "store/task_runs.hpp"
+#include "store/settlement.hpp"
+#include "store/tasks.hpp"
 
 namespace outbox::sim {
 

@@ -9,7 +9,7 @@
 #include "event/spec.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
-#include "store/trials.hpp"
+#include "store/ownership.hpp"
 
 namespace outbox::ops {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ops/doctor/finding.hpp"
-#include "store/catalog.hpp"
-#include "store/retention.hpp"
+#include "store/history.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::ops {
 

@@ -6,13 +6,15 @@
 #include <utility>
 
 #include "base/units.hpp"
-#include "sink/asynq/names.hpp"
 #include "sink/asynq/script.hpp"
+#include "sink/asynq/tasks.hpp"
 #include "sink/hiredis/pipeline.hpp"
 #include "sink/template_example.hpp"
 
 namespace outbox::sink::asynq {
 namespace {
+
+using namespace std::chrono_literals;
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -35,41 +37,20 @@ constexpr hiredis::Hints kHints{
     .refused =
         "do two subscriptions make tasks of this event in one queue? give one of them task_id = \"{id}:NAME\""};
 
-std::vector<SettingRow<AsynqSettings>> task_rows() {
-  constexpr std::uint64_t kSecond = 1000;
-  constexpr std::uint64_t kDay = 24 * 3600 * kSecond;
+SettingRows<AsynqSettings> task_rows() {
   return {
-      {{.name = "queue",
-        .help =
-            "The queue, which may have fields: {aggregate_type|kebab}. Workers run the tasks of the queues that they are configured with."},
-       [](AsynqSettings& s) -> Slot { return &s.queue; }},
-      {{.name = "type",
-        .help =
-            "The type of the task, by which workers choose the handler, which may have fields: email:{event_type|kebab}."},
-       [](AsynqSettings& s) -> Slot { return &s.type; }},
-      {{.name = "task_id",
-        .help =
-            "The id of the task, which may have fields. While a queue has a task with this id, another one is not made."},
-       [](AsynqSettings& s) -> Slot { return &s.task_id; }},
-      {{.name = "max_retry",
-        .type = SettingType::count,
-        .help = "How often workers try again a task that fails, before it is archived.",
-        .least = 0,
-        .most = 1'000'000},
-       [](AsynqSettings& s) -> Slot { return &s.max_retry; }},
-      {{.name = "timeout",
-        .type = SettingType::duration,
-        .help = "How long a worker may take for a task.",
-        .least = kSecond,
-        .most = 30 * kDay},
-       [](AsynqSettings& s) -> Slot { return &s.timeout; }},
-      {{.name = "retention",
-        .type = SettingType::duration,
-        .help =
-            "How long a task that has succeeded is kept, from 1min: an event that is sent again meanwhile makes no second task.",
-        .least = 0,
-        .most = 365 * kDay},
-       [](AsynqSettings& s) -> Slot { return &s.retention; }},
+      {"queue", &AsynqSettings::queue,
+       "The queue, which may have fields: {aggregate_type|kebab}. Workers run the tasks of the queues that they are configured with."},
+      {"type", &AsynqSettings::type,
+       "The type of the task, by which workers choose the handler, which may have fields: email:{event_type|kebab}."},
+      {"task_id", &AsynqSettings::task_id,
+       "The id of the task, which may have fields. While a queue has a task with this id, another one is not made."},
+      {"max_retry", &AsynqSettings::max_retry, Traits{.range = {0, 1'000'000}},
+       "How often workers try again a task that fails, before it is archived."},
+      {"timeout", &AsynqSettings::timeout, Traits{.range = {1s, 30 * 24h}},
+       "How long a worker may take for a task."},
+      {"retention", &AsynqSettings::retention, Traits{.range = {0s, 365 * 24h}},
+       "How long a task that has succeeded is kept, from 1min: an event that is sent again meanwhile makes no second task."},
   };
 }
 
@@ -113,10 +94,6 @@ void check_retention(const AsynqSettings& settings, FieldErrors& errors) {
 void check(const AsynqSettings& settings, FieldErrors& errors) {
   (void)hiredis::options_of("asynq", settings, kPlace, errors);
   (void)task_options_of(settings, errors);
-}
-
-void check_here(const AsynqSettings& settings, FieldErrors& errors) {
-  check_tls_here("asynq", settings.tls, errors);
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make
@@ -178,7 +155,6 @@ SinkKind kind() {
        .help = "adds events as tasks to queues of asynq on Redis, for workers in Go",
        .rows = joined({hiredis::server_rows<AsynqSettings>(), task_rows()}),
        .check = check,
-       .check_here = check_here,
        .make = make,
        .inspect = inspect});
 }

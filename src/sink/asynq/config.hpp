@@ -27,6 +27,4 @@ struct AsynqSettings : hiredis::ServerSettings {
 /// What the sink does with these settings.
 [[nodiscard]] hiredis::Purpose purpose_of(const AsynqSettings& settings);
 
-[[nodiscard]] SinkKind kind();
-
 }  // namespace outbox::sink::asynq

@@ -3,15 +3,86 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <protozero/pbf_builder.hpp>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "event/headers.hpp"
-#include "sink/asynq/names.hpp"
-#include "sink/asynq/task_message.hpp"
+#include "event/utf8.hpp"
 
 namespace outbox::sink::asynq {
+
+void append_prefix(std::string& out, std::string_view queue) {
+  out.append("asynq:{").append(queue).append("}:");
+}
+
+bool is_blank(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); });
+}
+
+std::string_view wrong_queue_name(std::string_view name) {
+  if (name.empty()) return "is empty";
+  if (is_blank(name)) return "is blank";
+  if (name.find_first_of("{}") != std::string_view::npos) return "has a brace";
+  if (!event::is_utf8(name)) return "is not UTF-8";
+  return {};
+}
+
+namespace {
+
+enum class Field : protozero::pbf_tag_type {
+  type = 1,
+  payload = 2,
+  id = 3,
+  queue = 4,
+  max_retry = 5,
+  timeout = 8,
+  retention = 12,
+  headers = 15,
+};
+/// Of an entry of a map ("Encoding", Maps).
+enum class Entry : protozero::pbf_tag_type { key = 1, value = 2 };
+
+using protozero::data_view;
+
+data_view view(std::string_view text) { return {text.data(), text.size()}; }
+
+}  // namespace
+
+/// In proto3 what is zero or empty is left out.
+void append_message(std::string& out, const TaskMessage& task) {
+  protozero::pbf_builder<Field> message(out);
+  const auto add_bytes = [&](Field field, std::string_view text) {
+    if (!text.empty()) message.add_bytes(field, view(text));
+  };
+  add_bytes(Field::type, task.type);
+  add_bytes(Field::payload, task.payload);
+  add_bytes(Field::id, task.id);
+  add_bytes(Field::queue, task.queue);
+  if (task.max_retry != 0) message.add_int32(Field::max_retry, task.max_retry);
+  if (task.timeout.count() != 0) message.add_int64(Field::timeout, task.timeout.count());
+  if (task.retention.count() != 0) message.add_int64(Field::retention, task.retention.count());
+  for (const HeaderView& header : task.headers) {
+    if (header.absent) continue;
+    protozero::pbf_builder<Entry> entry(message, Field::headers);
+    entry.add_string(Entry::key, view(header.name));
+    entry.add_string(Entry::value, view(header.value));
+  }
+}
+
+std::string_view not_utf8(const TaskMessage& task) {
+  if (!event::is_utf8(task.type)) return "its type";
+  if (!event::is_utf8(task.id)) return "its id";
+  if (!event::is_utf8(task.queue)) return "its queue";
+  const auto is_wrong = [](const HeaderView& header) {
+    return !header.absent && !(event::is_utf8(header.name) && event::is_utf8(header.value));
+  };
+  return std::any_of(task.headers.begin(), task.headers.end(), is_wrong) ? "a header"
+                                                                         : std::string_view();
+}
+
 namespace {
 
 tl::unexpected<Error> refusal(std::string message, std::string hint) {

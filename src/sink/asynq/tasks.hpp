@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <outbox/sink.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -16,6 +17,41 @@
 #include "sink/hiredis/purpose.hpp"
 
 namespace outbox::sink::asynq {
+
+// ---- Names of asynq's keys in Redis, and which queues it takes. Pure.
+
+/// The set of all queues. Workers look at the queues that they are configured with; asynq's tools list those in this set.
+inline constexpr std::string_view kQueues = "asynq:queues";
+
+/// "asynq:{QUEUE}:", with which the keys of a queue begin. The braces are its hash tag.
+void append_prefix(std::string& out, std::string_view queue);
+
+/// asynq refuses queues, types and ids of these texts.
+[[nodiscard]] bool is_blank(std::string_view text);
+
+/// What is wrong with it, such as "is blank"; empty: nothing.
+[[nodiscard]] std::string_view wrong_queue_name(std::string_view name);
+
+// ---- The message of a task: asynq.TaskMessage of asynq 0.26 (internal/proto/asynq.proto), in the encoding of Protocol Buffers. Pure.
+
+struct TaskMessage {
+  std::string_view type;  ///< UTF-8, as are id, queue and headers.
+  std::string_view payload;
+  std::string_view id;
+  std::string_view queue;
+  std::int32_t max_retry{0};
+  std::chrono::seconds timeout{0};
+  std::chrono::seconds retention{0};
+  std::span<const HeaderView> headers;  ///< Absent ones are left out.
+};
+
+void append_message(std::string& out, const TaskMessage& task);
+
+/// Which text of it is not UTF-8 ("its type"); empty: none. Such a message cannot be read: it would stop asynq from recovering the tasks of crashed
+/// workers, in all queues.
+[[nodiscard]] std::string_view not_utf8(const TaskMessage& task);
+
+// ---- Commands
 
 /// Of CloudEvents attributes in the headers of a task. No protocol binding exists for asynq.
 inline constexpr std::string_view kAttributePrefix = "ce_";

@@ -3,6 +3,7 @@
 // address itself, after the name was resolved and before a connection is made (OWASP: server-side request forgery). Pure.
 #pragma once
 
+#include <curl/curl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -47,5 +48,17 @@ class Guard {
  private:
   std::vector<Network> allowed_;
 };
+
+// ---- Lets a transfer of libcurl connect only where a Guard allows it.
+
+/// Belongs to one transfer, and stays in place until that is done.
+struct GuardedConnect {
+  const Guard* guard{nullptr};  ///< Null: it may connect anywhere.
+  std::string refused{};        ///< "10.0.0.7, a private network": the first address that was.
+};
+
+/// Decides at each connection that the transfer makes, when its address is known (CURLOPT_OPENSOCKETFUNCTION). A connection
+/// that is reused was made by a transfer with the same guard, if all that share the connections have it.
+void guard(CURL* easy, GuardedConnect& connect);
 
 }  // namespace outbox::sink::curl

@@ -1,11 +1,13 @@
-// Handles of libcurl that free themselves.
+// Handles of libcurl that free themselves, and what is set in them.
 #pragma once
 
 #include <curl/curl.h>
 
 #include <memory>
+#include <string>
 
 #include "base/error.hpp"
+#include "sink/tls_settings.hpp"
 
 namespace outbox::sink::curl {
 
@@ -51,5 +53,11 @@ inline void append(List& list, const char* text) {
   (void)list.release();
   list.reset(longer);
 }
+
+// ---- TLS for transfers of libcurl.
+
+void set_tls(CURL* easy, const TlsSettings& tls);
+/// Nothing when the text is empty.
+void set_text(CURL* easy, CURLoption option, const std::string& text);
 
 }  // namespace outbox::sink::curl

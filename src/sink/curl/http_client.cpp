@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sink/curl/tls.hpp"
+#include "sink/curl/handles.hpp"
 
 namespace outbox::sink::curl {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "sink/curl/answer.hpp"
-#include "sink/curl/guarded_connect.hpp"
+#include "sink/curl/guard.hpp"
 #include "sink/curl/handles.hpp"
 #include "sink/tls_settings.hpp"
 

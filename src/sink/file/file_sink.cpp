@@ -13,7 +13,6 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/units.hpp"
-#include "sink/delivered_lines.hpp"
 #include "sink/json_line.hpp"
 
 namespace outbox::sink {
@@ -230,20 +229,15 @@ SinkKind file_kind() {
       {.name = "file",
        .help = "appends each event to a file as a line of JSON",
        .rows =
-           {{{.name = "path",
-              .type = SettingType::path,
-              .help = "The file. Its directory must exist; no other program may write to the file.",
-              .required = true,
-              .exclusive = true},
-             [](FileSettings& s) -> Slot { return &s.path; }},
-            {{.name = "fsync",
-              .help =
-                  "When lines are made durable; only then are they acked. batch: after each batch. interval:100ms: "
-                  "that much later, one sync for many batches. never: acked at once; a power failure or a crash of "
-                  "the kernel loses what was not on the disk yet."},
-             [](FileSettings& s) -> Slot { return &s.fsync; }},
-            {{.name = "mode", .help = "Permissions of a file that the sink creates, in octal."},
-             [](FileSettings& s) -> Slot { return &s.mode; }}},
+           {{"path", &FileSettings::path,
+             Traits{.type = SettingType::path, .required = true, .exclusive = true},
+             "The file. Its directory must exist; no other program may write to the file."},
+            {"fsync", &FileSettings::fsync,
+             "When lines are made durable; only then are they acked. batch: after each batch. interval:100ms: "
+             "that much later, one sync for many batches. never: acked at once; a power failure or a crash of "
+             "the kernel loses what was not on the disk yet."},
+            {"mode", &FileSettings::mode,
+             "Permissions of a file that the sink creates, in octal."}},
        .check = check_values,
        .check_here = check_directory,
        .make = make,

@@ -22,12 +22,12 @@ constexpr std::size_t kMostBytesInFlight = std::size_t{16} << 20U;
 }  // namespace
 
 PipelineSink::PipelineSink(ServerOptions options, Purpose purpose, std::unique_ptr<Calls> calls)
-    : options_(std::move(options)),
+    : ConnectionSink(purpose.sink),
+      options_(std::move(options)),
       purpose_(std::move(purpose)),
       calls_(std::move(calls)),
       wait_replicas_(std::to_string(options_.wait_replicas)),
       wait_timeout_(std::to_string(options_.wait_timeout.count())),
-      weaknesses_(purpose_.sink),
       watch_([this] { wake(); }) {}
 
 PipelineSink::~PipelineSink() { PipelineSink::close(); }
@@ -49,7 +49,7 @@ Status PipelineSink::open() {
   OUTBOX_TRY(session_, open_session(options_, purpose_));
   calls_->connected();
   first_failed_ = false;
-  weaknesses_.warn(session_.inspection.destination, session_.inspection.weaknesses);
+  warn_of(session_.inspection);
   state_ = State::open;
   return {};
 }
@@ -57,7 +57,7 @@ Status PipelineSink::open() {
 void PipelineSink::close() noexcept {
   if (session_.connection && !in_flight_.empty()) session_.connection->abort();
   for (const Token token : in_flight_.take_all())
-    ready_.push_back({.token = token, .kind = Outcome::Kind::unknown, .error = reason_});
+    report({.token = token, .kind = Outcome::Kind::unknown, .error = reason_});
   drop_connection();
   state_ = State::closed;
 }
@@ -70,12 +70,7 @@ void PipelineSink::drop_connection() noexcept {
 
 // ---- sending
 
-std::size_t PipelineSink::send(std::span<const Message> messages) {
-  if (messages.empty() || state_ == State::closed) return 0;
-  if (state_ == State::failed) {
-    refuse(messages.front(), Outcome::Kind::blocked, reason_);
-    return 1;
-  }
+std::size_t PipelineSink::take(std::span<const Message> messages) {
   if (in_flight_.empty()) progress_ = now_steady();
   std::size_t taken = 0;
   while (taken < messages.size() && has_room()) add(messages[taken++]);
@@ -124,13 +119,6 @@ void PipelineSink::add_wait() {
   in_flight_.add_wait();
 }
 
-void PipelineSink::refuse(const Message& message, Outcome::Kind kind, Error error) {
-  ready_.push_back({.token = message.token,
-                    .kind = kind,
-                    .error = std::move(error),
-                    .unsent = kind == Outcome::Kind::rejected});
-}
-
 void PipelineSink::write_out() {
   if (!session_.connection) return;
   const Result<bool> wrote = session_.connection->flush();
@@ -145,17 +133,11 @@ void PipelineSink::write_out() {
 
 // ---- outcomes
 
-void PipelineSink::receive(std::vector<Outcome>& outcomes) {
+void PipelineSink::advance() {
   take_answers();
   write_out();
   watch_deadline();
   watch_socket();
-  if (outcomes.empty()) {
-    outcomes.swap(ready_);
-  } else {
-    for (Outcome& outcome : ready_) outcomes.push_back(std::move(outcome));
-  }
-  ready_.clear();
 }
 
 void PipelineSink::take_answers() {
@@ -191,7 +173,7 @@ void PipelineSink::settle(const redisReply& reply) {
                                  session_.connection->address(), reply.type))
                     .value();
   error.effect = Effect::unknown;
-  ready_.push_back({.token = entry.token, .kind = Outcome::Kind::unknown, .error = error});
+  report({.token = entry.token, .kind = Outcome::Kind::unknown, .error = error});
   lose(std::move(error));
 }
 
@@ -206,11 +188,11 @@ void PipelineSink::added(Token token) {
   if (first_failed_) {
     Error error = reason_;
     error.effect = Effect::unknown;
-    ready_.push_back({.token = token, .kind = Outcome::Kind::unknown, .error = std::move(error)});
+    report({.token = token, .kind = Outcome::Kind::unknown, .error = std::move(error)});
     return;
   }
   if (options_.wait_replicas > 0) return in_flight_.hold(token);
-  ready_.push_back({.token = token, .kind = Outcome::Kind::acked});
+  report({.token = token, .kind = Outcome::Kind::acked});
 }
 
 void PipelineSink::not_added(const InFlight::Entry& entry, const redisReply& reply) {
@@ -218,10 +200,10 @@ void PipelineSink::not_added(const InFlight::Entry& entry, const redisReply& rep
   const Outcome::Kind kind = kind_of(text_of(reply));
   if (kind == Outcome::Kind::blocked) stop_taking(error);
   const bool this_stream = code_of(text_of(reply)) == "WRONGTYPE";
-  ready_.push_back({.token = entry.token,
-                    .kind = kind,
-                    .scope = this_stream ? Outcome::Scope::partition : Outcome::Scope::all,
-                    .error = std::move(error)});
+  report({.token = entry.token,
+          .kind = kind,
+          .scope = this_stream ? Outcome::Scope::partition : Outcome::Scope::all,
+          .error = std::move(error)});
 }
 
 /// They are there either way. Sent again, they are found there, and wait again.
@@ -236,17 +218,11 @@ void PipelineSink::confirm(const redisReply& wait) {
   }
   for (const Token token : in_flight_.take_added()) {
     outcome.token = token;
-    ready_.push_back(outcome);
+    report(outcome);
   }
 }
 
 // ---- failing
-
-void PipelineSink::stop_taking(Error reason) {
-  if (state_ != State::open) return;
-  state_ = State::failed;
-  reason_ = std::move(reason);
-}
 
 /// What the server had received may have been added.
 void PipelineSink::lose(Error error) {
@@ -254,7 +230,7 @@ void PipelineSink::lose(Error error) {
   stop_taking(error);
   error.effect = Effect::unknown;
   for (const Token token : in_flight_.take_all())
-    ready_.push_back({.token = token, .kind = Outcome::Kind::unknown, .error = error});
+    report({.token = token, .kind = Outcome::Kind::unknown, .error = error});
   session_.connection->abort();
   drop_connection();
 }

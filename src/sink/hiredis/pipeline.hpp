@@ -14,34 +14,30 @@
 #include "sink/hiredis/purpose.hpp"
 #include "sink/hiredis/session.hpp"
 #include "sink/hiredis/settings.hpp"
+#include "sink/network_sink.hpp"
 #include "sink/socket_watch.hpp"
 
 namespace outbox::sink::hiredis {
 
-class PipelineSink final : public Sink {
+class PipelineSink final : public ConnectionSink {
  public:
   PipelineSink(ServerOptions options, Purpose purpose, std::unique_ptr<Calls> calls);
   ~PipelineSink() override;
 
   [[nodiscard]] SinkTraits traits() const noexcept override;
   [[nodiscard]] Status open() override;
-  [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
-  void receive(std::vector<Outcome>& outcomes) override;
   void purge() override;
   void close() noexcept override;
+  [[nodiscard]] Inspection inspection() const override { return session_.inspection; }
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
-  enum class State : std::uint8_t {
-    closed,
-    open,
-    failed,  ///< Takes no more; on a connection that still works, what is in flight gets its answers.
-  };
 
+  void advance() override;
+  [[nodiscard]] std::size_t take(std::span<const Message> messages) override;
   [[nodiscard]] bool has_room();
   void add(const Message& message);
   void add_wait();
-  void refuse(const Message& message, Outcome::Kind kind, Error error);
 
   void write_out();
   void take_answers();
@@ -53,7 +49,6 @@ class PipelineSink final : public Sink {
   void watch_deadline();
   void watch_socket();
 
-  void stop_taking(Error reason);
   void lose(Error error);
   void drop_connection() noexcept;
 
@@ -62,13 +57,9 @@ class PipelineSink final : public Sink {
   const std::unique_ptr<Calls> calls_;
   const std::string wait_replicas_;
   const std::string wait_timeout_;
-  WeaknessLog weaknesses_;
 
-  State state_{State::closed};
   Session session_;  ///< Without a connection if there is none.
   InFlight in_flight_;
-  std::vector<Outcome> ready_;
-  Error reason_;  ///< Why the state is `failed`.
   bool first_failed_{
       false};  ///< Of this connection: what had to run before an event (Call::first).
   TimePoint

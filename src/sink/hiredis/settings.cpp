@@ -34,16 +34,7 @@ void check_waiting(const std::string& sink, const ServerSettings& settings, Fiel
 ServerOptions options_of(const std::string& sink, const ServerSettings& settings,
                          const std::string& place, FieldErrors& errors) {
   const std::string url = sink + ".url";
-  ServerOptions options{.endpoints = parse_endpoints(url, settings.url, kSchemes, errors),
-                        .username = settings.username,
-                        .password = settings.password,
-                        .tls = settings.tls,
-                        .connect_timeout = settings.connect_timeout,
-                        .deadline = settings.deadline,
-                        .max_in_flight = settings.max_in_flight,
-                        .wait_replicas = settings.wait_replicas,
-                        .wait_timeout = settings.wait_timeout,
-                        .max_message_bytes = settings.max_message_bytes};
+  ServerOptions options{settings, parse_endpoints(url, settings.url, kSchemes, errors)};
   check_waiting(sink, settings, errors);
   if (options.endpoints.empty()) return options;
   for (const Endpoint& endpoint : options.endpoints) {

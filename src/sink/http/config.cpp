@@ -6,111 +6,51 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "sink/base64_text.hpp"
+#include "event/base64.hpp"
 #include "sink/endpoint.hpp"
-#include "sink/http/headers.hpp"
 #include "sink/http/http_sink.hpp"
+#include "sink/http/request.hpp"
 
 namespace outbox::sink::http {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::array<Scheme, 3> kProxies{{{"http", 3128}, {"https", 443}, {"socks5h", 1080}}};
 
-std::vector<SettingRow<HttpSettings>> destination_rows() {
-  return {
-      {{.name = "url",
-        .help =
-            "The receiver's address: https://HOST/PATH. Path and query may have fields: {aggregate_type|kebab}.",
-        .required = true},
-       [](HttpSettings& s) -> Slot { return &s.url; }},
-      {{.name = "method",
-        .type = SettingType::choice,
-        .help = "The method of the requests.",
-        .choices = {"POST", "PUT"}},
-       [](HttpSettings& s) -> Slot { return &s.method; }},
-      {{.name = "secrets",
-        .help =
-            "Secrets of Standard Webhooks (whsec_...), separated by blanks or commas: each request is signed with all of "
-            "them.",
-        .secret = true},
-       [](HttpSettings& s) -> Slot { return &s.secrets; }},
-      {{.name = "authorization",
-        .help = "The header Authorization: \"Bearer ${env:TOKEN}\".",
-        .secret = true},
-       [](HttpSettings& s) -> Slot { return &s.authorization; }},
-      {{.name = "username", .help = "With a password, for Basic authentication."},
-       [](HttpSettings& s) -> Slot { return &s.username; }},
-      {{.name = "password", .help = "Goes with the username.", .secret = true},
-       [](HttpSettings& s) -> Slot { return &s.password; }},
-      {{.name = "idempotency_key",
-        .type = SettingType::boolean,
-        .help = "Sends the header Idempotency-Key too, with the same id as webhook-id."},
-       [](HttpSettings& s) -> Slot { return &s.idempotency_key; }},
-      {{.name = "body",
-        .help =
-            "What is sent; may have fields of the event. Default: the message's own body, which is the payload with format raw."},
-       [](HttpSettings& s) -> Slot { return &s.body; }},
-      {{.name = "body_type",
-        .type = SettingType::choice,
-        .help =
-            "What body is. In JSON and in a form the values of fields are escaped, so that they stay values.",
-        .choices = {kJsonBody, kFormBody, kTextBody}},
-       [](HttpSettings& s) -> Slot { return &s.body_type; }},
-  };
-}
-
-std::vector<SettingRow<HttpSettings>> pace_rows() {
-  constexpr std::uint64_t kSecond = 1000;
-  return {
-      {{.name = "batch",
-        .type = SettingType::count,
-        .help =
-            "Most events in one request. More than 1: a JSON array, with the formats json and cloudevents-json.",
-        .least = 1,
-        .most = 1000},
-       [](HttpSettings& s) -> Slot { return &s.batch; }},
-      {{.name = "concurrency",
-        .type = SettingType::count,
-        .help = "Requests at a time.",
-        .least = 1,
-        .most = 1000},
-       [](HttpSettings& s) -> Slot { return &s.concurrency; }},
-      {{.name = "deadline",
-        .type = SettingType::duration,
-        .help = "Without an answer for so long a request counts as lost, and is sent again.",
-        .least = kSecond,
-        .most = 600 * kSecond},
-       [](HttpSettings& s) -> Slot { return &s.deadline; }},
-      {{.name = "connect_timeout",
-        .type = SettingType::duration,
-        .help = "For resolving the name, connecting and TLS.",
-        .least = kSecond / 10,
-        .most = 60 * kSecond},
-       [](HttpSettings& s) -> Slot { return &s.connect_timeout; }},
-  };
-}
-
-std::vector<SettingRow<HttpSettings>> network_rows() {
-  return {
-      {{.name = "allow_http",
-        .type = SettingType::boolean,
-        .help = "Allows http:// without encryption."},
-       [](HttpSettings& s) -> Slot { return &s.allow_http; }},
-      {{.name = "allow_networks",
-        .type = SettingType::list,
-        .help =
-            "Networks, such as 10.1.0.0/16, that it may connect to although they are not of the public internet."},
-       [](HttpSettings& s) -> Slot { return &s.allow_networks; }},
-      {{.name = "proxy",
-        .help =
-            "A proxy: http://, https:// or socks5h://USER:PASSWORD@HOST:PORT. It decides what may be connected to.",
-        .secret = true},
-       [](HttpSettings& s) -> Slot { return &s.proxy; }},
-  };
-}
-
-std::vector<SettingRow<HttpSettings>> rows() {
-  return joined({destination_rows(), pace_rows(), network_rows(), tls_rows<HttpSettings>()});
+SettingRows<HttpSettings> rows() {
+  using S = HttpSettings;
+  return joined<S>({
+      {{"url", &S::url, Traits{.required = true},
+        "The receiver's address: https://HOST/PATH. Path and query may have fields: {aggregate_type|kebab}."},
+       {"method", &S::method, Traits{.choices = {"POST", "PUT"}}, "The method of the requests."},
+       {"secrets", &S::secrets, Traits{.secret = true},
+        "Secrets of Standard Webhooks (whsec_...), separated by blanks or commas: each request is signed with all of "
+        "them."},
+       {"authorization", &S::authorization, Traits{.secret = true},
+        "The header Authorization: \"Bearer ${env:TOKEN}\"."},
+       {"username", &S::username, "With a password, for Basic authentication."},
+       {"password", &S::password, Traits{.secret = true}, "Goes with the username."},
+       {"idempotency_key", &S::idempotency_key,
+        "Sends the header Idempotency-Key too, with the same id as webhook-id."},
+       {"body", &S::body,
+        "What is sent; may have fields of the event. Default: the message's own body, which is the payload with format raw."},
+       {"body_type", &S::body_type, Traits{.choices = {kJsonBody, kFormBody, kTextBody}},
+        "What body is. In JSON and in a form the values of fields are escaped, so that they stay values."}},
+      {{"batch", &S::batch, Traits{.range = {1, 1000}},
+        "Most events in one request. More than 1: a JSON array, with the formats json and cloudevents-json."},
+       {"concurrency", &S::concurrency, Traits{.range = {1, 1000}}, "Requests at a time."},
+       {"deadline", &S::deadline, Traits{.range = {1s, 10min}},
+        "Without an answer for so long a request counts as lost, and is sent again."},
+       {"connect_timeout", &S::connect_timeout, Traits{.range = {100ms, 1min}},
+        "For resolving the name, connecting and TLS."}},
+      {{"allow_http", &S::allow_http, "Allows http:// without encryption."},
+       {"allow_networks", &S::allow_networks,
+        "Networks, such as 10.1.0.0/16, that it may connect to although they are not of the public internet."},
+       {"proxy", &S::proxy, Traits{.secret = true},
+        "A proxy: http://, https:// or socks5h://USER:PASSWORD@HOST:PORT. It decides what may be connected to."}},
+      tls_rows<S>(),
+  });
 }
 
 // ---- checks
@@ -148,7 +88,7 @@ std::vector<curl::Network> networks_of(const HttpSettings& settings, FieldErrors
 std::vector<std::string> secrets_of(const HttpSettings& settings) {
   std::vector<std::string> secrets{settings.authorization, settings.password};
   if (!settings.username.empty())
-    secrets.push_back(base64_text(settings.username + ":" + settings.password));
+    secrets.push_back(event::base64_text(settings.username + ":" + settings.password));
   for (std::string& word : words_of(settings.authorization)) secrets.push_back(std::move(word));
   for (std::string& word : words_of(settings.secrets)) secrets.push_back(std::move(word));
   const auto known = [](const std::string& text) {
@@ -176,23 +116,11 @@ void check_use(const HttpSettings& settings, const SubscriptionSpec& spec, Field
                 "remove them, or set batch = 1"});
 }
 
-void check_here(const HttpSettings& settings, FieldErrors& errors) {
-  check_tls_here("http", settings.tls, errors);
-}
-
-Result<std::unique_ptr<Sink>> make(HttpSettings settings) {
+Result<std::unique_ptr<NetworkSink>> make(HttpSettings settings, const SubscriptionSpec& /*spec*/) {
   FieldErrors errors;
   auto options = read_options(std::move(settings), errors);
   if (!options) return tl::unexpected(errors.status().error());
   return std::make_unique<HttpSink>(std::move(*options));
-}
-
-// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
-Result<Inspection> inspect(HttpSettings settings, const SubscriptionSpec&) {
-  FieldErrors errors;
-  auto options = read_options(std::move(settings), errors);
-  if (!options) return tl::unexpected(errors.status().error());
-  return inspect_open(std::make_unique<HttpSink>(std::move(*options)));
 }
 
 }  // namespace
@@ -228,9 +156,7 @@ SinkKind kind() {
        .rows = rows(),
        .check = check,
        .check_use = check_use,
-       .check_here = check_here,
-       .make = make,
-       .inspect = inspect});
+       .make_network = make});
 }
 
 }  // namespace outbox::sink::http

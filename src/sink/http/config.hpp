@@ -51,6 +51,4 @@ struct HttpOptions {
 /// Complains about everything that is wrong; then there are none.
 [[nodiscard]] std::optional<HttpOptions> read_options(HttpSettings settings, FieldErrors& errors);
 
-[[nodiscard]] SinkKind kind();
-
 }  // namespace outbox::sink::http

@@ -19,7 +19,7 @@ std::int64_t now_seconds() {
 }  // namespace
 
 HttpSink::HttpSink(HttpOptions options)
-    : options_(std::move(options)), client_(options_), composer_(options_) {}
+    : NetworkSink("http"), options_(std::move(options)), client_(options_), composer_(options_) {}
 
 SinkTraits HttpSink::traits() const noexcept {
   const std::size_t most = options_.plain.concurrency * options_.plain.batch;
@@ -29,7 +29,7 @@ SinkTraits HttpSink::traits() const noexcept {
 // ---- opening and closing
 
 Status HttpSink::open() {
-  warned_.warn(options_.target.origin(), inspection().weaknesses);
+  warn_of(inspection());
   const Answer answer = client_.connect();
   if (answer.code != CURLE_OK) return fail(judge(answer, asked()).error);
   purge();
@@ -75,10 +75,7 @@ std::size_t HttpSink::send(std::span<const Message> messages) {
       launch(std::move(*request));
       continue;
     }
-    ready_.push_back({.token = messages[taken].token,
-                      .kind = Outcome::Kind::rejected,
-                      .error = std::move(request.error()),
-                      .unsent = true});
+    refuse(messages[taken], Outcome::Kind::rejected, std::move(request.error()));
     ++taken;
   }
   return taken;
@@ -132,20 +129,18 @@ void HttpSink::take_ends() {
   }
 }
 
-void HttpSink::settle(const Request& request, const Outcome& outcome) {
+void HttpSink::settle(const Request& request, Outcome outcome) {
   for (const Part& part : request.parts) {
-    ready_.push_back(outcome);
-    ready_.back().token = part.token;
+    outcome.token = part.token;
+    report(outcome);
   }
 }
 
-void HttpSink::receive(std::vector<Outcome>& outcomes) {
+void HttpSink::advance() {
   if (transfers_) {
     take_ends();
     launch_waiting();
   }
-  for (Outcome& outcome : ready_) outcomes.push_back(std::move(outcome));
-  ready_.clear();
 }
 
 // ---- giving up

@@ -16,10 +16,11 @@
 #include "sink/http/client.hpp"
 #include "sink/http/config.hpp"
 #include "sink/http/request.hpp"
+#include "sink/network_sink.hpp"
 
 namespace outbox::sink::http {
 
-class HttpSink final : public Sink, public Answers {
+class HttpSink final : public NetworkSink, public Answers {
  public:
   explicit HttpSink(HttpOptions options);
 
@@ -27,7 +28,6 @@ class HttpSink final : public Sink, public Answers {
   /// Connects once, to see that it can be done. Forgets the connections of before.
   [[nodiscard]] Status open() override;
   [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
-  void receive(std::vector<Outcome>& outcomes) override;
   void purge() override;
   void close() noexcept override;
 
@@ -35,22 +35,21 @@ class HttpSink final : public Sink, public Answers {
   [[nodiscard]] AnswerBody take_answer() override { return std::exchange(answer_, {}); }
 
   /// What the settings say; a receiver says nothing of itself.
-  [[nodiscard]] Inspection inspection() const;
+  [[nodiscard]] Inspection inspection() const override;
 
  private:
+  void advance() override;
   [[nodiscard]] bool is_full() const;
   [[nodiscard]] Asked asked() const;
   void launch(Request request);
   void launch_waiting();
   void take_ends();
-  void settle(const Request& request, const Outcome& outcome);
+  void settle(const Request& request, Outcome outcome);
   void give_up(const Request& request);
 
   const HttpOptions options_;
   const Client client_;
   Composer composer_;
-  WeaknessLog warned_{"http"};
-  std::vector<Outcome> ready_;
   bool keeps_answers_{false};
   AnswerBody answer_;
   std::deque<Request> waiting_;  ///< Parts of an array that was refused.

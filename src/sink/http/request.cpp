@@ -1,14 +1,97 @@
 #include "sink/http/request.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "event/content_type.hpp"
 #include "event/headers.hpp"
+#include "event/text_rules.hpp"
+#include "sink/http/signature.hpp"
 
 namespace outbox::sink::http {
+namespace {
+
+/// They say how the message is framed, to whom it goes, or concern one connection only (RFC 9110, 7.6.1); and what is signed.
+constexpr std::array<std::string_view, 16> kOurs{"connection",
+                                                 "content-length",
+                                                 "expect",
+                                                 "host",
+                                                 "http2-settings",
+                                                 "keep-alive",
+                                                 "proxy-authenticate",
+                                                 "proxy-authorization",
+                                                 "proxy-connection",
+                                                 "te",
+                                                 "trailer",
+                                                 "transfer-encoding",
+                                                 "upgrade",
+                                                 "webhook-id",
+                                                 "webhook-timestamp",
+                                                 "webhook-signature"};
+
+bool is_ours(std::string_view name, const OwnHeaders& own) {
+  const auto same = [&](std::string_view other) { return event::same_header(name, other); };
+  return std::any_of(kOurs.begin(), kOurs.end(), same) ||
+         (own.authorization && same("authorization")) ||
+         (own.idempotency_key && same("idempotency-key"));
+}
+
+bool has_control_character(std::string_view value) {
+  return std::any_of(value.begin(), value.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x20U && c != '\t') || byte == 0x7fU;
+  });
+}
+
+}  // namespace
+
+std::optional<std::string> fault_of(const HeaderView& header, const OwnHeaders& own) {
+  if (!event::is_token(header.name)) return in_quotes(header.name) + " is not a name of a header";
+  if (is_ours(header.name, own))
+    return "the header " + in_quotes(header.name) + " is set by the sink itself";
+  if (has_control_character(header.value))
+    return "the value of the header " + in_quotes(header.name) +
+           " has a line break or another control character";
+  return std::nullopt;
+}
+
+std::string header_line(std::string_view name, std::string_view value) {
+  std::string line(name);
+  value = trimmed(value);
+  return value.empty() ? line + ";" : line.append(": ").append(value);
+}
+
+std::string request_id(std::span<const Part> parts) {
+  if (parts.size() == 1) return parts.front().id;
+  std::string ids;
+  for (const Part& part : parts) ids.append(part.id).push_back(' ');
+  return "batch-" + digest_of(ids);
+}
+
+std::string array_of(std::span<const Part> parts) {
+  std::size_t size = 2;
+  for (const Part& part : parts) size += part.body.size() + 1;
+  std::string array;
+  array.reserve(size);
+  array += '[';
+  for (const Part& part : parts) {
+    if (array.size() > 1) array += ',';
+    array += part.body;
+  }
+  return array += ']';
+}
+
+std::string_view array_type(std::string_view content_type) {
+  // CloudEvents, HTTP protocol binding, 3.3.
+  if (equal_ignoring_case(event::media_type(content_type), "application/cloudevents+json"))
+    return "application/cloudevents-batch+json; charset=utf-8";
+  return event::is_json_type(content_type) ? "application/json" : "";
+}
+
 namespace {
 
 /// An array is closed when its bodies have so many bytes.

@@ -1,17 +1,53 @@
 // Makes requests of messages: where to, which header fields, which body. Pure.
 #pragma once
 
+#include <optional>
 #include <outbox/sink.hpp>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "event/arena.hpp"
-#include "sink/http/batch.hpp"
 #include "sink/http/config.hpp"
-#include "sink/http/headers.hpp"
 
 namespace outbox::sink::http {
+
+// ---- Which headers of a message can be sent as header fields of HTTP. Pure.
+
+/// What this sink sets itself, so that no message may.
+struct OwnHeaders {
+  bool authorization{false};
+  bool idempotency_key{false};
+};
+
+/// Why the message must be refused because of this header; none: it can be sent. Values may have any bytes but control characters: what
+/// is not ASCII goes as it is (obs-text, RFC 9110, 5.5).
+[[nodiscard]] std::optional<std::string> fault_of(const HeaderView& header, const OwnHeaders& own);
+
+/// "name: value", as libcurl wants it; "name;" when the value is empty.
+[[nodiscard]] std::string header_line(std::string_view name, std::string_view value);
+
+// ---- Several events in one request: a JSON array of what each of them is alone. Pure.
+
+/// An event in a request.
+struct Part {
+  Token token{0};
+  std::string id;
+  std::string body;
+};
+
+/// The id of a request with these events, for webhook-id: of a single one its own. Of several a digest of all their ids, so that a receiver
+/// that drops what it has seen drops the request only if it has seen exactly these.
+[[nodiscard]] std::string request_id(std::span<const Part> parts);
+
+/// "[first,second]", in their order.
+[[nodiscard]] std::string array_of(std::span<const Part> parts);
+
+/// The content type of an array of such bodies. Empty: they are not JSON and cannot be in one.
+[[nodiscard]] std::string_view array_type(std::string_view content_type);
+
+// ---- requests
 
 struct Request {
   std::string url;

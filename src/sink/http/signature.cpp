@@ -49,9 +49,7 @@ std::string signature(std::string_view key, std::string_view text) {
   unsigned size = 0;
   OUTBOX_CHECK(HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), bytes_of(text),
                     text.size(), hash.data(), &size) != nullptr);
-  std::string base64(event::base64_length(hash.size()), '\0');
-  event::write_base64(text_of(hash), base64.data());
-  return "v1," + base64;
+  return "v1," + event::base64_text(text_of(hash));
 }
 
 }  // namespace

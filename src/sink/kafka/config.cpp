@@ -14,12 +14,13 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "sink/kafka/client.hpp"
-#include "sink/kafka/inspect.hpp"
 #include "sink/kafka/kafka_sink.hpp"
 #include "sink/kafka/read_back.hpp"
 
 namespace outbox::sink::kafka {
 namespace {
+
+using namespace std::chrono_literals;
 
 /// What gapless delivery without loss needs, and where a relay needs other defaults than librdkafka's.
 constexpr std::pair<const char*, const char*> kSinkSettings[] = {
@@ -50,83 +51,32 @@ constexpr std::pair<const char*, const char*> kSinkSettings[] = {
 
 /// A topic that was just made is not known to every broker.
 constexpr std::chrono::milliseconds kPropagation{3000};
-constexpr std::uint64_t kSecond = 1000;
-constexpr std::uint64_t kHour = 3600 * kSecond;
 
-std::vector<SettingRow<KafkaSettings>> broker_rows() {
-  return {{{.name = "brokers",
-            .help = "Brokers to connect to first: host:port, several with commas.",
-            .required = true},
-           [](KafkaSettings& s) -> Slot { return &s.brokers; }}};
-}
-
-std::vector<SettingRow<KafkaSettings>> login_rows() {
-  return {
-      {{.name = "tls", .type = SettingType::boolean, .help = "Encrypts the connections with TLS."},
-       [](KafkaSettings& s) -> Slot { return &s.encrypted; }},
-      {{.name = "username", .help = "Logs in with SASL."},
-       [](KafkaSettings& s) -> Slot { return &s.username; }},
-      {{.name = "password", .help = "Goes with the username.", .secret = true},
-       [](KafkaSettings& s) -> Slot { return &s.password; }},
-      {{.name = "sasl_mechanism",
-        .type = SettingType::choice,
-        .help = "How the password is proved. PLAIN sends it: use it with TLS.",
-        .choices = {"SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"}},
-       [](KafkaSettings& s) -> Slot { return &s.mechanism; }},
-  };
-}
-
-std::vector<SettingRow<KafkaSettings>> pace_rows() {
-  return {
-      {{.name = "connect_timeout",
-        .type = SettingType::duration,
-        .help = "How long to wait for a broker's answer when the sink is opened.",
-        .least = kSecond / 2,
-        .most = kHour},
-       [](KafkaSettings& s) -> Slot { return &s.connect_timeout; }},
-      {{.name = "delivery_deadline",
-        .type = SettingType::duration,
-        .help =
-            "After this time without a delivery the sink gives up what is in flight and starts again.",
-        .least = kSecond,
-        .most = kHour},
-       [](KafkaSettings& s) -> Slot { return &s.delivery_deadline; }},
-      {{.name = "linger",
-        .type = SettingType::duration,
-        .help =
-            "How long the client waits to fill a batch. 0 sends at once and costs more per event.",
-        .least = 0,
-        .most = kHour / 2},
-       [](KafkaSettings& s) -> Slot { return &s.linger; }},
-      {{.name = "max_in_flight",
-        .type = SettingType::count,
-        .help = "Events sent and not yet acked. More may help when the brokers are far away.",
-        .least = 1,
-        .most = 100'000},
-       [](KafkaSettings& s) -> Slot { return &s.max_in_flight; }},
-  };
-}
-
-std::vector<SettingRow<KafkaSettings>> create_rows() {
-  return {
-      {{.name = "create.partitions",
-        .type = SettingType::count,
-        .help = "Topics that do not exist are made, with so many partitions. 0: they are not made.",
-        .least = 0,
-        .most = 10'000},
-       [](KafkaSettings& s) -> Slot { return &s.create.partitions; }},
-      {{.name = "create.replication",
-        .type = SettingType::count,
-        .help = "The replicas of each partition of such a topic. 0: as the brokers are configured.",
-        .least = 0,
-        .most = 100},
-       [](KafkaSettings& s) -> Slot { return &s.create.replication; }},
-  };
-}
-
-std::vector<SettingRow<KafkaSettings>> rows() {
-  return joined(
-      {broker_rows(), login_rows(), tls_rows<KafkaSettings>(), pace_rows(), create_rows()});
+SettingRows<KafkaSettings> rows() {
+  using S = KafkaSettings;
+  return joined<S>({
+      {{"brokers", &S::brokers, Traits{.required = true},
+        "Brokers to connect to first: host:port, several with commas."}},
+      {{"tls", &S::encrypted, "Encrypts the connections with TLS."},
+       {"username", &S::username, "Logs in with SASL."},
+       {"password", &S::password, Traits{.secret = true}, "Goes with the username."},
+       {"sasl_mechanism", &S::mechanism,
+        Traits{.choices = {"SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"}},
+        "How the password is proved. PLAIN sends it: use it with TLS."}},
+      tls_rows<S>(),
+      {{"connect_timeout", &S::connect_timeout, Traits{.range = {500ms, 1h}},
+        "How long to wait for a broker's answer when the sink is opened."},
+       {"delivery_deadline", &S::delivery_deadline, Traits{.range = {1s, 1h}},
+        "After this time without a delivery the sink gives up what is in flight and starts again."},
+       {"linger", &S::linger, Traits{.range = {0s, 30min}},
+        "How long the client waits to fill a batch. 0 sends at once and costs more per event."},
+       {"max_in_flight", &S::max_in_flight, Traits{.range = {1, 100'000}},
+        "Events sent and not yet acked. More may help when the brokers are far away."}},
+      {{"create.partitions", &S::create, &NewTopics::partitions, Traits{.range = {0, 10'000}},
+        "Topics that do not exist are made, with so many partitions. 0: they are not made."},
+       {"create.replication", &S::create, &NewTopics::replication, Traits{.range = {0, 100}},
+        "The replicas of each partition of such a topic. 0: as the brokers are configured."}},
+  });
 }
 
 /// A property whose value matters for the promises.
@@ -418,10 +368,6 @@ void check(const KafkaSettings& settings, FieldErrors& errors) {
   check_login(settings, *conf, errors);
 }
 
-void check_here(const KafkaSettings& settings, FieldErrors& errors) {
-  check_tls_here("kafka", settings.tls, errors);
-}
-
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make
 Result<std::unique_ptr<Sink>> make(KafkaSettings settings) {
   FieldErrors errors;
@@ -516,7 +462,6 @@ SinkKind kind() {
        .others = [](KafkaSettings& s) -> Texts& { return s.properties; },
        .check = check,
        .check_use = check_use,
-       .check_here = check_here,
        .make = make,
        .inspect = inspect,
        .read_back = read_back});

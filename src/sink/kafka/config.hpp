@@ -64,6 +64,7 @@ struct KafkaSettings {
 /// Whether the property's value may be a secret.
 [[nodiscard]] bool is_secret(std::string_view property);
 
-[[nodiscard]] SinkKind kind();
+/// What the brokers and the topic promise: replication, and the configuration of the topic as far as this user may ask for it.
+[[nodiscard]] Result<Inspection> inspect(KafkaSettings settings, const SubscriptionSpec& spec);
 
 }  // namespace outbox::sink::kafka

@@ -1,5 +1,3 @@
-#include "sink/kafka/inspect.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "event/template.hpp"
+#include "sink/kafka/config.hpp"
 #include "sink/kafka/error_map.hpp"
 #include "sink/kafka/reported.hpp"
 

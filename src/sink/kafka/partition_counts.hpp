@@ -8,13 +8,30 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <stop_token>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "sink/kafka/new_topic.hpp"
+#include "sink/kafka/config.hpp"
 
 namespace outbox::sink::kafka {
+
+// ---- Makes a topic.
+
+/// Why a topic was not made.
+struct TopicRefusal {
+  rd_kafka_resp_err_t code{RD_KAFKA_RESP_ERR_NO_ERROR};
+  std::string text{};  ///< The broker's.
+};
+
+/// Waits for the broker's answer. None: there is one now, or the stop was requested.
+[[nodiscard]] std::optional<TopicRefusal> make_topic(rd_kafka_t* handle, const char* name,
+                                                     const NewTopics& like,
+                                                     const std::stop_token& stop);
+
+// ---- Asks how many partitions there are.
 
 class PartitionCounts {
  public:

@@ -12,12 +12,14 @@
 #include "base/error.hpp"
 #include "sink/login_settings.hpp"
 #include "sink/nats/error_map.hpp"
-#include "sink/nats/names.hpp"
+#include "sink/nats/message.hpp"
 #include "sink/nats/nats_sink.hpp"
 #include "sink/template_example.hpp"
 
 namespace outbox::sink::nats {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr Scheme kSchemes[] = {{.name = "nats", .default_port = 4222},
                                {.name = "tls", .default_port = 4222}};
@@ -27,64 +29,28 @@ constexpr Scheme kSchemes[] = {{.name = "nats", .default_port = 4222},
 constexpr bool kKeepsLimit = NATS_VERSION_NUMBER >= 0x030800;
 constexpr std::chrono::milliseconds kNever = std::chrono::hours(24 * 20);
 
-std::vector<SettingRow<NatsSettings>> url_rows() {
-  return {
-      {{.name = "url",
-        .help =
-            "The server, nats://host:port or tls://host:port; several of a cluster with commas.",
-        .required = true,
-        .secret = true},
-       [](NatsSettings& s) -> Slot { return &s.url; }},
-  };
-}
-
-std::vector<SettingRow<NatsSettings>> stream_rows() {
-  constexpr std::uint64_t kSecond = 1000;
-  constexpr std::uint64_t kHour = 3600 * kSecond;
-  return {
-      {{.name = "stream",
-        .help =
-            "The stream that must take the events; another one refuses them. It is checked when the sink is opened. Empty: any that takes the subject."},
-       [](NatsSettings& s) -> Slot { return &s.stream; }},
-      {{.name = "token", .help = "Instead of user and password.", .secret = true},
-       [](NatsSettings& s) -> Slot { return &s.token; }},
-      {{.name = "credentials_file",
-        .type = SettingType::path,
-        .help = "A file with the user's JWT and NKey seed (.creds), instead of user and password."},
-       [](NatsSettings& s) -> Slot { return &s.credentials_file; }},
-      {{.name = "domain", .help = "The JetStream domain of the stream."},
-       [](NatsSettings& s) -> Slot { return &s.domain; }},
-      {{.name = "inbox_prefix",
-        .help =
-            "What the subjects begin with on which answers come, for users whose rights are limited."},
-       [](NatsSettings& s) -> Slot { return &s.inbox_prefix; }},
-      {{.name = "connect_timeout",
-        .type = SettingType::duration,
-        .help = "How long to wait for a connection, over all servers of url.",
-        .least = kSecond / 2,
-        .most = kHour},
-       [](NatsSettings& s) -> Slot { return &s.connect_timeout; }},
-      {{.name = "deadline",
-        .type = SettingType::duration,
-        .help =
-            "An event that is not confirmed within this time is sent again; without any answer the connection counts as lost.",
-        .least = kSecond,
-        .most = kHour},
-       [](NatsSettings& s) -> Slot { return &s.deadline; }},
-      {{.name = "max_in_flight",
-        .type = SettingType::count,
-        .help = "Events sent and not yet confirmed. More may help when the server is far away.",
-        .least = 1,
-        .most = 100'000},
-       [](NatsSettings& s) -> Slot { return &s.max_in_flight; }},
-  };
-}
-
-std::vector<SettingRow<NatsSettings>> rows() {
-  return joined({url_rows(), login_rows<NatsSettings>(),
-                 tls_rows<NatsSettings>(
-                     "Certificate authorities to trust besides the system's, as a file in PEM."),
-                 stream_rows()});
+SettingRows<NatsSettings> rows() {
+  using S = NatsSettings;
+  return joined<S>({
+      {{"url", &S::url, Traits{.required = true, .secret = true},
+        "The server, nats://host:port or tls://host:port; several of a cluster with commas."}},
+      login_rows<S>(),
+      tls_rows<S>("Certificate authorities to trust besides the system's, as a file in PEM."),
+      {{"stream", &S::stream,
+        "The stream that must take the events; another one refuses them. It is checked when the sink is opened. Empty: any that takes the subject."},
+       {"token", &S::token, Traits{.secret = true}, "Instead of user and password."},
+       {"credentials_file", &S::credentials_file, Traits{.type = SettingType::path},
+        "A file with the user's JWT and NKey seed (.creds), instead of user and password."},
+       {"domain", &S::domain, "The JetStream domain of the stream."},
+       {"inbox_prefix", &S::inbox_prefix,
+        "What the subjects begin with on which answers come, for users whose rights are limited."},
+       {"connect_timeout", &S::connect_timeout, Traits{.range = {500ms, 1h}},
+        "How long to wait for a connection, over all servers of url."},
+       {"deadline", &S::deadline, Traits{.range = {1s, 1h}},
+        "An event that is not confirmed within this time is sent again; without any answer the connection counts as lost."},
+       {"max_in_flight", &S::max_in_flight, Traits{.range = {1, 100'000}},
+        "Events sent and not yet confirmed. More may help when the server is far away."}},
+  });
 }
 
 void check_login(const NatsSettings& s, const std::vector<Endpoint>& servers, FieldErrors& errors) {
@@ -139,23 +105,13 @@ void check_here(const NatsSettings& settings, FieldErrors& errors) {
     errors.add({"nats.credentials_file", file + ": " + std::generic_category().message(errno),
                 "name a file that the relay's user can read"});
   }
-  check_tls_here("nats", settings.tls, errors);
 }
 
-Result<std::unique_ptr<Sink>> make_for(NatsSettings settings, const SubscriptionSpec& spec) {
+Result<std::unique_ptr<NetworkSink>> make(NatsSettings settings, const SubscriptionSpec& spec) {
   FieldErrors errors;
   auto servers = servers_of(settings, errors);
   if (auto status = errors.status(); !status) return pass(status);
   return std::make_unique<NatsSink>(spec.name, std::move(settings), std::move(servers));
-}
-
-// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
-Result<Inspection> inspect(NatsSettings settings, const SubscriptionSpec& spec) {
-  FieldErrors errors;
-  auto servers = servers_of(settings, errors);
-  if (auto status = errors.status(); !status) return pass(status);
-  return inspect_open(
-      std::make_unique<NatsSink>(spec.name, std::move(settings), std::move(servers)));
 }
 
 /// Calls functions of the client until one fails.
@@ -256,8 +212,7 @@ SinkKind kind() {
                                 .check = check,
                                 .check_use = check_use,
                                 .check_here = check_here,
-                                .make_for = make_for,
-                                .inspect = inspect});
+                                .make_network = make});
 }
 
 }  // namespace outbox::sink::nats

@@ -42,6 +42,4 @@ struct NatsSettings {
 /// As the client puts it into JSON without changing it.
 [[nodiscard]] std::string json_escaped(const std::string& text);
 
-[[nodiscard]] SinkKind kind();
-
 }  // namespace outbox::sink::nats

@@ -33,7 +33,8 @@ Error unanswered(const std::string& subject, std::chrono::milliseconds deadline,
 }  // namespace
 
 NatsSink::NatsSink(std::string subscription, NatsSettings settings, std::vector<Endpoint> servers)
-    : subscription_(std::move(subscription)),
+    : ConnectionSink("nats"),
+      subscription_(std::move(subscription)),
       settings_(std::move(settings)),
       servers_(std::move(servers)) {}
 
@@ -61,7 +62,7 @@ Status NatsSink::open() {
     next_server_ = (next_server_ + 1) % servers_.size();
     return checked;
   }
-  warned_.warn(inspection_.destination, inspection_.weaknesses);
+  warn_of(inspection_);
   state_ = State::open;
   doubtful_ = false;
   return {};
@@ -143,13 +144,7 @@ Status NatsSink::check_destination(TimePoint until) {
 
 // ---- sending
 
-std::size_t NatsSink::send(std::span<const Message> messages) {
-  take_news();
-  if (messages.empty() || state_ == State::closed) return 0;
-  if (state_ == State::failed) {
-    refuse(messages.front(), Outcome::Kind::blocked, reason_);
-    return 1;
-  }
+std::size_t NatsSink::take(std::span<const Message> messages) {
   const std::size_t room =
       settings_.max_in_flight - std::min(settings_.max_in_flight, in_flight_.size());
   const std::size_t count = std::min(messages.size(), room);
@@ -176,20 +171,11 @@ std::size_t NatsSink::send(std::span<const Message> messages) {
   return count;
 }
 
-void NatsSink::refuse(const Message& message, Outcome::Kind kind, Error error) {
-  ready_.push_back({.token = message.token,
-                    .kind = kind,
-                    .error = std::move(error),
-                    .unsent = kind == Outcome::Kind::rejected});
-}
-
 // ---- outcomes
 
-void NatsSink::receive(std::vector<Outcome>& outcomes) {
+void NatsSink::advance() {
   take_news();
   watch_deadline(Clock::now());
-  for (Outcome& outcome : ready_) outcomes.push_back(std::move(outcome));
-  ready_.clear();
 }
 
 void NatsSink::take_news() {
@@ -204,8 +190,11 @@ void NatsSink::settle(const News& news) {
   for (const auto& [number, error] : news.refused) {
     const auto entry = in_flight_.find(number);
     if (entry == in_flight_.end()) continue;
-    settle_one(entry, Outcome::Kind::rejected, error);
-    ready_.back().unsent = true;  // by the client
+    report({.token = entry->second.token,
+            .kind = Outcome::Kind::rejected,
+            .error = error,
+            .unsent = true});  // by the client
+    in_flight_.erase(entry);
   }
   for (const Number number : news.unsent) {
     const auto entry = in_flight_.find(number);
@@ -246,7 +235,7 @@ void NatsSink::settle_denied(const std::string& words) {
 
 void NatsSink::settle_one(std::map<Number, InFlight>::iterator entry, Outcome::Kind kind,
                           Error error) {
-  ready_.push_back({.token = entry->second.token, .kind = kind, .error = std::move(error)});
+  report({.token = entry->second.token, .kind = kind, .error = std::move(error)});
   in_flight_.erase(entry);
 }
 

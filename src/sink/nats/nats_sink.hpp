@@ -11,33 +11,35 @@
 #include "sink/nats/config.hpp"
 #include "sink/nats/connection.hpp"
 #include "sink/nats/stream_check.hpp"
+#include "sink/network_sink.hpp"
 
 namespace outbox::sink::nats {
 
-class NatsSink final : public Sink {
+class NatsSink final : public ConnectionSink {
  public:
   NatsSink(std::string subscription, NatsSettings settings, std::vector<Endpoint> servers);
   ~NatsSink() override;
 
   [[nodiscard]] SinkTraits traits() const noexcept override;
   [[nodiscard]] Status open() override;
-  [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
-  void receive(std::vector<Outcome>& outcomes) override;
   void purge() override;
   void close() noexcept override;
 
   /// What the last open() found.
-  [[nodiscard]] const Inspection& inspection() const { return inspection_; }
+  [[nodiscard]] Inspection inspection() const override { return inspection_; }
 
  private:
   using TimePoint = Connection::TimePoint;
-  enum class State : std::uint8_t { closed, open, failed };
   struct InFlight {
     Token token{0};
     std::string subject;
     TimePoint sent{};
     bool answered_by_other{false};  ///< A program that is not JetStream.
   };
+
+  void advance() override;
+  void before_send() override { take_news(); }
+  [[nodiscard]] std::size_t take(std::span<const Message> messages) override;
 
   [[nodiscard]] Status connect(TimePoint until);
   [[nodiscard]] Status connect_to(const Endpoint& server, TimePoint until);
@@ -50,7 +52,6 @@ class NatsSink final : public Sink {
   void settle_denied(const std::string& words);
   void watch_deadline(TimePoint now);
   void settle_one(std::map<Number, InFlight>::iterator entry, Outcome::Kind kind, Error error);
-  void refuse(const Message& message, Outcome::Kind kind, Error error);
   void fail_all(Error reason);
   void give_up(const Error& reason);
 
@@ -58,7 +59,6 @@ class NatsSink final : public Sink {
   const NatsSettings settings_;
   const std::vector<Endpoint> servers_;
 
-  State state_{State::closed};
   std::shared_ptr<Connection> connection_;
   /// Earlier ones whose thread may still hang in the client.
   std::vector<std::weak_ptr<Connection>> left_;
@@ -67,10 +67,7 @@ class NatsSink final : public Sink {
   std::map<Number, InFlight> in_flight_;  ///< The oldest first.
   Number last_number_{0};
   TimePoint answered_{};  ///< When the last answer came.
-  std::vector<Outcome> ready_;
-  Error reason_;  ///< Why the state is failed.
   Inspection inspection_;
-  WeaknessLog warned_{"nats"};
 };
 
 }  // namespace outbox::sink::nats

@@ -20,9 +20,9 @@
 #include <string>
 #include <vector>
 
-#include "sink/postgres/row.hpp"
 #include "sink/postgres/session.hpp"
 #include "sink/postgres/statements.hpp"
+#include "sink/postgres/table_name.hpp"
 
 namespace outbox::sink::postgres {
 

@@ -15,68 +15,28 @@
 namespace outbox::sink::postgres {
 namespace {
 
-std::vector<SettingRow<PostgresSettings>> url_rows() {
-  return {
-      {{.name = "url",
-        .type = SettingType::url,
-        .help =
-            "The database: postgresql://host:port/database, or a connection string of libpq. Several hosts with commas: the one that accepts writes is used.",
-        .required = true,
-        .secret = true},
-       [](PostgresSettings& s) -> Slot { return &s.url; }},
-  };
-}
+using namespace std::chrono_literals;
 
-std::vector<SettingRow<PostgresSettings>> table_rows() {
-  constexpr std::uint64_t kSecond = 1000;
-  constexpr std::uint64_t kDay = std::uint64_t{24} * 3600 * kSecond;
-  return {
-      {{.name = "table",
-        .help =
-            "The table, as schema.table or as found by the login's search_path. A template: events may go to several tables.",
-        .required = true},
-       [](PostgresSettings& s) -> Slot { return &s.table; }},
-      {{.name = "create", .type = SettingType::boolean, .help = "Makes tables that are missing."},
-       [](PostgresSettings& s) -> Slot { return &s.create; }},
-      {{.name = "dedup_window",
-        .type = SettingType::duration,
-        .help =
-            "The ids of events are kept for so long: one that is sent again within it adds no row. 0: none are, a unique index on the column with {id} takes their place.",
-        .least = 0,
-        .most = 3650 * kDay},
-       [](PostgresSettings& s) -> Slot { return &s.dedup_window; }},
-      {{.name = "delivered_table", .help = "The table of these ids, in the same database."},
-       [](PostgresSettings& s) -> Slot { return &s.delivered_table; }},
-      {{.name = "batch",
-        .type = SettingType::count,
-        .help = "Most events in one transaction.",
-        .least = 1,
-        .most = 10'000},
-       [](PostgresSettings& s) -> Slot { return &s.batch; }},
-      {{.name = "max_in_flight",
-        .type = SettingType::count,
-        .help = "Events taken and not yet committed.",
-        .least = 1,
-        .most = 100'000},
-       [](PostgresSettings& s) -> Slot { return &s.max_in_flight; }},
-      {{.name = "connect_timeout",
-        .type = SettingType::duration,
-        .help = "For connecting and logging in, for each address.",
-        .least = kSecond,
-        .most = 60 * kSecond},
-       [](PostgresSettings& s) -> Slot { return &s.connect_timeout; }},
-      {{.name = "deadline",
-        .type = SettingType::duration,
-        .help =
-            "Without an answer for so long the connection counts as lost. The server gives up a statement earlier.",
-        .least = kSecond,
-        .most = 3600 * kSecond},
-       [](PostgresSettings& s) -> Slot { return &s.deadline; }},
-  };
-}
-
-std::vector<SettingRow<PostgresSettings>> rows() {
-  return joined({url_rows(), login_rows<PostgresSettings>(), table_rows()});
+SettingRows<PostgresSettings> rows() {
+  using S = PostgresSettings;
+  return joined<S>({
+      {{"url", &S::url, Traits{.type = SettingType::url, .required = true, .secret = true},
+        "The database: postgresql://host:port/database, or a connection string of libpq. Several hosts with commas: the one that accepts writes is used."}},
+      login_rows<S>(),
+      {{"table", &S::table, Traits{.required = true},
+        "The table, as schema.table or as found by the login's search_path. A template: events may go to several tables."},
+       {"create", &S::create, "Makes tables that are missing."},
+       {"dedup_window", &S::dedup_window, Traits{.range = {0s, 3650 * 24h}},
+        "The ids of events are kept for so long: one that is sent again within it adds no row. 0: none are, a unique index on the column with {id} takes their place."},
+       {"delivered_table", &S::delivered_table, "The table of these ids, in the same database."},
+       {"batch", &S::batch, Traits{.range = {1, 10'000}}, "Most events in one transaction."},
+       {"max_in_flight", &S::max_in_flight, Traits{.range = {1, 100'000}},
+        "Events taken and not yet committed."},
+       {"connect_timeout", &S::connect_timeout, Traits{.range = {1s, 1min}},
+        "For connecting and logging in, for each address."},
+       {"deadline", &S::deadline, Traits{.range = {1s, 1h}},
+        "Without an answer for so long the connection counts as lost. The server gives up a statement earlier."}},
+  });
 }
 
 /// Parameters of the URL in whose place there are settings.
@@ -164,20 +124,12 @@ void check(const PostgresSettings& settings, FieldErrors& errors) {
   (void)read_options(settings, {}, errors);
 }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make_for
-Result<std::unique_ptr<Sink>> make(PostgresSettings settings, const SubscriptionSpec& spec) {
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make_network
+Result<std::unique_ptr<NetworkSink>> make(PostgresSettings settings, const SubscriptionSpec& spec) {
   FieldErrors errors;
   auto options = read_options(settings, spec.name, errors);
   if (auto status = errors.status(); !status) return pass(status);
   return std::make_unique<PostgresSink>(std::move(*options));
-}
-
-// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
-Result<Inspection> inspect(PostgresSettings settings, const SubscriptionSpec& spec) {
-  FieldErrors errors;
-  auto options = read_options(settings, spec.name, errors);
-  if (auto status = errors.status(); !status) return pass(status);
-  return inspect_open(std::make_unique<PostgresSink>(std::move(*options)));
 }
 
 }  // namespace
@@ -191,19 +143,11 @@ std::optional<PostgresOptions> read_options(const PostgresSettings& settings,
   auto table = read_table(settings.table, errors);
   auto delivered = read_delivered(settings.delivered_table, errors);
   if (!errors.empty() || !table || !delivered) return std::nullopt;
-  return PostgresOptions{.subscription = subscription,
-                         .url = settings.url,
-                         .username = settings.username,
-                         .password = settings.password,
+  return PostgresOptions{.plain = settings,
+                         .subscription = subscription,
                          .table = std::move(*table),
                          .delivered_table = std::move(*delivered),
-                         .columns = std::move(columns),
-                         .create = settings.create,
-                         .dedup_window = settings.dedup_window,
-                         .batch = settings.batch,
-                         .max_in_flight = settings.max_in_flight,
-                         .connect_timeout = settings.connect_timeout,
-                         .deadline = settings.deadline};
+                         .columns = std::move(columns)};
 }
 
 SinkKind kind() {
@@ -218,8 +162,7 @@ SinkKind kind() {
            .is_secret = [](std::string_view) { return false; }},
        .others = [](PostgresSettings& s) -> Texts& { return s.columns; },
        .check = check,
-       .make_for = make,
-       .inspect = inspect});
+       .make_network = make});
 }
 
 }  // namespace outbox::sink::postgres

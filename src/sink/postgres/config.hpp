@@ -17,7 +17,7 @@ namespace outbox::sink::postgres {
 /// As they are written.
 struct PostgresSettings {
   std::string url;
-  std::string username;
+  std::string username;  ///< Instead of the one in url.
   std::string password;
   std::string table;
   Texts columns;  ///< "columns.id" and so on.
@@ -32,28 +32,19 @@ struct PostgresSettings {
 
 /// Settings that were checked.
 struct PostgresOptions {
+  PostgresSettings plain;  ///< What needs no more than that.
   std::string subscription;
-  std::string url;
-  std::string username;  ///< Instead of the one in url.
-  std::string password;
   TableTemplate table;
   TableName delivered_table;
   std::vector<Column> columns;
-  bool create{false};
-  std::chrono::milliseconds dedup_window{};  ///< 0: the table has a unique id itself.
-  std::size_t batch{0};
-  std::size_t max_in_flight{0};
-  std::chrono::milliseconds connect_timeout{};
-  std::chrono::milliseconds deadline{};
 
-  [[nodiscard]] bool remembers() const { return dedup_window.count() > 0; }
+  /// Otherwise the table has a unique id itself.
+  [[nodiscard]] bool remembers() const { return plain.dedup_window.count() > 0; }
 };
 
 /// Complains about everything that is wrong; then there are none.
 [[nodiscard]] std::optional<PostgresOptions> read_options(const PostgresSettings& settings,
                                                           const std::string& subscription,
                                                           FieldErrors& errors);
-
-[[nodiscard]] SinkKind kind();
 
 }  // namespace outbox::sink::postgres

@@ -96,7 +96,7 @@ pg::Params Places::parameters(const Place& place, std::span<const Row* const> ro
 std::vector<Statement> Look::next() {
   switch (step_) {
     case Step::look:
-    case Step::look_again: return {limits(options_.deadline), find_columns(table_, schemas_)};
+    case Step::look_again: return {limits(options_.plain.deadline), find_columns(table_, schemas_)};
     case Step::create: return creation();
     case Step::undo: return {rollback()};
     case Step::over: break;
@@ -107,7 +107,7 @@ std::vector<Statement> Look::next() {
 std::vector<Statement> Look::creation() const {
   TableName full = table_;
   if (full.schema.empty()) full.schema = schemas_.front();
-  std::vector<Statement> statements{begin(), limits(options_.deadline), lock_creation()};
+  std::vector<Statement> statements{begin(), limits(options_.plain.deadline), lock_creation()};
   if (kind_ == Kind::target) {
     statements.push_back({definition_of(full, options_.columns, !options_.remembers())});
   } else {
@@ -133,7 +133,7 @@ void Look::answered(const Answer& answer, Places& places) {
 }
 
 void Look::found(const pg::Rows& rows, Places& places) {
-  if (rows.empty() && options_.create && step_ == Step::look) return create();
+  if (rows.empty() && options_.plain.create && step_ == Step::look) return create();
   status_ = kind_ == Kind::target ? places.learn(table_, rows) : learn_delivered(rows, places);
   step_ = Step::over;
 }

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "sink/postgres/config.hpp"
-#include "sink/postgres/row.hpp"
 #include "sink/postgres/session.hpp"
 #include "sink/postgres/statements.hpp"
+#include "sink/postgres/table_name.hpp"
 
 namespace outbox::sink::postgres {
 

@@ -46,9 +46,10 @@ std::vector<std::string> keys_of(const Message& message) {
 }  // namespace
 
 PostgresSink::PostgresSink(PostgresOptions options)
-    : options_(std::move(options)),
+    : ConnectionSink("postgres"),
+      options_(std::move(options)),
       places_(options_),
-      pruner_(options_.dedup_window, std::max(options_.batch, kLeastPruned)),
+      pruner_(options_.plain.dedup_window, std::max(options_.plain.batch, kLeastPruned)),
       watch_([this] { wake(); }) {}
 
 PostgresSink::~PostgresSink() { PostgresSink::close(); }
@@ -57,7 +58,7 @@ SinkTraits PostgresSink::traits() const noexcept {
   return {.name = "postgres",
           .gapless = true,
           .max_batch = 1000,
-          .max_in_flight = options_.max_in_flight,
+          .max_in_flight = options_.plain.max_in_flight,
           .attribute_prefix = "ce_"};
 }
 
@@ -86,7 +87,7 @@ Status PostgresSink::open() {
 
 Status PostgresSink::connect() {
   OUTBOX_TRY(session_, Session::open(options_));
-  const TimePoint until = now_steady() + options_.connect_timeout;
+  const TimePoint until = now_steady() + options_.plain.connect_timeout;
   const std::vector<Statement> first{keep_alive(), find_schemas()};
   OUTBOX_TRY(const Answer set, session_->ask(first, until));
   if (set.failure) return fail(describe(*set.failure, session_->address()));
@@ -99,8 +100,8 @@ Status PostgresSink::connect() {
     if (Status looked = look_now(std::move(*table), Look::Kind::target, until); !looked)
       return looked;
   }
-  pruner_ = Pruner(options_.dedup_window, std::max(options_.batch, kLeastPruned));
-  weaknesses_.warn(session_->address(), inspection().weaknesses);
+  pruner_ = Pruner(options_.plain.dedup_window, std::max(options_.plain.batch, kLeastPruned));
+  warn_of(inspection());
   return {};
 }
 
@@ -119,8 +120,8 @@ Inspection PostgresSink::inspection() const {
                    .duplicates = "never: the table has its id",
                    .order = "of each key in a table"};
   if (options_.remembers()) {
-    found.duplicates =
-        fmt::format("only when more than {} lie between", format_duration(options_.dedup_window));
+    found.duplicates = fmt::format("only when more than {} lie between",
+                                   format_duration(options_.plain.dedup_window));
   }
   if (session_->is_open_to_listeners())
     found.weaknesses.push_back(in_clear("sslmode=verify-full in postgres.url"));
@@ -145,15 +146,12 @@ void PostgresSink::drop_connection() noexcept {
 
 // ---- sending
 
-std::size_t PostgresSink::send(std::span<const Message> messages) {
-  if (messages.empty() || state_ == State::closed) return 0;
-  if (state_ == State::failed) {
-    if (told_) return 0;
-    told_ = true;
-    ready_.push_back(
-        {.token = messages.front().token, .kind = Outcome::Kind::blocked, .error = reason_});
-    return 1;
-  }
+/// Once: other outcomes may have told the relay that it failed.
+std::size_t PostgresSink::refuse_all(std::span<const Message> messages) {
+  return std::exchange(told_, true) ? 0 : ConnectionSink::refuse_all(messages);
+}
+
+std::size_t PostgresSink::take(std::span<const Message> messages) {
   std::size_t taken = 0;
   // What it refuses ends the call.
   bool goes_on = true;
@@ -166,7 +164,7 @@ std::size_t PostgresSink::send(std::span<const Message> messages) {
 
 bool PostgresSink::has_room() const {
   if (in_flight_ == 0) return true;
-  return in_flight_ < options_.max_in_flight && bytes_ < kMostBytesInFlight;
+  return in_flight_ < options_.plain.max_in_flight && bytes_ < kMostBytesInFlight;
 }
 
 Status PostgresSink::check(const Message& message, const TableName& table) const {
@@ -181,10 +179,7 @@ bool PostgresSink::add(const Message& message) {
   TableName table;
   if (message.event != nullptr) table = options_.table.render(*message.event, arena_);
   if (Status legal = check(message, table); !legal) {
-    ready_.push_back({.token = message.token,
-                      .kind = Outcome::Kind::rejected,
-                      .error = std::move(legal.error()),
-                      .unsent = true});
+    refuse(message, Outcome::Kind::rejected, std::move(legal.error()));
     return false;
   }
   Row row = row_of(message, std::move(table));
@@ -238,7 +233,7 @@ void PostgresSink::submit(const std::vector<Statement>& statements) {
 void PostgresSink::begin_next() {
   if (next_rows_.empty()) {
     std::size_t bytes = 0;
-    while (!queue_.empty() && next_rows_.size() < options_.batch && bytes < kMostBatchBytes) {
+    while (!queue_.empty() && next_rows_.size() < options_.plain.batch && bytes < kMostBatchBytes) {
       bytes += queue_.front().bytes;
       next_rows_.push_back(std::move(queue_.front()));
       queue_.pop_front();
@@ -254,7 +249,7 @@ void PostgresSink::begin_next() {
     look_.emplace(options_, unknown->table, Look::Kind::target, places_);
     return submit(look_->next());
   }
-  batch_.emplace(std::exchange(next_rows_, {}), options_.deadline,
+  batch_.emplace(std::exchange(next_rows_, {}), options_.plain.deadline,
                  [this](std::span<const Row* const> rows) { return places_.insert(rows); });
   submit(batch_->next());
 }
@@ -306,9 +301,9 @@ void PostgresSink::end_batch() {
 void PostgresSink::prune_if_due() {
   if (!options_.remembers() || !pruner_.due(now_steady())) return;
   pruning_ = true;
-  submit(
-      {limits(options_.deadline), prune(places_.delivered(), options_.subscription,
-                                        options_.dedup_window, pruner_.from(), pruner_.chunk())});
+  submit({limits(options_.plain.deadline),
+          prune(places_.delivered(), options_.subscription, options_.plain.dedup_window,
+                pruner_.from(), pruner_.chunk())});
 }
 
 void PostgresSink::settle_batch() {
@@ -316,7 +311,7 @@ void PostgresSink::settle_batch() {
   batch_->append_outcomes(outcomes);
   for (const Row& row : batch_->rows()) bytes_ -= row.bytes;
   in_flight_ -= outcomes.size();
-  for (Outcome& outcome : outcomes) ready_.push_back(std::move(outcome));
+  for (Outcome& outcome : outcomes) ConnectionSink::report(std::move(outcome));
   batch_.reset();
 }
 
@@ -334,20 +329,14 @@ void PostgresSink::pruned(const Answer& answer) {
 
 // ---- outcomes
 
-void PostgresSink::receive(std::vector<Outcome>& outcomes) {
+void PostgresSink::advance() {
   work();
   watch_deadline();
   watch_socket();
-  if (outcomes.empty()) {
-    outcomes.swap(ready_);
-  } else {
-    for (Outcome& outcome : ready_) outcomes.push_back(std::move(outcome));
-  }
-  ready_.clear();
 }
 
 void PostgresSink::report(Token token, Outcome::Kind kind, const Error& error) {
-  ready_.push_back({.token = token, .kind = kind, .error = error});
+  ConnectionSink::report({.token = token, .kind = kind, .error = error});
   told_ = true;
 }
 
@@ -362,10 +351,8 @@ void PostgresSink::return_queue(Outcome::Kind kind, const Error& error) {
 // ---- failing
 
 void PostgresSink::stop_taking(Error reason) {
-  if (state_ != State::open) return;
-  state_ = State::failed;
-  reason_ = std::move(reason);
-  told_ = false;
+  if (state_ == State::open) told_ = false;
+  ConnectionSink::stop_taking(std::move(reason));
 }
 
 /// What the server had received may have been committed.
@@ -387,7 +374,7 @@ void PostgresSink::lose(Error error) {
 void PostgresSink::watch_deadline() {
   if (!session_ || (!busy() && !pruning_)) return;
   const auto waited = now_steady() - progress_;
-  if (waited <= options_.deadline) return;
+  if (waited <= options_.plain.deadline) return;
   lose(fail(Errc::deadline_exceeded, Remedy::reconnect,
             fmt::format("postgres: {}: no answer for {:.1f} s", session_->address(),
                         std::chrono::duration<double>(waited).count()),

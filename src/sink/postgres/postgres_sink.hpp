@@ -16,38 +16,35 @@
 #include <vector>
 
 #include "event/arena.hpp"
+#include "sink/network_sink.hpp"
 #include "sink/postgres/batch.hpp"
 #include "sink/postgres/config.hpp"
 #include "sink/postgres/places.hpp"
 #include "sink/postgres/pruner.hpp"
-#include "sink/postgres/row.hpp"
 #include "sink/postgres/session.hpp"
+#include "sink/postgres/table_name.hpp"
 #include "sink/socket_watch.hpp"
 
 namespace outbox::sink::postgres {
 
-class PostgresSink final : public Sink {
+class PostgresSink final : public ConnectionSink {
  public:
   explicit PostgresSink(PostgresOptions options);
   ~PostgresSink() override;
 
   [[nodiscard]] SinkTraits traits() const noexcept override;
   [[nodiscard]] Status open() override;
-  [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
-  void receive(std::vector<Outcome>& outcomes) override;
   void purge() override;
   void close() noexcept override;
-
-  /// While it is open.
-  [[nodiscard]] Inspection inspection() const;
+  [[nodiscard]] Inspection inspection() const override;
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
-  enum class State : std::uint8_t {
-    closed,
-    open,
-    failed,  ///< Takes no more. With a connection it only refused an event: what it took before is still delivered.
-  };
+
+  void advance() override;
+  [[nodiscard]] std::size_t take(std::span<const Message> messages) override;
+  [[nodiscard]] std::size_t refuse_all(std::span<const Message> messages) override;
+
   [[nodiscard]] Status connect();
   [[nodiscard]] Status look_now(TableName table, Look::Kind kind, TimePoint until);
 
@@ -80,7 +77,6 @@ class PostgresSink final : public Sink {
   Places places_;
   Pruner pruner_;
 
-  State state_{State::closed};
   std::unique_ptr<Session> session_;
   std::deque<Row> queue_;
   std::vector<Row> next_rows_;  ///< Of the batch whose tables are looked up.
@@ -89,10 +85,7 @@ class PostgresSink final : public Sink {
   bool pruning_{false};  ///< Old ids are being removed; the next answer is about that.
   std::size_t in_flight_{0};
   std::size_t bytes_{0};  ///< Of the events in flight.
-  std::vector<Outcome> ready_;
-  Error reason_;      ///< Why the state is `failed`.
-  bool told_{false};  ///< An outcome has told the relay that it failed.
-  WeaknessLog weaknesses_{"postgres"};
+  bool told_{false};      ///< An outcome has told the relay that it failed.
   TimePoint
       progress_{};  ///< Of the last answer, or when something was sent while nothing was under way.
   event::Arena arena_;

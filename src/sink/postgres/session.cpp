@@ -24,12 +24,13 @@ std::string_view text_or_empty(const char* text) {
 }
 
 pg::Parameters parameters_of(const PostgresOptions& options) {
-  const auto seconds = std::chrono::ceil<std::chrono::seconds>(options.connect_timeout).count();
+  const auto seconds =
+      std::chrono::ceil<std::chrono::seconds>(options.plain.connect_timeout).count();
   pg::Parameters parameters{{"connect_timeout", std::to_string(seconds)},
                             {"target_session_attrs", "read-write"},
-                            {"tcp_user_timeout", std::to_string(options.deadline.count())}};
-  if (!options.username.empty()) parameters.emplace_back("user", options.username);
-  if (!options.password.empty()) parameters.emplace_back("password", options.password);
+                            {"tcp_user_timeout", std::to_string(options.plain.deadline.count())}};
+  if (!options.plain.username.empty()) parameters.emplace_back("user", options.plain.username);
+  if (!options.plain.password.empty()) parameters.emplace_back("password", options.plain.password);
   return parameters;
 }
 
@@ -54,12 +55,12 @@ Session::Session(PGconn* connection) : connection_(connection) {
 
 Result<std::unique_ptr<Session>> Session::open(const PostgresOptions& options) {
   // First: libpq's messages quote what it does not understand, which may be a part of the password.
-  if (Status valid = pg::check_url(options.url); !valid) {
+  if (Status valid = pg::check_url(options.plain.url); !valid) {
     valid.error().message = "postgres.url: " + valid.error().message;
     return pass(valid);
   }
-  std::unique_ptr<Session> made(new Session(
-      pg::connect(options.url, "outbox sink " + options.subscription, parameters_of(options))));
+  std::unique_ptr<Session> made(new Session(pg::connect(
+      options.plain.url, "outbox sink " + options.subscription, parameters_of(options))));
   PGconn* const connection = made->connection_.get();
   if (connection == nullptr || PQstatus(connection) != CONNECTION_OK)
     return fail(in_our_words(pg::failed_connect(connection)));

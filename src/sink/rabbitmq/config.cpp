@@ -12,103 +12,48 @@
 namespace outbox::sink::rabbitmq {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr Scheme kSchemes[] = {{"amqp", 5672}, {"amqps", 5671}};
 constexpr Scheme kManagementSchemes[] = {{"http", 15672}, {"https", 15671}};
 constexpr std::size_t kLongestName = 255;  // a short string of AMQP
 
-std::vector<SettingRow<RabbitSettings>> url_rows() {
-  return {
-      {{.name = "url",
-        .type = SettingType::url,
-        .help =
-            "The server: amqp://host:port/virtual-host, amqps:// for TLS. Several of a cluster with commas: the first one that answers is used.",
-        .required = true,
-        .secret = true},
-       [](RabbitSettings& s) -> Slot { return &s.url; }},
-  };
-}
-
-std::vector<SettingRow<RabbitSettings>> publishing_rows() {
-  constexpr std::uint64_t kSecond = 1000;
-  constexpr std::uint64_t kHour = 3600 * kSecond;
-  return {
-      {{.name = "exchange",
-        .help =
-            "Where events are published, with the topic as the routing key. A template. Empty: the default exchange, whose routing keys are names of queues."},
-       [](RabbitSettings& s) -> Slot { return &s.exchange; }},
-      {{.name = "unroutable",
-        .type = SettingType::choice,
-        .help =
-            "An event that no queue gets: block lets the subscription wait, reject parks the event, discard counts it as delivered.",
-        .choices = {"block", "reject", "discard"}},
-       [](RabbitSettings& s) -> Slot { return &s.unroutable; }},
-      {{.name = "declare",
-        .type = SettingType::boolean,
-        .help =
-            "Creates exchange, queue and binding, all durable, when the sink is opened and they are missing. false: it only checks that exchange and queue are there."},
-       [](RabbitSettings& s) -> Slot { return &s.declare; }},
-      {{.name = "exchange_type",
-        .type = SettingType::choice,
-        .help = "Of the exchange that is declared.",
-        .choices = {"topic", "direct", "fanout"}},
-       [](RabbitSettings& s) -> Slot { return &s.exchange_type; }},
-      {{.name = "queue", .help = "The queue to check or declare. Empty: none."},
-       [](RabbitSettings& s) -> Slot { return &s.queue; }},
-      {{.name = "queue_type",
-        .type = SettingType::choice,
-        .help = "Of the queue that is declared.",
-        .choices = {"quorum", "classic", "stream"}},
-       [](RabbitSettings& s) -> Slot { return &s.queue_type; }},
-      {{.name = "binding",
-        .help =
-            "The routing keys that the declared exchange gives to the declared queue, for a topic exchange a pattern such as order.#. Empty: all, for topic and fanout."},
-       [](RabbitSettings& s) -> Slot { return &s.binding; }},
-      {{.name = "management_url",
-        .type = SettingType::url,
-        .help =
-            "The server's management API, http://host:port. With it the sink warns about properties of queue with which events can be lost."},
-       [](RabbitSettings& s) -> Slot { return &s.management_url; }},
-      {{.name = "connect_timeout",
-        .type = SettingType::duration,
-        .help = "For connecting and logging in, for all addresses together.",
-        .least = 100,
-        .most = 60 * kSecond},
-       [](RabbitSettings& s) -> Slot { return &s.connect_timeout; }},
-      {{.name = "deadline",
-        .type = SettingType::duration,
-        .help = "Without a confirmation for so long the connection counts as lost.",
-        .least = kSecond,
-        .most = kHour},
-       [](RabbitSettings& s) -> Slot { return &s.deadline; }},
-      {{.name = "heartbeat",
-        .type = SettingType::duration,
-        .help =
-            "Both sides send something at least this often; after two intervals without anything the connection counts as lost.",
-        .least = kSecond,
-        .most = kHour},
-       [](RabbitSettings& s) -> Slot { return &s.heartbeat; }},
-      {{.name = "max_in_flight",
-        .type = SettingType::count,
-        .help = "Events sent and not yet confirmed.",
-        .least = 1,
-        .most = 100'000},
-       [](RabbitSettings& s) -> Slot { return &s.max_in_flight; }},
-      {{.name = "max_message_size",
-        .type = SettingType::size,
-        .help =
-            "Larger events are rejected before they are sent. Set it as the server's max_message_size (128 MiB, from RabbitMQ 4.0 on 16 MiB).",
-        .least = std::uint64_t{1} << 10U,
-        .most = std::uint64_t{512} << 20U},
-       [](RabbitSettings& s) -> Slot { return &s.max_message_size; }},
-  };
-}
-
-std::vector<SettingRow<RabbitSettings>> rows() {
-  return joined(
-      {url_rows(),
-       login_rows<RabbitSettings>(
-           "Instead of the one in url. Without one: the user of tls_certificate if that is given, else guest."),
-       tls_rows<RabbitSettings>(), publishing_rows()});
+SettingRows<RabbitSettings> rows() {
+  using S = RabbitSettings;
+  return joined<S>({
+      {{"url", &S::url, Traits{.type = SettingType::url, .required = true, .secret = true},
+        "The server: amqp://host:port/virtual-host, amqps:// for TLS. Several of a cluster with commas: the first one that answers is used."}},
+      login_rows<S>(
+          "Instead of the one in url. Without one: the user of tls_certificate if that is given, else guest."),
+      tls_rows<S>(),
+      {{"exchange", &S::exchange,
+        "Where events are published, with the topic as the routing key. A template. Empty: the default exchange, whose routing keys are names of queues."},
+       {"unroutable", &S::unroutable, Traits{.choices = {"block", "reject", "discard"}},
+        "An event that no queue gets: block lets the subscription wait, reject parks the event, discard counts it as delivered."},
+       {"declare", &S::declare,
+        "Creates exchange, queue and binding, all durable, when the sink is opened and they are missing. false: it only checks that exchange and queue are there."},
+       {"exchange_type", &S::exchange_type, Traits{.choices = {"topic", "direct", "fanout"}},
+        "Of the exchange that is declared."},
+       {"queue", &S::queue, "The queue to check or declare. Empty: none."},
+       {"queue_type", &S::queue_type, Traits{.choices = {"quorum", "classic", "stream"}},
+        "Of the queue that is declared."},
+       {"binding", &S::binding,
+        "The routing keys that the declared exchange gives to the declared queue, for a topic exchange a pattern such as order.#. Empty: all, for topic and fanout."},
+       {"management_url", &S::management_url, Traits{.type = SettingType::url},
+        "The server's management API, http://host:port. With it the sink warns about properties of queue with which events can be lost."},
+       {"connect_timeout", &S::connect_timeout, Traits{.range = {100ms, 1min}},
+        "For connecting and logging in, for all addresses together."},
+       {"deadline", &S::deadline, Traits{.range = {1s, 1h}},
+        "Without a confirmation for so long the connection counts as lost."},
+       {"heartbeat", &S::heartbeat, Traits{.range = {1s, 1h}},
+        "Both sides send something at least this often; after two intervals without anything the connection counts as lost."},
+       {"max_in_flight", &S::max_in_flight, Traits{.range = {1, 100'000}},
+        "Events sent and not yet confirmed."},
+       {"max_message_size", &S::max_message_size,
+        Traits{.type = SettingType::size,
+               .range = {std::uint64_t{1} << 10U, std::uint64_t{512} << 20U}},
+        "Larger events are rejected before they are sent. Set it as the server's max_message_size (128 MiB, from RabbitMQ 4.0 on 16 MiB)."}},
+  });
 }
 
 // ---- what the table cannot express
@@ -213,12 +158,8 @@ void check_use(const RabbitSettings& settings, const SubscriptionSpec& spec, Fie
     errors.add({"topic", "is empty", "with the default exchange it is the name of the queue"});
 }
 
-void check_here(const RabbitSettings& settings, FieldErrors& errors) {
-  check_tls_here("rabbitmq", settings.tls, errors);
-}
-
-// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make_for
-Result<std::unique_ptr<Sink>> make(RabbitSettings settings, const SubscriptionSpec& spec) {
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make_network
+Result<std::unique_ptr<NetworkSink>> make(RabbitSettings settings, const SubscriptionSpec& spec) {
   FieldErrors errors;
   RabbitOptions options = options_of(settings, errors);
   if (auto status = errors.status(); !status) return pass(status);
@@ -226,20 +167,13 @@ Result<std::unique_ptr<Sink>> make(RabbitSettings settings, const SubscriptionSp
   return std::make_unique<RabbitSink>(std::move(options));
 }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
-Result<Inspection> inspect(RabbitSettings settings, const SubscriptionSpec&) {
-  FieldErrors errors;
-  RabbitOptions options = options_of(settings, errors);
-  if (auto status = errors.status(); !status) return pass(status);
-  return inspect_open(std::make_unique<RabbitSink>(std::move(options)));
-}
-
 }  // namespace
 
 Login login_of(const RabbitOptions& options, const Endpoint& endpoint) {
-  Login given{.username = options.username.empty() ? endpoint.username : options.username,
-              .password = options.password.empty() ? endpoint.password : options.password};
-  if (!given.username.empty() || !options.tls.certificate.empty()) return given;
+  Login given{
+      .username = options.plain.username.empty() ? endpoint.username : options.plain.username,
+      .password = options.plain.password.empty() ? endpoint.password : options.plain.password};
+  if (!given.username.empty() || !options.plain.tls.certificate.empty()) return given;
   return {.username = "guest", .password = "guest"};
 }
 
@@ -247,10 +181,8 @@ RabbitOptions options_of(const RabbitSettings& settings, FieldErrors& errors) {
   const event::Template exchange = exchange_of(settings, errors);
   const std::string fixed_exchange = exchange.fixed().value_or("");
   RabbitOptions options{
+      .plain = settings,
       .endpoints = parse_endpoints("rabbitmq.url", settings.url, kSchemes, errors),
-      .username = settings.username,
-      .password = settings.password,
-      .tls = settings.tls,
       .exchange = exchange,
       .topology = {.exchange = fixed_exchange,
                    .queue = settings.queue,
@@ -260,11 +192,7 @@ RabbitOptions options_of(const RabbitSettings& settings, FieldErrors& errors) {
                    .binding = binding_of(settings)},
       .unroutable = unroutable_of(settings),
       .management = management_of(settings, errors),
-      .connect_timeout = settings.connect_timeout,
-      .deadline = settings.deadline,
-      .heartbeat = std::chrono::duration_cast<std::chrono::seconds>(settings.heartbeat),
-      .max_in_flight = settings.max_in_flight,
-      .max_message_size = settings.max_message_size};
+      .heartbeat = std::chrono::duration_cast<std::chrono::seconds>(settings.heartbeat)};
   check_names(settings, fixed_exchange, errors);
   check_declaration(settings, exchange, errors);
   if (options.endpoints.empty()) return options;
@@ -283,9 +211,7 @@ SinkKind kind() {
        .rows = rows(),
        .check = check,
        .check_use = check_use,
-       .check_here = check_here,
-       .make_for = make,
-       .inspect = inspect});
+       .make_network = make});
 }
 
 }  // namespace outbox::sink::rabbitmq

@@ -18,7 +18,7 @@ namespace outbox::sink::rabbitmq {
 
 struct RabbitSettings {
   std::string url;
-  std::string username;
+  std::string username;  ///< Instead of the one in url.
   std::string password;
   TlsSettings tls{};
   std::string exchange;
@@ -51,22 +51,16 @@ struct Topology {
 /// What becomes of an event that no queue gets.
 enum class Unroutable : std::uint8_t { block, reject, discard };
 
-/// The settings, checked and taken apart.
+/// Settings that were checked.
 struct RabbitOptions {
-  std::vector<Endpoint> endpoints;  ///< The path is the virtual host.
-  std::string username;             ///< Instead of the one of the endpoint.
-  std::string password;
-  TlsSettings tls{};
+  RabbitSettings plain;                   ///< What needs no more than that.
+  std::vector<Endpoint> endpoints;        ///< The path is the virtual host.
   std::string connection_name{"outbox"};  ///< As the server shows it.
   event::Template exchange;
   Topology topology;
   Unroutable unroutable{Unroutable::block};
   std::optional<Endpoint> management{};  ///< Of the management API.
-  std::chrono::milliseconds connect_timeout{};
-  std::chrono::milliseconds deadline{};
   std::chrono::seconds heartbeat{};
-  std::size_t max_in_flight{0};
-  std::size_t max_message_size{0};
 };
 
 struct Login {
@@ -78,7 +72,5 @@ struct Login {
 
 /// Complains about what is wrong.
 [[nodiscard]] RabbitOptions options_of(const RabbitSettings& settings, FieldErrors& errors);
-
-[[nodiscard]] SinkKind kind();
 
 }  // namespace outbox::sink::rabbitmq

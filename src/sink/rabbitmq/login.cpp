@@ -12,11 +12,111 @@
 
 #include "base/error.hpp"
 #include "sink/rabbitmq/error_map.hpp"
-#include "sink/rabbitmq/requests.hpp"
 #include "sink/rabbitmq/table.hpp"
-#include "sink/rabbitmq/topology.hpp"
 
 namespace outbox::sink::rabbitmq {
+namespace {
+
+/// A server that does not speak our version answers with the version that it speaks (specification 4.2.2). librabbitmq's parser has this type
+/// of frame for it, the first letter of "AMQP".
+bool is_other_version(const amqp_frame_t& frame) { return frame.frame_type == 'A'; }
+
+}  // namespace
+
+Result<const void*> Requests::await(amqp_channel_t channel, amqp_method_number_t id,
+                                    Describe describe) {
+  while (true) {
+    OUTBOX_TRY(const amqp_frame_t* frame, connection_.wait(until_));
+    if (is_other_version(*frame))
+      return fail(connection_.failed(Errc::unsupported, "does not speak AMQP 0-9-1"));
+    if (frame->frame_type != AMQP_FRAME_METHOD) continue;
+    const amqp_method_t& method = frame->payload.method;
+    if (frame->channel == channel && method.id == id) return method.decoded;
+    if (method.id == AMQP_CONNECTION_CLOSE_METHOD) {
+      const auto& close = *static_cast<const amqp_connection_close_t*>(method.decoded);
+      Error error = describe(close.reply_code, text_of(close.reply_text), connection_.address());
+      connection_.send(0, AMQP_CONNECTION_CLOSE_OK_METHOD, amqp_connection_close_ok_t{});
+      (void)connection_.flush();
+      return fail(std::move(error));
+    }
+    if (method.id == AMQP_CHANNEL_CLOSE_METHOD) {
+      const auto& close = *static_cast<const amqp_channel_close_t*>(method.decoded);
+      return fail(describe(close.reply_code, text_of(close.reply_text), connection_.address()));
+    }
+  }
+}
+
+Status Requests::await_answer(amqp_method_number_t id) {
+  OUTBOX_TRY(const void* answer, await(kChannel, id, describe));
+  (void)answer;
+  return {};
+}
+
+Status Requests::open_channel() {
+  return call(AMQP_CHANNEL_OPEN_METHOD, amqp_channel_open_t{}, AMQP_CHANNEL_OPEN_OK_METHOD);
+}
+
+Status Requests::confirm_messages() {
+  return call(AMQP_CONFIRM_SELECT_METHOD, amqp_confirm_select_t{}, AMQP_CONFIRM_SELECT_OK_METHOD);
+}
+
+namespace {
+
+/// The code to a declaration means that it exists with other properties; to a message it means something else.
+Status about(Status done, const char* setting) {
+  if (done) return done;
+  Error& error = done.error();
+  if (error.origin == fmt::format("rabbitmq:{}", AMQP_PRECONDITION_FAILED)) {
+    error.code = Errc::already_exists;
+    error.hint = fmt::format(
+        "it exists with other properties than {} says: make the setting agree, or declare = false",
+        setting);
+  }
+  return done;
+}
+
+Status check_exchange(Requests& requests, const Topology& topology) {
+  amqp_exchange_declare_t method{};
+  method.exchange = bytes_of(topology.exchange);
+  method.type = bytes_of(topology.exchange_type);
+  method.passive = topology.declare ? 0 : 1;
+  method.durable = 1;
+  return about(requests.call(AMQP_EXCHANGE_DECLARE_METHOD, method, AMQP_EXCHANGE_DECLARE_OK_METHOD),
+               "rabbitmq.exchange_type");
+}
+
+Status check_queue(Requests& requests, const Topology& topology) {
+  amqp_table_entry_t type = entry_of("x-queue-type", topology.queue_type);
+  amqp_queue_declare_t method{};
+  method.queue = bytes_of(topology.queue);
+  method.passive = topology.declare ? 0 : 1;
+  method.durable = 1;
+  if (topology.declare) method.arguments = table_of({&type, 1});
+  return about(requests.call(AMQP_QUEUE_DECLARE_METHOD, method, AMQP_QUEUE_DECLARE_OK_METHOD),
+               "rabbitmq.queue_type");
+}
+
+Status bind(Requests& requests, const Topology& topology) {
+  amqp_queue_bind_t method{};
+  method.queue = bytes_of(topology.queue);
+  method.exchange = bytes_of(topology.exchange);
+  method.routing_key = bytes_of(topology.binding);
+  return requests.call(AMQP_QUEUE_BIND_METHOD, method, AMQP_QUEUE_BIND_OK_METHOD);
+}
+
+}  // namespace
+
+Status check_topology(Requests& requests, const Topology& topology) {
+  if (!topology.exchange.empty()) {
+    if (Status done = check_exchange(requests, topology); !done) return done;
+  }
+  if (topology.queue.empty()) return {};
+  if (Status done = check_queue(requests, topology); !done) return done;
+  // Every queue is bound to the default exchange by its name, and only so.
+  if (!topology.declare || topology.exchange.empty()) return {};
+  return bind(requests, topology);
+}
+
 namespace {
 
 constexpr std::size_t kMostInFrame = std::size_t{128} << 10U;  // RabbitMQ's own default
@@ -138,7 +238,7 @@ class Opening {
 Result<std::unique_ptr<Connection>> open_one(const RabbitOptions& options, const Endpoint& endpoint,
                                              Connection::TimePoint until) {
   OUTBOX_TRY(std::unique_ptr<Connection> connection,
-             Connection::open(endpoint, options.tls, until, options.deadline));
+             Connection::open(endpoint, options.plain.tls, until, options.plain.deadline));
   const Status done = Opening(*connection, options, endpoint, until).run();
   if (done) return connection;
   connection->say_goodbye();

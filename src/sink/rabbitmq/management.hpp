@@ -4,7 +4,10 @@
 #include <chrono>
 #include <outbox/error.hpp>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "sink/inspection.hpp"
 #include "sink/rabbitmq/config.hpp"
 
 namespace outbox::sink::rabbitmq {
@@ -12,5 +15,11 @@ namespace outbox::sink::rabbitmq {
 /// What it says about the queue of the settings, as JSON. Blocks until then at the latest.
 [[nodiscard]] Result<std::string> ask_about_queue(const RabbitOptions& options,
                                                   std::chrono::steady_clock::time_point until);
+
+// ---- Reads what RabbitMQ's management API says about a queue: with which of its properties events that were acked can be lost. AMQP itself does
+// not tell them. Pure.
+
+/// `reply`: to GET /api/queues/VHOST/NAME.
+[[nodiscard]] Result<std::vector<Weakness>> check_queue(std::string_view reply);
 
 }  // namespace outbox::sink::rabbitmq

@@ -11,7 +11,6 @@
 #include "base/steady.hpp"
 #include "sink/rabbitmq/login.hpp"
 #include "sink/rabbitmq/management.hpp"
-#include "sink/rabbitmq/queue_check.hpp"
 #include "sink/rabbitmq/table.hpp"
 
 namespace outbox::sink::rabbitmq {
@@ -35,7 +34,8 @@ std::size_t route_of(std::string_view exchange, std::string_view routing_key) {
 }  // namespace
 
 RabbitSink::RabbitSink(RabbitOptions options)
-    : options_(std::move(options)),
+    : ConnectionSink("rabbitmq"),
+      options_(std::move(options)),
       publication_(options_.exchange),
       suspects_(kPatience),
       watch_([this] { wake(); }, std::chrono::milliseconds(options_.heartbeat) / 2) {}
@@ -46,7 +46,7 @@ SinkTraits RabbitSink::traits() const noexcept {
   return {.name = "rabbitmq",
           .gapless = false,
           .max_batch = 1000,
-          .max_in_flight = options_.max_in_flight,
+          .max_in_flight = options_.plain.max_in_flight,
           .attribute_prefix = kAttributePrefix};
 }
 
@@ -62,10 +62,10 @@ Status RabbitSink::open() {
     return fail(describe_blocked(*blocked_by_, connection_->address()));
   close();
   if (Status started = watch_.start(); !started) return started;
-  const TimePoint until = now_steady() + options_.connect_timeout;
+  const TimePoint until = now_steady() + options_.plain.connect_timeout;
   OUTBOX_TRY(connection_, open_connection(options_, until));
   look_at_queue(until);
-  warned_.warn(connection_->address(), weaknesses());
+  warn_of(connection_->address(), weaknesses());
   outstanding_.start_again();
   channel_ = Channel::ready;
   state_ = State::open;
@@ -111,7 +111,7 @@ Inspection RabbitSink::inspection() const {
       .weaknesses = weaknesses(),
       // The server's own is told neither by AMQP nor by the management API.
       .largest = MessageLimit{
-          "rabbitmq.max_message_size", static_cast<std::int64_t>(options_.max_message_size),
+          "rabbitmq.max_message_size", static_cast<std::int64_t>(options_.plain.max_message_size),
           "raise rabbitmq.max_message_size, and max_message_size of the server"}};
   if (!options_.management) {
     found.weaknesses.push_back(
@@ -145,15 +145,13 @@ void RabbitSink::drop_connection() noexcept {
 
 // ---- sending
 
-std::size_t RabbitSink::send(std::span<const Message> messages) {
-  if (messages.empty() || state_ == State::closed) return 0;
+void RabbitSink::before_send() {
   if (channel_ != Channel::ready) take_frames();
   if (state_ == State::open && blocked_by_ && outstanding_.empty())
     stop_taking(describe_blocked(*blocked_by_, connection_->address()));
-  if (state_ == State::failed) {
-    refuse(messages.front(), Outcome::Kind::blocked, reason_);
-    return 1;
-  }
+}
+
+std::size_t RabbitSink::take(std::span<const Message> messages) {
   if (outstanding_.empty()) progress_ = now_steady();
   std::size_t taken = 0;
   while (taken < messages.size() && has_room(messages[taken])) add(messages[taken++]);
@@ -164,7 +162,7 @@ std::size_t RabbitSink::send(std::span<const Message> messages) {
 
 bool RabbitSink::has_room(const Message& message) {
   if (state_ != State::open || channel_ != Channel::ready || blocked_by_) return false;
-  if (outstanding_.size() >= options_.max_in_flight) return false;
+  if (outstanding_.size() >= options_.plain.max_in_flight) return false;
   if (!outstanding_.empty() && (alone_ || must_go_alone(message))) return false;
   if (connection_->unsent() >= kMostUnsent) write_out();
   return state_ == State::open && connection_->unsent() < kMostUnsent;
@@ -178,7 +176,7 @@ bool RabbitSink::must_go_alone(const Message& message) const {
 void RabbitSink::add(const Message& message) {
   const Result<std::string_view> exchange = publication_.exchange_for(message);
   if (!exchange) return refuse(message, Outcome::Kind::rejected, exchange.error());
-  if (auto wrong = refusal_of(message, *exchange, options_.max_message_size))
+  if (auto wrong = refusal_of(message, *exchange, options_.plain.max_message_size))
     return refuse(message, Outcome::Kind::rejected, std::move(*wrong));
   const amqp_basic_publish_t method{.ticket = 0,
                                     .exchange = bytes_of(*exchange),
@@ -198,13 +196,6 @@ void RabbitSink::add(const Message& message) {
                     .sent = now_steady()});
 }
 
-void RabbitSink::refuse(const Message& message, Outcome::Kind kind, Error error) {
-  ready_.push_back({.token = message.token,
-                    .kind = kind,
-                    .error = std::move(error),
-                    .unsent = kind == Outcome::Kind::rejected});
-}
-
 /// While the server blocks the connection it would not read it anyway.
 void RabbitSink::write_out() {
   if (state_ != State::open || blocked_by_) return;
@@ -220,18 +211,12 @@ void RabbitSink::write_out() {
 
 // ---- what the server says
 
-void RabbitSink::receive(std::vector<Outcome>& outcomes) {
+void RabbitSink::advance() {
   take_frames();
   if (state_ == State::open && !blocked_by_) connection_->keep_alive(now_steady());
   write_out();
   watch_time();
   watch_socket();
-  if (outcomes.empty()) {
-    outcomes.swap(ready_);
-  } else {
-    for (Outcome& outcome : ready_) outcomes.push_back(std::move(outcome));
-  }
-  ready_.clear();
 }
 
 void RabbitSink::take_frames() {
@@ -357,12 +342,6 @@ void RabbitSink::connection_closed(const amqp_connection_close_t& close) {
 
 // ---- failing
 
-void RabbitSink::stop_taking(const Error& reason) {
-  if (state_ != State::open) return;
-  state_ = State::failed;
-  reason_ = reason;
-}
-
 void RabbitSink::lose(const Error& reason) {
   if (!connection_) return;
   resolve_all(Fault::connection, reason);
@@ -402,7 +381,7 @@ void RabbitSink::resolve(const Outstanding::Entry& entry, Outcome::Kind kind, co
     outcome.scope = Outcome::Scope::partition;
     outcome.error = std::move(returned.mapped());
   }
-  ready_.push_back(std::move(outcome));
+  report(std::move(outcome));
 }
 
 void RabbitSink::watch_time() {
@@ -410,11 +389,11 @@ void RabbitSink::watch_time() {
   const TimePoint now = now_steady();
   if (const Status alive = connection_->check_alive(now); !alive) return lose(alive.error());
   if (outstanding_.empty() && channel_ == Channel::ready) return;
-  if (now - progress_ > options_.deadline) {
+  if (now - progress_ > options_.plain.deadline) {
     if (blocked_by_) return give_up_while_blocked();
     return lose(overdue(now - progress_));
   }
-  outstanding_.take_older(now - kStuckDeadlines * options_.deadline, [&](const auto& entry) {
+  outstanding_.take_older(now - kStuckDeadlines * options_.plain.deadline, [&](const auto& entry) {
     resolve(entry, Outcome::Kind::unknown, overdue(now - entry.sent));
   });
 }

@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sink/network_sink.hpp"
 #include "sink/rabbitmq/config.hpp"
 #include "sink/rabbitmq/connection.hpp"
 #include "sink/rabbitmq/error_map.hpp"
@@ -28,35 +29,29 @@
 
 namespace outbox::sink::rabbitmq {
 
-class RabbitSink final : public Sink {
+class RabbitSink final : public ConnectionSink {
  public:
   explicit RabbitSink(RabbitOptions options);
   ~RabbitSink() override;
 
   [[nodiscard]] SinkTraits traits() const noexcept override;
   [[nodiscard]] Status open() override;
-  [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
-  void receive(std::vector<Outcome>& outcomes) override;
   void purge() override;
   void close() noexcept override;
-
-  /// While it is open.
-  [[nodiscard]] Inspection inspection() const;
+  [[nodiscard]] Inspection inspection() const override;
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
-  enum class State : std::uint8_t {
-    closed,
-    open,
-    failed,  ///< Takes no more. Keeps its connection only while the server blocks it.
-  };
   enum class Channel : std::uint8_t { ready, opening, asking_for_confirms };
 
+  void advance() override;
+
   // ---- sending
+  void before_send() override;
+  [[nodiscard]] std::size_t take(std::span<const Message> messages) override;
   [[nodiscard]] bool has_room(const Message& message);
   [[nodiscard]] bool must_go_alone(const Message& message) const;
   void add(const Message& message);
-  void refuse(const Message& message, Outcome::Kind kind, Error error);
   void write_out();
 
   // ---- what the server says
@@ -76,7 +71,6 @@ class RabbitSink final : public Sink {
   // ---- failing
   void watch_time();
   void give_up_while_blocked();
-  void stop_taking(const Error& reason);
   void lose(const Error& reason);
   void resolve_all(Fault fault, const Error& reason);
   void resolve(const Outstanding::Entry& entry, Outcome::Kind kind, const Error& reason);
@@ -90,12 +84,9 @@ class RabbitSink final : public Sink {
   const RabbitOptions options_;
   Publication publication_;
 
-  State state_{State::closed};
   std::unique_ptr<Connection> connection_;
   Channel channel_{Channel::ready};
   Outstanding outstanding_;
-  std::vector<Outcome> ready_;
-  Error reason_;                           ///< Why the state is `failed`.
   std::optional<std::string> blocked_by_;  ///< The server takes nothing; its reason.
 
   /// Of basic.return, until the properties of that message come.
@@ -112,7 +103,6 @@ class RabbitSink final : public Sink {
   Suspects suspects_;
   TimePoint
       progress_{};  ///< Of the last confirmation or byte that the socket took, or when something was sent while nothing was in flight.
-  WeaknessLog warned_{"rabbitmq"};
   std::optional<std::vector<Weakness>> queue_weaknesses_;  ///< None: it was not looked at.
   SocketWatch watch_;
 };

@@ -13,7 +13,7 @@
 
 namespace outbox::sink::redis {
 
-/// Of CloudEvents attributes in fields. No protocol binding exists for Redis; fields are text as headers of Kafka are.
+/// Of CloudEvents attributes in fields. No protocol binding exists for Redis; the prefix is the one of other text headers.
 inline constexpr std::string_view kAttributePrefix = "ce_";
 
 /// The fields of an entry that are not headers. A header of such a name gets kRenamedPrefix before it.

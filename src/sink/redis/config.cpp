@@ -13,6 +13,8 @@
 namespace outbox::sink::redis {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr const char* kPlace = "the name of the stream is the subscription's topic";
 
 constexpr hiredis::Hints kHints{
@@ -27,23 +29,12 @@ constexpr hiredis::Hints kHints{
         "the server lacks the command, or it was renamed or disabled: streams need Redis 5.0",
     .refused = ""};
 
-std::vector<SettingRow<RedisSettings>> stream_rows() {
-  constexpr std::uint64_t kHour = std::uint64_t{3600} * 1000;
+SettingRows<RedisSettings> stream_rows() {
   return {
-      {{.name = "dedup_window",
-        .type = SettingType::duration,
-        .help =
-            "An event that is sent again within this time is not added again. 0: it is. Each event of that time takes memory of the server.",
-        .least = 0,
-        .most = std::uint64_t{30} * 24 * kHour},
-       [](RedisSettings& s) -> Slot { return &s.dedup_window; }},
-      {{.name = "max_length",
-        .type = SettingType::count,
-        .help =
-            "Removes the oldest entries of a stream, read or not, when it has more than about so many. 0: none.",
-        .least = 0,
-        .most = 1'000'000'000'000},
-       [](RedisSettings& s) -> Slot { return &s.max_length; }},
+      {"dedup_window", &RedisSettings::dedup_window, Traits{.range = {0s, 30 * 24h}},
+       "An event that is sent again within this time is not added again. 0: it is. Each event of that time takes memory of the server."},
+      {"max_length", &RedisSettings::max_length, Traits{.range = {0, 1'000'000'000'000}},
+       "Removes the oldest entries of a stream, read or not, when it has more than about so many. 0: none."},
   };
 }
 
@@ -54,10 +45,6 @@ void check(const RedisSettings& settings, FieldErrors& errors) {
 void check_use(const RedisSettings& /*settings*/, const SubscriptionSpec& spec,
                FieldErrors& errors) {
   if (spec.topic.empty()) errors.add({"topic", "is empty", "it is the name of the stream"});
-}
-
-void check_here(const RedisSettings& settings, FieldErrors& errors) {
-  check_tls_here("redis", settings.tls, errors);
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make
@@ -115,7 +102,6 @@ SinkKind kind() {
        .rows = joined({hiredis::server_rows<RedisSettings>(), stream_rows()}),
        .check = check,
        .check_use = check_use,
-       .check_here = check_here,
        .make = make,
        .inspect = inspect});
 }

@@ -18,6 +18,4 @@ struct RedisSettings : hiredis::ServerSettings {
 /// What the sink does with these settings.
 [[nodiscard]] hiredis::Purpose purpose_of(const RedisSettings& settings);
 
-[[nodiscard]] SinkKind kind();
-
 }  // namespace outbox::sink::redis

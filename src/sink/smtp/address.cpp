@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "event/utf8.hpp"
-#include "sink/smtp/header_text.hpp"
+#include "sink/smtp/content.hpp"
 
 namespace outbox::sink::smtp {
 namespace {

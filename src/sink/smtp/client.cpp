@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "sink/curl/tls.hpp"
+#include "sink/curl/handles.hpp"
 
 namespace outbox::sink::smtp {
 namespace {

@@ -7,124 +7,59 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/text_file.hpp"
-#include "sink/base64_text.hpp"
+#include "event/base64.hpp"
 #include "sink/login_settings.hpp"
 #include "sink/smtp/smtp_sink.hpp"
 
 namespace outbox::sink::smtp {
 namespace {
 
+using namespace std::chrono_literals;
+
 /// RFC 8314, 7.3: the ports for mails that are handed in, not port 25 between servers.
 constexpr std::array<Scheme, 2> kSchemes{{{"smtp", 587}, {"smtps", 465}}};
 constexpr std::size_t kMostBodyBytes = std::size_t{1} << 20U;
 constexpr const char* kBodyFile = "smtp.body_file";
 
-std::vector<SettingRow<SmtpSettings>> url_rows() {
-  return {
-      {{.name = "url",
-        .help =
-            "The mail server: smtp://host:port (587; encrypted with STARTTLS) or smtps://host:port (465; from the first byte).",
-        .required = true,
-        .secret = true},
-       [](SmtpSettings& s) -> Slot { return &s.url; }},
-  };
-}
-
-std::vector<SettingRow<SmtpSettings>> server_rows() {
-  return {
-      {{.name = "tls",
-        .type = SettingType::choice,
-        .help =
-            "required: nothing is sent without encryption. off: for a server on this machine; for any other one insecure_tls must be set, too.",
-        .choices = {"required", "off"}},
-       [](SmtpSettings& s) -> Slot { return &s.encryption; }},
-      {{.name = "hello",
-        .help = "The name that this machine gives to the server (EHLO). Default: its host name."},
-       [](SmtpSettings& s) -> Slot { return &s.hello; }},
-  };
-}
-
-std::vector<SettingRow<SmtpSettings>> mail_rows() {
-  return {
-      {{.name = "from",
-        .help = "Who the mails are from: orders@example.com, or Shop <orders@example.com>.",
-        .required = true},
-       [](SmtpSettings& s) -> Slot { return &s.from; }},
-      {{.name = "to",
-        .type = SettingType::list,
-        .help =
-            "Who they are to; each one may have fields of the event: {json:customer.email}, or {json:customer.name} <{json:customer.email}>.",
-        .required = true},
-       [](SmtpSettings& s) -> Slot { return &s.to; }},
-      {{.name = "cc",
-        .type = SettingType::list,
-        .help =
-            "Who gets a copy, in the same way. Those that are empty for an event are left out."},
-       [](SmtpSettings& s) -> Slot { return &s.cc; }},
-      {{.name = "reply_to", .help = "Where answers go, in the same way."},
-       [](SmtpSettings& s) -> Slot { return &s.reply_to; }},
-      {{.name = "subject", .help = "The subject; may have fields of the event."},
-       [](SmtpSettings& s) -> Slot { return &s.subject; }},
-      {{.name = "body",
-        .help =
-            "The body; may have fields of the event. Default: the message's own body, which is the payload with format raw."},
-       [](SmtpSettings& s) -> Slot { return &s.body; }},
-      {{.name = "body_file",
-        .type = SettingType::path,
-        .help = "The same, as a file. Each relay reads its own when it opens the sink."},
-       [](SmtpSettings& s) -> Slot { return &s.body_file; }},
-      {{.name = "body_type",
-        .type = SettingType::choice,
-        .help = "What body and body_file are. In text/html the values of fields are escaped.",
-        .choices = {"text/plain", "text/html"}},
-       [](SmtpSettings& s) -> Slot { return &s.body_type; }},
-      {{.name = "x_headers",
-        .type = SettingType::list,
-        .help =
-            "Which headers of the message are in the mail: names, or globs such as *. Each gets an X- before its name if it has none."},
-       [](SmtpSettings& s) -> Slot { return &s.x_headers; }},
-      {{.name = "message_id_domain",
-        .help =
-            "What follows the event's id in Message-ID. Default: the domain of from. Two subscriptions that mail the same events to the same people need different ones."},
-       [](SmtpSettings& s) -> Slot { return &s.message_id_domain; }},
-  };
-}
-
-std::vector<SettingRow<SmtpSettings>> pace_rows() {
-  constexpr std::uint64_t kSecond = 1000;
-  return {
-      {{.name = "on_unknown",
-        .type = SettingType::choice,
-        .help =
-            "What happens to a mail that the server may have sent, when its answer was lost. retry: it is sent again, perhaps twice. "
-            "park: a person decides; needs max_attempts = 1 or on_reject = \"stop\".",
-        .choices = {"retry", "park"}},
-       [](SmtpSettings& s) -> Slot { return &s.on_unknown; }},
-      {{.name = "max_in_flight",
-        .type = SettingType::count,
-        .help = "Mails at a time, each over a connection and with a thread of its own.",
-        .least = 1,
-        .most = 64},
-       [](SmtpSettings& s) -> Slot { return &s.max_in_flight; }},
-      {{.name = "connect_timeout",
-        .type = SettingType::duration,
-        .help = "For resolving the name, connecting, TLS and the login.",
-        .least = kSecond / 10,
-        .most = 600 * kSecond},
-       [](SmtpSettings& s) -> Slot { return &s.connect_timeout; }},
-      {{.name = "deadline",
-        .type = SettingType::duration,
-        .help =
-            "For a whole mail. A server that checks mails before it answers may take 10 minutes.",
-        .least = kSecond,
-        .most = 3600 * kSecond},
-       [](SmtpSettings& s) -> Slot { return &s.deadline; }},
-  };
-}
-
-std::vector<SettingRow<SmtpSettings>> rows() {
-  return joined({url_rows(), login_rows<SmtpSettings>(), server_rows(), tls_rows<SmtpSettings>(),
-                 mail_rows(), pace_rows()});
+SettingRows<SmtpSettings> rows() {
+  using S = SmtpSettings;
+  return joined<S>({
+      {{"url", &S::url, Traits{.required = true, .secret = true},
+        "The mail server: smtp://host:port (587; encrypted with STARTTLS) or smtps://host:port (465; from the first byte)."}},
+      login_rows<S>(),
+      {{"tls", &S::encryption, Traits{.choices = {"required", "off"}},
+        "required: nothing is sent without encryption. off: for a server on this machine; for any other one insecure_tls must be set, too."},
+       {"hello", &S::hello,
+        "The name that this machine gives to the server (EHLO). Default: its host name."}},
+      tls_rows<S>(),
+      {{"from", &S::from, Traits{.required = true},
+        "Who the mails are from: orders@example.com, or Shop <orders@example.com>."},
+       {"to", &S::to, Traits{.required = true},
+        "Who they are to; each one may have fields of the event: {json:customer.email}, or {json:customer.name} <{json:customer.email}>."},
+       {"cc", &S::cc,
+        "Who gets a copy, in the same way. Those that are empty for an event are left out."},
+       {"reply_to", &S::reply_to, "Where answers go, in the same way."},
+       {"subject", &S::subject, "The subject; may have fields of the event."},
+       {"body", &S::body,
+        "The body; may have fields of the event. Default: the message's own body, which is the payload with format raw."},
+       {"body_file", &S::body_file, Traits{.type = SettingType::path},
+        "The same, as a file. Each relay reads its own when it opens the sink."},
+       {"body_type", &S::body_type, Traits{.choices = {"text/plain", "text/html"}},
+        "What body and body_file are. In text/html the values of fields are escaped."},
+       {"x_headers", &S::x_headers,
+        "Which headers of the message are in the mail: names, or globs such as *. Each gets an X- before its name if it has none."},
+       {"message_id_domain", &S::message_id_domain,
+        "What follows the event's id in Message-ID. Default: the domain of from. Two subscriptions that mail the same events to the same people need different ones."}},
+      {{"on_unknown", &S::on_unknown, Traits{.choices = {"retry", "park"}},
+        "What happens to a mail that the server may have sent, when its answer was lost. retry: it is sent again, perhaps twice. "
+        "park: a person decides; needs max_attempts = 1 or on_reject = \"stop\"."},
+       {"max_in_flight", &S::max_in_flight, Traits{.range = {1, 64}},
+        "Mails at a time, each over a connection and with a thread of its own."},
+       {"connect_timeout", &S::connect_timeout, Traits{.range = {100ms, 10min}},
+        "For resolving the name, connecting, TLS and the login."},
+       {"deadline", &S::deadline, Traits{.range = {1s, 1h}},
+        "For a whole mail. A server that checks mails before it answers may take 10 minutes."}},
+  });
 }
 
 // ---- the server
@@ -173,8 +108,8 @@ std::optional<Endpoint> server_of(const SmtpSettings& settings, FieldErrors& err
 
 std::vector<std::string> secrets_of(const Endpoint& server) {
   if (server.username.empty()) return {};
-  return {base64_text(std::string(1, '\0') + server.username + '\0' + server.password),
-          base64_text(server.password), server.password};
+  return {event::base64_text(std::string(1, '\0') + server.username + '\0' + server.password),
+          event::base64_text(server.password), server.password};
 }
 
 // ---- the mail
@@ -256,25 +191,16 @@ Status read_body(SmtpSettings& settings) {
 }
 
 void check_here(const SmtpSettings& settings, FieldErrors& errors) {
-  check_tls_here("smtp", settings.tls, errors);
   SmtpSettings copy = settings;
   if (const Status read = read_body(copy); !read) errors.add(read.error());
 }
 
-Result<std::unique_ptr<SmtpSink>> make_smtp(SmtpSettings settings) {
+Result<std::unique_ptr<NetworkSink>> make(SmtpSettings settings, const SubscriptionSpec& /*spec*/) {
   if (Status read = read_body(settings); !read) return pass(read);
   FieldErrors errors;
   auto options = read_options(std::move(settings), errors);
   if (!options) return tl::unexpected(errors.status().error());
   return std::make_unique<SmtpSink>(std::move(*options));
-}
-
-Result<std::unique_ptr<Sink>> make(SmtpSettings settings) { return make_smtp(std::move(settings)); }
-
-// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
-Result<Inspection> inspect(SmtpSettings settings, const SubscriptionSpec&) {
-  OUTBOX_TRY(auto sink, make_smtp(std::move(settings)));
-  return inspect_open(std::move(sink));
 }
 
 }  // namespace
@@ -317,8 +243,7 @@ SinkKind kind() {
                                 .check = check,
                                 .check_use = check_use,
                                 .check_here = check_here,
-                                .make = make,
-                                .inspect = inspect});
+                                .make_network = make});
 }
 
 }  // namespace outbox::sink::smtp

@@ -63,6 +63,4 @@ struct SmtpOptions {
 /// Complains about everything that is wrong; then there are none. Reads no file: `body` is that of the setting of this name.
 [[nodiscard]] std::optional<SmtpOptions> read_options(SmtpSettings settings, FieldErrors& errors);
 
-[[nodiscard]] SinkKind kind();
-
 }  // namespace outbox::sink::smtp

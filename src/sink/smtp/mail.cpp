@@ -15,7 +15,6 @@
 #include "event/time_text.hpp"
 #include "sink/smtp/address.hpp"
 #include "sink/smtp/content.hpp"
-#include "sink/smtp/header_text.hpp"
 
 namespace outbox::sink::smtp {
 namespace {

@@ -8,7 +8,7 @@
 namespace outbox::sink::smtp {
 
 SmtpSink::SmtpSink(SmtpOptions options)
-    : options_(std::move(options)), client_(options_), composer_(options_) {}
+    : NetworkSink("smtp"), options_(std::move(options)), client_(options_), composer_(options_) {}
 
 SinkTraits SmtpSink::traits() const noexcept {
   const std::size_t most = options_.plain.max_in_flight;
@@ -18,7 +18,7 @@ SinkTraits SmtpSink::traits() const noexcept {
 // ---- opening and closing
 
 Status SmtpSink::open() {
-  warned_.warn(options_.server_name, inspection().weaknesses);
+  warn_of(inspection());
   if (Status greeted = greet(); !greeted) return greeted;
   purge();
   for (std::size_t i = 0; i < options_.plain.max_in_flight; ++i) {
@@ -70,7 +70,7 @@ void SmtpSink::purge() {
   // All at once: each may take a moment.
   for (const auto& line : lines_) line->cut();
   for (const auto& line : lines_) line->give_up();
-  take_ends();
+  advance();
   lines_.clear();
 }
 
@@ -103,10 +103,7 @@ void SmtpSink::send_one(const Message& message, Line& line) {
         "write the part behind the @ in its ASCII form (xn--...), or use a server that supports it");
   }
   if (mail) return line.send(std::move(*mail));
-  ready_.push_back({.token = message.token,
-                    .kind = Outcome::Kind::rejected,
-                    .error = std::move(mail.error()),
-                    .unsent = true});
+  refuse(message, Outcome::Kind::rejected, std::move(mail.error()));
 }
 
 // ---- outcomes
@@ -129,16 +126,10 @@ Outcome SmtpSink::outcome_of(const Line::Done& done) const {
   return outcome;
 }
 
-void SmtpSink::take_ends() {
+void SmtpSink::advance() {
   for (const auto& line : lines_) {
-    if (const auto done = line->take_done()) ready_.push_back(outcome_of(*done));
+    if (const auto done = line->take_done()) report(outcome_of(*done));
   }
-}
-
-void SmtpSink::receive(std::vector<Outcome>& outcomes) {
-  take_ends();
-  for (Outcome& outcome : ready_) outcomes.push_back(std::move(outcome));
-  ready_.clear();
 }
 
 }  // namespace outbox::sink::smtp

@@ -7,7 +7,7 @@
 #include <outbox/sink.hpp>
 #include <vector>
 
-#include "sink/inspection.hpp"
+#include "sink/network_sink.hpp"
 #include "sink/smtp/client.hpp"
 #include "sink/smtp/config.hpp"
 #include "sink/smtp/line.hpp"
@@ -15,7 +15,7 @@
 
 namespace outbox::sink::smtp {
 
-class SmtpSink final : public Sink {
+class SmtpSink final : public NetworkSink {
  public:
   explicit SmtpSink(SmtpOptions options);
 
@@ -23,10 +23,9 @@ class SmtpSink final : public Sink {
   /// Connects and logs in once, to see that it can be done. Forgets the connections of before.
   [[nodiscard]] Status open() override;
   [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
-  void receive(std::vector<Outcome>& outcomes) override;
   void purge() override;
   void close() noexcept override { purge(); }
-  [[nodiscard]] Inspection inspection() const;
+  [[nodiscard]] Inspection inspection() const override;
 
  private:
   [[nodiscard]] Status greet();
@@ -34,15 +33,13 @@ class SmtpSink final : public Sink {
   [[nodiscard]] Line* idle_line() const;
   void send_one(const Message& message, Line& line);
   [[nodiscard]] Outcome outcome_of(const Line::Done& done) const;
-  void take_ends();
+  void advance() override;
 
   const SmtpOptions options_;
   const Client client_;
   Composer composer_;
-  WeaknessLog warned_{"smtp"};
   bool server_has_utf8_{false};
-  std::int64_t server_takes_{0};  ///< Bytes of a mail; 0: not known.
-  std::vector<Outcome> ready_;
+  std::int64_t server_takes_{0};              ///< Bytes of a mail; 0: not known.
   std::vector<std::unique_ptr<Line>> lines_;  ///< None: closed.
 };
 

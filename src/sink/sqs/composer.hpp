@@ -2,13 +2,42 @@
 #pragma once
 
 #include <outbox/sink.hpp>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "event/arena.hpp"
 #include "sink/sqs/batch.hpp"
 #include "sink/sqs/config.hpp"
 
 namespace outbox::sink::sqs {
+
+// ---- The headers of a message as message attributes, of which SQS takes ten. Pure.
+
+/// The attribute with the message key; none for an event without a key.
+inline constexpr std::string_view kKeyAttribute = "outbox-key";
+/// The attribute that says what the body is: "base64", or "empty", which SQS cannot send. None: it is as it is.
+inline constexpr std::string_view kEncodingAttribute = "outbox-encoding";
+/// The attribute with the headers that are no attributes themselves, as a JSON object.
+inline constexpr std::string_view kRestAttribute = "outbox-headers";
+
+struct Attribute {
+  std::string name;
+  std::string value;  ///< A String of SQS.
+
+  /// As SQS counts it: name, type and value.
+  [[nodiscard]] std::size_t bytes() const;
+};
+
+/// All headers, the key and the encoding, at most ten attributes. When there are more, or some that cannot be attributes (their name is none, or
+/// their value is empty or has control characters), those are together in the last one, outbox-headers. `first`: names that take a place of
+/// their own before all but the id and the encoding. Fails when a header is not UTF-8.
+[[nodiscard]] Result<std::vector<Attribute>> attributes_of(const Message& message,
+                                                           std::string_view encoding,
+                                                           std::span<const std::string> first);
+
+// ---- Entries
 
 struct Composed {
   std::string queue;

@@ -18,6 +18,8 @@
 namespace outbox::sink::sqs {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::array<Scheme, 2> kQueueSchemes{{{"https", 443}, {"http", 80}}};
 constexpr std::array<Scheme, 3> kProxies{{{"http", 3128}, {"https", 443}, {"socks5h", 1080}}};
 constexpr const char* kUrlShape =
@@ -29,93 +31,47 @@ constexpr std::size_t kAccountDigits = 12;
 /// libcurl takes no longer ones.
 constexpr std::size_t kMostRegionChars = 64;
 
-std::vector<SettingRow<SqsSettings>> destination_rows() {
-  return {
-      {{.name = "url", .help = "The queue's URL: https://sqs.REGION.amazonaws.com/ACCOUNT/QUEUE."},
-       [](SqsSettings& s) -> Slot { return &s.url; }},
-      {{.name = "queue",
-        .help =
-            "Instead: the queue's name, which may have fields: {aggregate_type|kebab}. Its URL is looked up."},
-       [](SqsSettings& s) -> Slot { return &s.queue; }},
-      {{.name = "region", .help = "The region, such as eu-central-1. Default: the one in url."},
-       [](SqsSettings& s) -> Slot { return &s.region; }},
-      {{.name = "account", .help = "The account that owns the queue, if it is another one."},
-       [](SqsSettings& s) -> Slot { return &s.account; }},
-      {{.name = "endpoint", .help = "Where SQS is: https://HOST:PORT. Default: AWS in the region."},
-       [](SqsSettings& s) -> Slot { return &s.endpoint; }},
-      {{.name = "access_key",
-        .help =
-            "The access key's id. Default: from the environment, the container or the instance."},
-       [](SqsSettings& s) -> Slot { return &s.access_key; }},
-      {{.name = "secret_key", .help = "Goes with access_key.", .secret = true},
-       [](SqsSettings& s) -> Slot { return &s.secret_key; }},
-      {{.name = "session_token", .help = "Of a temporary access_key.", .secret = true},
-       [](SqsSettings& s) -> Slot { return &s.session_token; }},
-  };
-}
-
-std::vector<SettingRow<SqsSettings>> message_rows() {
+SettingRows<SqsSettings> message_rows() {
   constexpr std::uint64_t kKiB = 1024;
   return {
-      {{.name = "encoding",
-        .type = SettingType::choice,
-        .help =
-            "text: bodies as they are, what SQS cannot send is rejected. base64: all in base64. auto: "
-            "base64 where text cannot be sent. The attribute outbox-encoding says what a body is.",
-        .choices = {"text", "base64", "auto"}},
-       [](SqsSettings& s) -> Slot { return &s.encoding; }},
-      {{.name = "attributes",
-        .type = SettingType::list,
-        .help =
-            "Headers that become attributes of their own first, when there are more than the ten that SQS takes."},
-       [](SqsSettings& s) -> Slot { return &s.attributes; }},
-      {{.name = "delay_seconds",
-        .type = SettingType::count,
-        .help = "So long the queue hides each message. Not with FIFO queues.",
-        .least = 0,
-        .most = 900},
-       [](SqsSettings& s) -> Slot { return &s.delay_seconds; }},
-      {{.name = "max_batch_bytes",
-        .type = SettingType::size,
-        .help =
-            "Most bytes in a request, and so in a message, with attributes. SQS takes up to 1MiB where the queue's "
-            "MaximumMessageSize allows it.",
-        .least = kKiB,
-        .most = kKiB * kKiB},
-       [](SqsSettings& s) -> Slot { return &s.max_batch_bytes; }},
+      {"encoding", &SqsSettings::encoding, Traits{.choices = {"text", "base64", "auto"}},
+       "text: bodies as they are, what SQS cannot send is rejected. base64: all in base64. auto: "
+       "base64 where text cannot be sent. The attribute outbox-encoding says what a body is."},
+      {"attributes", &SqsSettings::attributes,
+       "Headers that become attributes of their own first, when there are more than the ten that SQS takes."},
+      {"delay_seconds", &SqsSettings::delay_seconds, Traits{.range = {0, 900}},
+       "So long the queue hides each message. Not with FIFO queues."},
+      {"max_batch_bytes", &SqsSettings::max_batch_bytes,
+       Traits{.type = SettingType::size, .range = {kKiB, kKiB * kKiB}},
+       "Most bytes in a request, and so in a message, with attributes. SQS takes up to 1MiB where the queue's "
+       "MaximumMessageSize allows it."},
   };
 }
 
-std::vector<SettingRow<SqsSettings>> network_rows() {
-  constexpr std::uint64_t kSecond = 1000;
-  return {
-      {{.name = "concurrency",
-        .type = SettingType::count,
-        .help = "Requests at a time, each with up to 10 events.",
-        .least = 1,
-        .most = 1000},
-       [](SqsSettings& s) -> Slot { return &s.concurrency; }},
-      {{.name = "deadline",
-        .type = SettingType::duration,
-        .help = "Without an answer for so long a request counts as lost, and is sent again.",
-        .least = kSecond,
-        .most = 600 * kSecond},
-       [](SqsSettings& s) -> Slot { return &s.deadline; }},
-      {{.name = "connect_timeout",
-        .type = SettingType::duration,
-        .help = "For resolving the name, connecting and TLS.",
-        .least = kSecond / 10,
-        .most = 60 * kSecond},
-       [](SqsSettings& s) -> Slot { return &s.connect_timeout; }},
-      {{.name = "proxy",
-        .help = "A proxy: http://, https:// or socks5h://USER:PASSWORD@HOST:PORT.",
-        .secret = true},
-       [](SqsSettings& s) -> Slot { return &s.proxy; }},
-  };
-}
-
-std::vector<SettingRow<SqsSettings>> rows() {
-  return joined({destination_rows(), message_rows(), network_rows(), tls_rows<SqsSettings>()});
+SettingRows<SqsSettings> rows() {
+  using S = SqsSettings;
+  return joined<S>({
+      {{"url", &S::url, "The queue's URL: https://sqs.REGION.amazonaws.com/ACCOUNT/QUEUE."},
+       {"queue", &S::queue,
+        "Instead: the queue's name, which may have fields: {aggregate_type|kebab}. Its URL is looked up."},
+       {"region", &S::region, "The region, such as eu-central-1. Default: the one in url."},
+       {"account", &S::account, "The account that owns the queue, if it is another one."},
+       {"endpoint", &S::endpoint, "Where SQS is: https://HOST:PORT. Default: AWS in the region."},
+       {"access_key", &S::access_key,
+        "The access key's id. Default: from the environment, the container or the instance."},
+       {"secret_key", &S::secret_key, Traits{.secret = true}, "Goes with access_key."},
+       {"session_token", &S::session_token, Traits{.secret = true}, "Of a temporary access_key."}},
+      message_rows(),
+      {{"concurrency", &S::concurrency, Traits{.range = {1, 1000}},
+        "Requests at a time, each with up to 10 events."},
+       {"deadline", &S::deadline, Traits{.range = {1s, 10min}},
+        "Without an answer for so long a request counts as lost, and is sent again."},
+       {"connect_timeout", &S::connect_timeout, Traits{.range = {100ms, 1min}},
+        "For resolving the name, connecting and TLS."},
+       {"proxy", &S::proxy, Traits{.secret = true},
+        "A proxy: http://, https:// or socks5h://USER:PASSWORD@HOST:PORT."}},
+      tls_rows<S>(),
+  });
 }
 
 // ---- checks
@@ -252,23 +208,11 @@ void check(const SqsSettings& settings, FieldErrors& errors) {
   (void)read_options(settings, "", errors);
 }
 
-void check_here(const SqsSettings& settings, FieldErrors& errors) {
-  check_tls_here("sqs", settings.tls, errors);
-}
-
-Result<std::unique_ptr<Sink>> make_for(SqsSettings settings, const SubscriptionSpec& spec) {
+Result<std::unique_ptr<NetworkSink>> make(SqsSettings settings, const SubscriptionSpec& spec) {
   FieldErrors errors;
   auto options = read_options(std::move(settings), spec.name, errors);
   if (!options) return tl::unexpected(errors.status().error());
   return std::make_unique<SqsSink>(std::move(*options), process_environment);
-}
-
-// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
-Result<Inspection> inspect(SqsSettings settings, const SubscriptionSpec& spec) {
-  FieldErrors errors;
-  auto options = read_options(std::move(settings), spec.name, errors);
-  if (!options) return tl::unexpected(errors.status().error());
-  return inspect_open(std::make_unique<SqsSink>(std::move(*options), process_environment));
 }
 
 }  // namespace
@@ -310,9 +254,7 @@ SinkKind kind() {
        .help = "sends events to queues of Amazon SQS, standard or FIFO, in batches",
        .rows = rows(),
        .check = check,
-       .check_here = check_here,
-       .make_for = make_for,
-       .inspect = inspect});
+       .make_network = make});
 }
 
 }  // namespace outbox::sink::sqs

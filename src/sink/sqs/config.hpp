@@ -58,6 +58,4 @@ struct SqsOptions {
 /// The region in the name of a host of AWS: sqs.eu-central-1.amazonaws.com. Empty: there is none.
 [[nodiscard]] std::string region_of(std::string_view host);
 
-[[nodiscard]] SinkKind kind();
-
 }  // namespace outbox::sink::sqs

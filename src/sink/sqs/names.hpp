@@ -1,5 +1,5 @@
-// What SQS allows in names, ids and texts (Amazon SQS API Reference: SendMessageBatch, CreateQueue; Developer Guide: message metadata).
-// Pure.
+// What SQS allows in names, ids and texts (Amazon SQS API Reference: SendMessageBatch, CreateQueue; Developer Guide: message metadata),
+// and the URLs of queues.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,12 @@
 #include <outbox/event.hpp>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 namespace outbox::sink::sqs {
+
+// ---- What SQS allows in names, ids and texts (Amazon SQS API Reference: SendMessageBatch, CreateQueue; Developer Guide: message metadata).
+// Pure.
 
 inline constexpr std::size_t kMostAttributes = 10;
 /// Of a MessageGroupId and a MessageDeduplicationId.
@@ -34,5 +38,27 @@ inline constexpr std::size_t kMostIdChars = 128;
 
 /// The header of AWS X-Ray with the trace of a W3C traceparent: Root=1-...;Parent=...;Sampled=1. None: it is not a traceparent.
 [[nodiscard]] std::optional<std::string> trace_header(std::string_view traceparent);
+
+// ---- The URLs of queues that were looked up.
+
+class QueueUrls {
+ public:
+  /// Null: it is not known.
+  [[nodiscard]] const std::string* find(const std::string& queue) const {
+    const auto found = urls_.find(queue);
+    return found == urls_.end() ? nullptr : &found->second;
+  }
+  void remember(const std::string& queue, std::string url) {
+    // Names that come from events may be without end.
+    if (urls_.size() >= kMost) urls_.clear();
+    urls_[queue] = std::move(url);
+  }
+  void forget(const std::string& queue) { urls_.erase(queue); }
+  void clear() { urls_.clear(); }
+
+ private:
+  static constexpr std::size_t kMost = 10'000;
+  std::unordered_map<std::string, std::string> urls_;
+};
 
 }  // namespace outbox::sink::sqs

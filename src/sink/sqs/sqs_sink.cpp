@@ -17,7 +17,8 @@ constexpr std::size_t kMostMessages = 1000;
 }  // namespace
 
 SqsSink::SqsSink(SqsOptions options, Environment environment)
-    : options_(std::move(options)),
+    : NetworkSink("sqs"),
+      options_(std::move(options)),
       environment_(std::move(environment)),
       client_(options_),
       composer_(options_) {}
@@ -33,7 +34,7 @@ SinkTraits SqsSink::traits() const noexcept {
 // ---- opening and closing
 
 Status SqsSink::open() {
-  warned_.warn(client_.address(), inspection().weaknesses);
+  warn_of(client_.address(), inspection().weaknesses);
   purge();
   urls_.clear();
   if (Status found = find_out_credentials(); !found) return found;
@@ -110,10 +111,7 @@ std::size_t SqsSink::send(std::span<const Message> messages) {
   for (; taken < messages.size(); ++taken) {
     auto composed = composer_.compose(messages[taken]);
     if (!composed) {
-      ready_.push_back({.token = messages[taken].token,
-                        .kind = Outcome::Kind::rejected,
-                        .error = std::move(composed.error()),
-                        .unsent = true});
+      refuse(messages[taken], Outcome::Kind::rejected, std::move(composed.error()));
     } else if (!place(*composed)) {
       break;
     }
@@ -258,17 +256,15 @@ void SqsSink::settle(const Batch& batch, std::vector<Outcome> outcomes) {
   --batches_;
   for (std::size_t place = 0; place < batch.entries.size(); ++place) {
     outcomes[place].token = batch.entries[place].token;
-    ready_.push_back(std::move(outcomes[place]));
+    report(std::move(outcomes[place]));
   }
 }
 
-void SqsSink::receive(std::vector<Outcome>& outcomes) {
+void SqsSink::advance() {
   if (transfers_) {
     take_ends();
     launch_waiting();
   }
-  for (Outcome& outcome : ready_) outcomes.push_back(std::move(outcome));
-  ready_.clear();
 }
 
 // ---- giving up

@@ -12,18 +12,18 @@
 #include <vector>
 
 #include "sink/curl/transfers.hpp"
-#include "sink/inspection.hpp"
+#include "sink/network_sink.hpp"
 #include "sink/sqs/answer.hpp"
 #include "sink/sqs/batch.hpp"
 #include "sink/sqs/client.hpp"
 #include "sink/sqs/composer.hpp"
 #include "sink/sqs/config.hpp"
 #include "sink/sqs/credentials.hpp"
-#include "sink/sqs/queue_urls.hpp"
+#include "sink/sqs/names.hpp"
 
 namespace outbox::sink::sqs {
 
-class SqsSink final : public Sink {
+class SqsSink final : public NetworkSink {
  public:
   SqsSink(SqsOptions options, Environment environment);
 
@@ -31,14 +31,14 @@ class SqsSink final : public Sink {
   /// Finds the credentials, connects once, and looks the queue up if it is the same for all events.
   [[nodiscard]] Status open() override;
   [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
-  void receive(std::vector<Outcome>& outcomes) override;
   void purge() override;
   void close() noexcept override;
 
   /// What the settings say.
-  [[nodiscard]] Inspection inspection() const;
+  [[nodiscard]] Inspection inspection() const override;
 
  private:
+  void advance() override;
   [[nodiscard]] Asked asked(std::string_view queue) const;
   [[nodiscard]] Status find_out_credentials();
   [[nodiscard]] Status check_destination();
@@ -61,11 +61,9 @@ class SqsSink final : public Sink {
   const Environment environment_;
   const Client client_;
   Composer composer_;
-  WeaknessLog warned_{"sqs"};
   Credentials credentials_;
   std::vector<std::string> secrets_;  ///< What must not be quoted when it is repeated.
   QueueUrls urls_;
-  std::vector<Outcome> ready_;
   std::size_t batches_{0};             ///< Those of which nothing is settled yet.
   std::map<std::string, Batch> open_;  ///< By queue, while messages are taken.
   std::unordered_map<std::string, std::vector<Batch>> without_url_;  ///< Until it is looked up.

@@ -7,9 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "store/catalog.hpp"
 #include "store/parked.hpp"
-#include "store/parked_events.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::store {
 

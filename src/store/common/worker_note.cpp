@@ -1,9 +1,9 @@
-#include "store/worker_note.hpp"
-
 #include <charconv>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "store/tasks.hpp"
 
 namespace outbox::store {
 namespace {

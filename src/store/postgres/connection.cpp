@@ -8,6 +8,7 @@
 #include "pg/errors.hpp"
 #include "pg/url.hpp"
 #include "store/postgres/error_map.hpp"
+#include "store/postgres/insert.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -16,7 +17,57 @@ constexpr int kOldestServer = 140000;
 
 std::atomic<std::uint64_t> all_statements{0};
 
+struct ToParam {
+  Param operator()(std::nullptr_t) const { return Param::null(); }
+  Param operator()(const sql::Time& time) const { return Param::time_us(time.us); }
+  Param operator()(const sql::Bytes& bytes) const { return Param::borrowed(bytes.bytes); }
+  Param operator()(std::span<const std::int64_t> numbers) const {
+    return Param::int8_array(numbers);
+  }
+  Param operator()(std::span<const std::string> texts) const {
+    ArrayParam array(ArrayParam::Element::text);
+    for (const std::string& text : texts) array.add(text);
+    return array.take();
+  }
+  template <class Value>
+  Param operator()(const Value& value) const {
+    return value;
+  }
+};
+
+Params params_of(const sql::Params& params) {
+  Params all;
+  all.reserve(params.size());
+  for (const sql::Param& param : params) all.push_back(std::visit(ToParam{}, param));
+  return all;
+}
+
+/// By the type that the server says.
+sql::Cell cell_of(const Rows& rows, int row, int column) {
+  enum Type : Oid { kBool = 16, kInt8 = 20, kInt2 = 21, kInt4 = 23, kTime = 1184, kJsonb = 3802 };
+  if (rows.is_null(row, column)) return nullptr;
+  switch (PQftype(rows.native(), column)) {
+    case kBool: return std::int64_t{rows.boolean(row, column)};
+    case kInt2: return std::int64_t{rows.int2(row, column)};
+    case kInt4: return std::int64_t{rows.int4(row, column)};
+    case kInt8: return rows.int8(row, column);
+    case kTime: return rows.time_us(row, column);
+    case kJsonb: return std::string(rows.bytes(row, column).substr(1));
+    default: return rows.text(row, column);
+  }
+}
+
 }  // namespace
+
+sql::Rows cells_of(const Rows& rows) {
+  const int columns = PQnfields(rows.native());
+  std::vector<sql::Cell> cells;
+  cells.reserve(static_cast<std::size_t>(rows.size()) * static_cast<std::size_t>(columns));
+  for (int row = 0; row < rows.size(); ++row) {
+    for (int column = 0; column < columns; ++column) cells.push_back(cell_of(rows, row, column));
+  }
+  return {static_cast<std::size_t>(columns), std::move(cells)};
+}
 
 Result<Connection> Connection::open(const StoreOptions& options, std::string_view purpose,
                                     std::shared_ptr<const Queries> queries) {
@@ -68,6 +119,34 @@ Result<Rows> Connection::exec_with(Named settings, const Query& query, Params pa
   send(&Queries::commit);
   OUTBOX_TRY(auto results, finish());
   return std::move(results[2]);
+}
+
+Result<sql::Rows> Connection::exec(sql::Named statement, const sql::Params& params) {
+  const Query& query = queries_->of(statement);
+  const auto sent = [&]() -> Result<Rows> {
+    switch (in_transaction() ? sql::How::plainly : (kStatements.*statement).how) {
+      case sql::How::plainly:
+      case sql::How::kept: break;
+      case sql::How::flushed: return exec_with(&Queries::flushed, query, params_of(params));
+      case sql::How::plan_settings:
+        return exec_with(&Queries::plan_settings, query, params_of(params));
+      case sql::How::no_limits: return exec_with(&Queries::no_limits, query, params_of(params));
+      case sql::How::settings: return exec_with(&Queries::settings, query, params_of(params));
+    }
+    return exec(query, params_of(params));
+  };
+  OUTBOX_TRY(const Rows rows, sent());
+  return cells_of(rows);
+}
+
+Status Connection::run_and_write(sql::Named statement, const sql::Params& params,
+                                 std::span<const Event> events, std::span<const EventId> ids) {
+  send(queries_->of(statement), params_of(params));
+  std::vector<Step> steps;
+  if (!events.empty()) plan_insert(*queries_, events, ids, steps);
+  for (Step& step : steps) send(*step.query, std::move(step.params));
+  auto done = finish();
+  return done ? Status{} : Status(pass(done));
 }
 
 Status Connection::transact(const std::function<Result<Decision>()>& body) {

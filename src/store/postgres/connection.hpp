@@ -18,15 +18,18 @@
 
 #include "store/postgres/pipeline.hpp"
 #include "store/postgres/queries.hpp"
+#include "store/sql/connection.hpp"
 #include "store/store.hpp"
 
 namespace outbox::store::postgres {
 
-/// How the body of a transaction ends it.
-enum class Decision : std::uint8_t { commit, rollback };
+using sql::Decision;
+
+/// As the parts that stand once read them.
+[[nodiscard]] sql::Rows cells_of(const Rows& rows);
 
 /// One thread at a time.
-class Connection {
+class Connection final : public sql::Connection {
  public:
   /// One of the statements of this connection's schema.
   using Named = Query Queries::*;
@@ -45,6 +48,7 @@ class Connection {
   }
   /// The same, of a statement whose rows do not matter.
   [[nodiscard]] Status run(Named query, Params params = {});
+  using sql::Connection::run;
   /// The same after `settings`, in a transaction of its own and one round trip.
   [[nodiscard]] Result<Rows> exec_with(Named settings, const Query& query, Params params = {});
   [[nodiscard]] Result<Rows> exec_with(Named settings, Named query, Params params = {}) {
@@ -54,7 +58,13 @@ class Connection {
   /// Runs `body` in a transaction at READ COMMITTED that waits at most 2 s for locks and that the server ends when we stop in
   /// its middle. Rolls back on any failure. Tries again when the first try finds that prepared statements do not work here
   /// (error 26000 ends a transaction).
-  [[nodiscard]] Status transact(const std::function<Result<Decision>()>& body);
+  [[nodiscard]] Status transact(const std::function<Result<Decision>()>& body) override;
+
+  // For the parts that stand once.
+  [[nodiscard]] Result<sql::Rows> exec(sql::Named statement, const sql::Params& params) override;
+  [[nodiscard]] Status run_and_write(sql::Named statement, const sql::Params& params,
+                                     std::span<const Event> events,
+                                     std::span<const EventId> ids) override;
 
   // A batch: send() some statements, sync(), collect(). At most one batch is under way.
   void send(const Query& query, Params params = {});

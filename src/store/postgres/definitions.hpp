@@ -1,4 +1,4 @@
-// What the schema consists of, as the server prints it (store/definition.hpp, docs/design/doctor.md). Its statements run where the
+// What the schema consists of, as the server prints it (store/diagnosis.hpp, docs/design/doctor.md). Its statements run where the
 // search_path is pg_catalog, so that every name that the server prints has its schema.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "store/definition.hpp"
+#include "store/diagnosis.hpp"
 #include "store/postgres/connection.hpp"
 #include "store/postgres/query.hpp"
 

@@ -1,5 +1,3 @@
-#include "store/postgres/diagnosis.hpp"
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -14,7 +12,7 @@
 #include "store/postgres/connection.hpp"
 #include "store/postgres/definitions.hpp"
 #include "store/postgres/doctor_queries.hpp"
-#include "store/postgres/notifications.hpp"
+#include "store/postgres/parts.hpp"
 #include "store/postgres/schema.hpp"
 
 namespace outbox::store::postgres {

@@ -14,10 +14,9 @@
 #include "store/postgres/error_map.hpp"
 #include "store/postgres/insert.hpp"
 #include "store/postgres/outbox_state.hpp"
-#include "store/postgres/ready.hpp"
+#include "store/postgres/parts.hpp"
 #include "store/postgres/session.hpp"
 #include "store/postgres/task_queries.hpp"
-#include "store/postgres/task_status.hpp"
 
 namespace outbox::postgres {
 
@@ -53,11 +52,11 @@ Rows ask(PGconn* connection, const store::postgres::Query& query,
 Outbox::Outbox(const Options& options) {
   if (Status status = store::check_schema(options.schema); !status)
     throw Exception(std::move(status.error()));
-  state_ =
-      std::make_shared<const State>(State{.queries = store::postgres::Queries(options.schema),
-                                          .tasks = store::postgres::TaskQueries(options.schema),
-                                          .limits = options.limits,
-                                          .schema = options.schema});
+  state_ = std::make_shared<const State>(
+      State{.queries = store::postgres::EnqueueQueries(options.schema),
+            .tasks = store::postgres::TaskQueries(options.schema),
+            .limits = options.limits,
+            .schema = options.schema});
 }
 
 Result<std::vector<EventId>> Outbox::try_enqueue_many(PGconn* connection,

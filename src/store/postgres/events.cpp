@@ -1,11 +1,10 @@
 // Events and what became of them, by the functions of 0005_status.sql.
-#include "store/events.hpp"
-
 #include <map>
 #include <memory>
 #include <utility>
 
 #include "base/error.hpp"
+#include "store/history.hpp"
 #include "store/postgres/parts.hpp"
 
 namespace outbox::store::postgres {

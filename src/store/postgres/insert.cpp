@@ -24,7 +24,7 @@ std::size_t size_of(const Event& event) {
   return bytes;
 }
 
-Step one(const Queries& queries, const Event& event, const EventId& id) {
+Step one(const EnqueueQueries& queries, const Event& event, const EventId& id) {
   Step step{.query = may_lock(event) ? &queries.insert_event : &queries.insert_event_unlocked,
             .params = {}};
   step.params.reserve(9);
@@ -41,7 +41,7 @@ Step one(const Queries& queries, const Event& event, const EventId& id) {
   return step;
 }
 
-Step locks(const Queries& queries, std::span<const Event> events) {
+Step locks(const EnqueueQueries& queries, std::span<const Event> events) {
   ArrayParam types(InsertElement::text);
   ArrayParam ids(InsertElement::text);
   ArrayParam wanted(InsertElement::boolean);
@@ -58,7 +58,8 @@ Step locks(const Queries& queries, std::span<const Event> events) {
   return Step{.query = &queries.lock_keys, .params = {types.take(), ids.take(), wanted.take()}};
 }
 
-Step many(const Queries& queries, std::span<const Event> events, std::span<const EventId> ids) {
+Step many(const EnqueueQueries& queries, std::span<const Event> events,
+          std::span<const EventId> ids) {
   ArrayParam uuids(InsertElement::uuid);
   ArrayParam types(InsertElement::text);
   ArrayParam keys(InsertElement::text);
@@ -90,7 +91,7 @@ Step many(const Queries& queries, std::span<const Event> events, std::span<const
 
 }  // namespace
 
-void plan_insert(const Queries& queries, std::span<const Event> events,
+void plan_insert(const EnqueueQueries& queries, std::span<const Event> events,
                  std::span<const EventId> ids, std::vector<Step>& steps) {
   if (events.size() == 1) {
     steps.push_back(one(queries, events.front(), ids.front()));

@@ -12,7 +12,7 @@ namespace outbox::store::postgres {
 
 /// Appends the statements that write the events in their order: one for one event, a few for many. Keys are locked before any
 /// seq is taken.
-void plan_insert(const Queries& queries, std::span<const Event> events,
+void plan_insert(const EnqueueQueries& queries, std::span<const Event> events,
                  std::span<const EventId> ids, std::vector<Step>& steps);
 
 }  // namespace outbox::store::postgres

@@ -1,7 +1,5 @@
 // Which relay owns which lanes (docs/design/groups.md): a row per relay with a heartbeat, a row per lane and group with its owner
 // and the generation.
-#include "store/lane_owners.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -14,6 +12,7 @@
 #include "base/log.hpp"
 #include "base/process.hpp"
 #include "event/group.hpp"
+#include "store/ownership.hpp"
 #include "store/postgres/parts.hpp"
 
 namespace outbox::store::postgres {

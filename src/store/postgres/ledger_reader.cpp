@@ -1,6 +1,4 @@
 // What `outbox verify` reads (docs/design/verify.md, "Reading in windows").
-#include "store/ledger_reader.hpp"
-
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -10,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "store/common/subscription.hpp"
-#include "store/postgres/parked_ledger.hpp"
+#include "store/history.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/snapshot.hpp"
 

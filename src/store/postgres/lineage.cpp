@@ -1,5 +1,3 @@
-#include "store/postgres/lineage.hpp"
-
 #include <chrono>
 #include <string>
 #include <utility>
@@ -7,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "store/postgres/lineage_queries.hpp"
+#include "store/postgres/parts.hpp"
 #include "store/postgres/schema.hpp"
 
 namespace outbox::store::postgres {

@@ -1,9 +1,8 @@
-#include "store/postgres/lookup_indexes.hpp"
-
 #include <array>
 #include <string_view>
 
 #include "base/error.hpp"
+#include "store/postgres/parts.hpp"
 
 namespace outbox::store::postgres {
 namespace {

@@ -16,7 +16,7 @@
 namespace outbox::postgres {
 
 struct Outbox::State {
-  store::postgres::Queries queries;
+  store::postgres::EnqueueQueries queries;
   store::postgres::TaskQueries tasks;
   EventLimits limits;
   std::string schema;

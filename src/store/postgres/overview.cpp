@@ -29,7 +29,7 @@ using Counts = std::map<Place, Rows>;
 /// Behind BEGIN and the settings.
 constexpr std::size_t kFirstRead = 3;
 constexpr std::size_t kFirstCount = 2;
-constexpr std::size_t kStatements = 3;  ///< Of each subscription.
+constexpr std::size_t kPerSubscription = 3;  ///< Of each subscription.
 
 /// Cursors with totals, what was settled last, and parked events of each.
 Result<std::vector<Rows>> read_all(Connection& connection,
@@ -40,7 +40,7 @@ Result<std::vector<Rows>> read_all(Connection& connection,
   for (const SubscriptionRow& row : rows) {
     connection.send(&Queries::standing, {row.id});
     connection.send(&Queries::last, {row.id});
-    connection.send(&Queries::count_parked, {row.id});
+    connection.send(connection.queries().of(&sql::Statements::count_parked), {row.id});
   }
   connection.send(&Queries::commit);
   return connection.finish();
@@ -124,7 +124,7 @@ Result<std::vector<SubscriptionOverview>> overview_of(Connection& connection,
   OUTBOX_TRY(const std::vector<Rows> read, read_all(connection, rows));
   std::vector<std::vector<Strand>> strands;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Rows& cursors = read[kFirstRead + kStatements * i];
+    const Rows& cursors = read[kFirstRead + kPerSubscription * i];
     if (cursors.empty()) return no_cursor(rows[i].spec.name);
     OUTBOX_TRY(strands.emplace_back(), strands_of(cursors));
   }
@@ -134,9 +134,9 @@ Result<std::vector<SubscriptionOverview>> overview_of(Connection& connection,
     SubscriptionOverview& one = all.emplace_back();
     one.row = std::move(rows[i]);
     one.progress = progress_of(one.row.id, strands[i], counts, pending_limit);
-    add_totals(read[kFirstRead + kStatements * i], read[kFirstRead + kStatements * i + 1],
+    add_totals(read[kFirstRead + kPerSubscription * i], read[kFirstRead + kPerSubscription * i + 1],
                one.progress);
-    const Rows& parked = read[kFirstRead + kStatements * i + 2];
+    const Rows& parked = read[kFirstRead + kPerSubscription * i + 2];
     one.parked = {
         .retrying = parked.int8(0, 0), .waiting = parked.int8(0, 1), .dead = parked.int8(0, 2)};
   }

@@ -5,9 +5,9 @@
 #include <outbox/error.hpp>
 #include <vector>
 
-#include "store/catalog.hpp"
-#include "store/cursor.hpp"
 #include "store/postgres/connection.hpp"
+#include "store/settlement.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::store::postgres {
 

@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
-#include "store/cursor.hpp"
 #include "store/parked.hpp"
 #include "store/postgres/connection.hpp"
-#include "store/task_runs.hpp"
+#include "store/settlement.hpp"
+#include "store/tasks.hpp"
 
 namespace outbox::store::postgres {
 

@@ -1,16 +1,24 @@
 // The parts of the store, each on a connection of its own.
 #pragma once
 
+#include <libpq-fe.h>
+
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <outbox/error.hpp>
 #include <outbox/event.hpp>
+#include <outbox/task.hpp>
 #include <string>
+#include <vector>
 
+#include "store/diagnosis.hpp"
 #include "store/postgres/connection.hpp"
 #include "store/postgres/marks.hpp"
 #include "store/store.hpp"
-#include "store/subscription_changes.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::store::postgres {
 
@@ -34,10 +42,38 @@ namespace outbox::store::postgres {
 [[nodiscard]] std::unique_ptr<Events> make_events(Connection connection);
 [[nodiscard]] std::unique_ptr<LedgerReader> make_ledger_reader(Connection connection);
 [[nodiscard]] std::unique_ptr<Retention> make_retention(Connection connection);
-[[nodiscard]] std::unique_ptr<Trials> make_trials(Connection connection);
 [[nodiscard]] std::unique_ptr<TaskRuns> make_task_runs(Connection connection);
 [[nodiscard]] std::unique_ptr<TaskQueues> make_task_queues(Connection connection);
-[[nodiscard]] std::unique_ptr<Schedules> make_schedules(Connection connection);
 [[nodiscard]] std::unique_ptr<SubscriptionChanges> make_subscription_changes(Connection connection);
+
+/// In the transaction that is open.
+[[nodiscard]] Status add_parked(Connection& connection, std::int32_t subscription,
+                                ParkedLedger& ledger, const VisitParked& visit = {});
+
+/// Of several tasks with one id the newest. None: there is none.
+[[nodiscard]] std::optional<TaskStatus> task_status_of(const pg::Rows& rows, const EventId& id);
+
+[[nodiscard]] Diagnosis diagnose(const StoreOptions& options,
+                                 std::chrono::steady_clock::time_point until);
+
+/// What repair_lineage() would do. Changes nothing.
+[[nodiscard]] Result<LineageRepair> plan_lineage_repair(Connection& connection);
+
+/// As the owner of the schema. Writers wait meanwhile.
+[[nodiscard]] Result<LineageRepair> repair_lineage(Connection& connection);
+
+/// Makes what is missing, beside writers; goes on where an earlier run ended. Returns the names of what was made.
+[[nodiscard]] Result<std::vector<std::string>> make_lookup_indexes(Connection& connection);
+
+struct FreeNotify {
+  void operator()(PGnotify* notify) const noexcept { PQfreemem(notify); }
+};
+
+/// Takes what libpq has received; true when there was something.
+inline bool take_notifications(PGconn* connection) {
+  bool any = false;
+  while (const std::unique_ptr<PGnotify, FreeNotify> one{PQnotifies(connection)}) any = true;
+  return any;
+}
 
 }  // namespace outbox::store::postgres

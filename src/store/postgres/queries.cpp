@@ -1,5 +1,7 @@
 #include "store/postgres/queries.hpp"
 
+#include <cstdint>
+
 #include "pg/identifier.hpp"
 #include "store/postgres/task_queries.hpp"
 
@@ -45,6 +47,12 @@ constexpr std::string_view kMember =
     "r.name, pg_catalog.array_to_string(r.groups, ','), clock_timestamp() - r.heartbeat_at > r.lease, r.boot_id, r.pid_ns, "
     "r.pid, r.started, r.heartbeat_at, (date_part('epoch'::text, r.lease) * 1000::float8)::bigint";
 
+std::uint64_t fnv1a(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return hash;
+}
+
 /// Fills in what is common to several statements, and nulls for the WAL functions that the server refuses.
 std::string filled(std::string_view sql, bool wal_functions) {
   std::string text(sql);
@@ -65,14 +73,49 @@ std::string filled(std::string_view sql, bool wal_functions) {
 
 }  // namespace
 
-Queries::Queries(std::string_view schema_name, bool with_wal_functions)
+void replace_all(std::string& text, std::string_view marker, std::string_view value) {
+  for (auto at = text.find(marker); at != std::string::npos;
+       at = text.find(marker, at + value.size()))
+    text.replace(at, marker.size(), value);
+}
+
+std::string with_schema(std::string_view sql, std::string_view schema) {
+  std::string text(sql);
+  replace_all(text, "{schema}", pg::quote_identifier(schema));
+  replace_all(text, "{name}", schema);
+  return text;
+}
+
+Query prepared(std::string_view what, std::string_view sql, std::string_view schema) {
+  Query query = unprepared(what, sql, schema);
+  query.handle = "outbox_" + std::to_string(fnv1a(query.sql));
+  return query;
+}
+
+Query unprepared(std::string_view what, std::string_view sql, std::string_view schema) {
+  return Query{.what = std::string(what), .sql = with_schema(sql, schema), .handle = {}};
+}
+
+EnqueueQueries::EnqueueQueries(std::string_view schema_name, bool with_wal_functions)
     : schema(schema_name), wal_functions(with_wal_functions) {}
 
-Query Queries::prepared(std::string_view what, std::string_view sql) const {
+const Query& Queries::of(sql::Named named) const {
+  const sql::Statement& statement = kStatements.*named;
+  const MutexLock lock(mutex_);
+  const auto known = made_.find(&statement);
+  if (known != made_.end()) return known->second;
+  return made_
+      .emplace(&statement, statement.how == sql::How::kept
+                               ? prepared(statement.what, statement.text)
+                               : unprepared(statement.what, statement.text))
+      .first->second;
+}
+
+Query EnqueueQueries::prepared(std::string_view what, std::string_view sql) const {
   return postgres::prepared(what, filled(sql, wal_functions), schema);
 }
 
-Query Queries::unprepared(std::string_view what, std::string_view sql) const {
+Query EnqueueQueries::unprepared(std::string_view what, std::string_view sql) const {
   return postgres::unprepared(what, filled(sql, wal_functions), schema);
 }
 

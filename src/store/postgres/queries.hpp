@@ -8,22 +8,87 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
+#include "base/mutex.hpp"
 #include "store/postgres/query.hpp"
+#include "store/sql/statements.hpp"
 
 namespace outbox::store::postgres {
 
-/// Made once per store; its connections share it.
-struct Queries {
+/// Those of the parts that stand once.
+extern const sql::Statements kStatements;
+
+/// Those that Outbox uses, on the application's connections.
+struct EnqueueQueries {
   /// `schema`: not quoted, checked by check_schema_name(). Without `wal_functions`, which some managed services refuse, the
   /// positions in the WAL are null, and every barrier is forced.
-  explicit Queries(std::string_view schema, bool wal_functions = true);
+  explicit EnqueueQueries(std::string_view schema, bool wal_functions = true);
 
   const std::string schema;
   const bool wal_functions;
 
-  // ---- Transactions.
   Query commit = prepared("commit", "COMMIT");
+
+  // $1 id, $2 aggregate_type, $3 aggregate_id, $4 event_type, $5 payload, $6 content_type, $7 headers, $8 occurred_at, $9 lock_key:
+  // null means the session's setting. The sub-select runs before the row's seq is taken, so that the key is locked first.
+  Query insert_event = prepared("enqueue", R"(
+INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
+SELECT $1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text, $7::jsonb, $8::timestamptz
+FROM (SELECT CASE WHEN coalesce($9::boolean, nullif(current_setting('outbox.lock_key', true), '')::boolean, false)
+                    AND $3::text <> ''
+             THEN pg_advisory_xact_lock(hashtextextended($3::text, hashtextextended($2::text,
+                    hashtextextended('outbox:key:{name}', 0::bigint)))) END OFFSET 0) AS locked)");
+
+  // The same without a lock: $1 to $8.
+  Query insert_event_unlocked = prepared("enqueue", R"(
+INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
+VALUES ($1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text, $7::jsonb, $8::timestamptz))");
+
+  // $1 to $8: the columns as arrays.
+  Query insert_events = prepared("enqueue", R"(
+INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
+SELECT a, b, c, d, e, f, g::jsonb, h
+FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::text[], $7::text[], $8::timestamptz[])
+  WITH ORDINALITY AS u(a, b, c, d, e, f, g, h, place) ORDER BY place)");
+
+  // $1 aggregate types, $2 aggregate ids, $3 lock_key of each. Before kInsertEvents; in one order everywhere, so that two
+  // writers of several keys cannot wait for each other.
+  Query lock_keys = prepared("lock the keys", R"(
+SELECT count(pg_advisory_xact_lock(k)) FROM (
+  SELECT DISTINCT hashtextextended(b, hashtextextended(a, hashtextextended('outbox:key:{name}', 0::bigint))) AS k
+  FROM unnest($1::text[], $2::text[], $3::boolean[]) u(a, b, wanted)
+  WHERE b <> '' AND coalesce(wanted, nullif(current_setting('outbox.lock_key', true), '')::boolean, false)
+  ORDER BY 1 OFFSET 0) l)");
+
+  // Behind a pooler this is not the process id that libpq knows.
+  Query backend = unprepared("ask for the backend", "SELECT pg_backend_pid()");
+
+  // $1 queue, $2 unique key, $3 id, $4 whether it replaces another. Primary key.
+  Query claim_unique = unprepared("claim a unique key", R"(
+SELECT {schema}.claim_unique($1::text, $2::text, $3::uuid, $4::boolean))");
+
+  // $1 consumer, $2 message id. Primary key.
+  Query receive = unprepared("receive a message", "SELECT {schema}.receive($1::text, $2::text)");
+
+ protected:
+  [[nodiscard]] Query prepared(std::string_view what, std::string_view sql) const;
+  [[nodiscard]] Query unprepared(std::string_view what, std::string_view sql) const;
+};
+
+/// All of them. Made once per store; its connections share it.
+struct Queries : EnqueueQueries {
+ private:
+  mutable Mutex mutex_;
+  mutable std::unordered_map<const sql::Statement*, Query> made_ OUTBOX_GUARDED_BY(mutex_);
+
+ public:
+  using EnqueueQueries::EnqueueQueries;
+
+  /// Made when it is used for the first time. Any thread.
+  [[nodiscard]] const Query& of(sql::Named statement) const;
+
+  // ---- Transactions.
   // READ COMMITTED whatever the database's default is: each statement must see what was committed before it.
   Query begin = unprepared("begin", "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE");
 
@@ -69,9 +134,7 @@ CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL THEN set_conf
   Query short_lock_limit =
       unprepared("limit the waits for locks", "SELECT set_config('lock_timeout', '1s', true)");
 
-  // This transaction's commit waits for the disk.
-  Query flushed = unprepared("set synchronous_commit", R"(
-SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off')");
+  Query flushed = of(&sql::Statements::flushed);
 
   // ---- Schema. Once per start.
 
@@ -114,118 +177,9 @@ SELECT (SELECT count(*) = 2 AND bool_and(xmin = x::xid AND x < pg_snapshot_xmax(
           AND i.indexrelid = ANY (ARRAY[to_regclass('{schema}.event_by_seq'), to_regclass('{schema}.event_by_xid')]::oid[])),
        NOT EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = '{schema}'::regnamespace::oid AND c.relrowsecurity))");
 
-  // ---- Writing. One row or many in one statement; the order of VALUES is the order of seq.
-
-  // $1 id, $2 aggregate_type, $3 aggregate_id, $4 event_type, $5 payload, $6 content_type, $7 headers, $8 occurred_at, $9 lock_key:
-  // null means the session's setting. The sub-select runs before the row's seq is taken, so that the key is locked first.
-  Query insert_event = prepared("enqueue", R"(
-INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
-SELECT $1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text, $7::jsonb, $8::timestamptz
-FROM (SELECT CASE WHEN coalesce($9::boolean, nullif(current_setting('outbox.lock_key', true), '')::boolean, false)
-                    AND $3::text <> ''
-             THEN pg_advisory_xact_lock(hashtextextended($3::text, hashtextextended($2::text,
-                    hashtextextended('outbox:key:{name}', 0::bigint)))) END OFFSET 0) AS locked)");
-
-  // The same without a lock: $1 to $8.
-  Query insert_event_unlocked = prepared("enqueue", R"(
-INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
-VALUES ($1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text, $7::jsonb, $8::timestamptz))");
-
-  // $1 to $8: the columns as arrays.
-  Query insert_events = prepared("enqueue", R"(
-INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
-SELECT a, b, c, d, e, f, g::jsonb, h
-FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::text[], $7::text[], $8::timestamptz[])
-  WITH ORDINALITY AS u(a, b, c, d, e, f, g, h, place) ORDER BY place)");
-
-  // $1 aggregate types, $2 aggregate ids, $3 lock_key of each. Before kInsertEvents; in one order everywhere, so that two
-  // writers of several keys cannot wait for each other.
-  Query lock_keys = prepared("lock the keys", R"(
-SELECT count(pg_advisory_xact_lock(k)) FROM (
-  SELECT DISTINCT hashtextextended(b, hashtextextended(a, hashtextextended('outbox:key:{name}', 0::bigint))) AS k
-  FROM unnest($1::text[], $2::text[], $3::boolean[]) u(a, b, wanted)
-  WHERE b <> '' AND coalesce(wanted, nullif(current_setting('outbox.lock_key', true), '')::boolean, false)
-  ORDER BY 1 OFFSET 0) l)");
-
-  // Behind a pooler this is not the process id that libpq knows.
-  Query backend = unprepared("ask for the backend", "SELECT pg_backend_pid()");
-
   // ---- Catalog. Few rows; by primary key or unique name.
 
   Query identity = prepared("ask which outbox this is", "SELECT identity::text FROM {schema}.meta");
-
-  Query subscriptions = prepared("list subscriptions", R"(
-SELECT id, name, config::text, config_version, state, reason, stopped_seq, stopped_event, trouble,
-to_char(trouble_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), parked_version, lane_group, group_generation,
-trouble_relay, (SELECT r.id FROM {schema}.replay r WHERE r.subscription = s.id AND r.state = 'running')
-FROM {schema}.subscription s ORDER BY name)");
-
-  // $1 name. FOR UPDATE serializes concurrent calls of apply().
-  Query find_subscription = unprepared(
-      "find a subscription",
-      "SELECT id, config::text, lane_group FROM {schema}.subscription WHERE name = $1::text FOR UPDATE");
-
-  // $1 name. What a subscription is called now that had this name. Primary key.
-  Query former_name = unprepared("look for a former name", R"(
-SELECT s.name FROM {schema}.former_name n JOIN {schema}.subscription s ON s.id = n.subscription WHERE n.name = $1::text)");
-
-  // $1 name.
-  Query forget_former_name =
-      unprepared("forget a former name", "SELECT {schema}.forget_former_name($1::text)");
-
-  // $1 name, $2 config, $3 group. No row: another process has created it.
-  Query create_subscription = unprepared("create a subscription", R"(
-INSERT INTO {schema}.subscription (name, config, lane_group) VALUES ($1::text, $2::jsonb, $3::text) ON CONFLICT (name) DO NOTHING
-RETURNING id)");
-
-  // $1 subscription, $2 from now on. '3:3:' is a snapshot in which nothing is visible. A statement's snapshot does not include
-  // its own transaction, so events of the same transaction would still be delivered.
-  Query first_settlement = unprepared("write a subscription's first cursor", R"(
-INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1)
-VALUES ($1::int, 'reset', -1, 0, 1, CASE WHEN $2::boolean THEN pg_current_snapshot() ELSE '3:3:'::pg_snapshot END))");
-
-  // $1 id, $2 config.
-  Query change_subscription = unprepared("change a subscription", R"(
-UPDATE {schema}.subscription SET config = $2::jsonb, config_version = config_version + 1, changed_at = clock_timestamp()
-WHERE id = $1::int)");
-
-  // $1 id, $2 group. From now on only ownership of the new group's lanes counts that is newer than every one of the old group's.
-  Query change_group = unprepared("change a subscription's group", R"(
-WITH newest AS (UPDATE {schema}.fleet SET generation = generation + 1 RETURNING generation)
-UPDATE {schema}.subscription SET lane_group = $2::text, group_generation = newest.generation FROM newest WHERE id = $1::int)");
-
-  // $1 name, $2 reason. A stopped one keeps what stopped it.
-  Query pause = unprepared("pause a subscription", R"(
-UPDATE {schema}.subscription
-SET state = CASE state WHEN 'active' THEN 'paused' ELSE state END, reason = CASE state WHEN 'stopped' THEN reason ELSE $2::text END,
-    changed_at = clock_timestamp()
-WHERE name = $1::text RETURNING id)");
-
-  // $1 name.
-  Query resume = unprepared("resume a subscription", R"(
-UPDATE {schema}.subscription SET state = 'active', reason = '', stopped_seq = NULL, stopped_event = NULL,
-  changed_at = clock_timestamp()
-WHERE name = $1::text RETURNING id)");
-
-  // $1 id, $2 generation, $3 reason, $4 seq, $5 event. Locks a lane of that generation: a takeover waits until this is done, or was
-  // done before and then no row qualifies. No row either while another transaction holds one of the locks: this must not wait.
-  Query stop = unprepared("stop a subscription", R"(
-UPDATE {schema}.subscription SET state = 'stopped', reason = $3::text, stopped_seq = $4::bigint, stopped_event = $5::uuid,
-  changed_at = clock_timestamp()
-WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
-            WHERE s.id = $1::int AND l.lane_group = s.lane_group AND l.generation = $2::bigint LIMIT 1
-            FOR UPDATE OF s SKIP LOCKED FOR SHARE OF l SKIP LOCKED) RETURNING id)");
-
-  // $1 id, $2 generation, $3 the trouble; empty: it is over, $4 relay. Of several relays one reports; only it says that the trouble
-  // is over, or another one when it is gone. No row as above.
-  Query report_trouble = unprepared("report a subscription's trouble", R"(
-UPDATE {schema}.subscription SET trouble = $3::text, trouble_relay = CASE WHEN $3::text = '' THEN NULL ELSE $4::uuid END,
-  trouble_since = CASE WHEN $3::text = '' THEN NULL WHEN trouble = '' THEN clock_timestamp() ELSE trouble_since END
-WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
-            WHERE s.id = $1::int AND l.lane_group = s.lane_group AND l.generation = $2::bigint
-              AND (s.trouble = '' OR s.trouble_relay IS NULL OR s.trouble_relay = $4::uuid
-                   OR NOT EXISTS (SELECT FROM {schema}.relay r WHERE r.id = s.trouble_relay)) LIMIT 1
-            FOR UPDATE OF s SKIP LOCKED FOR SHARE OF l SKIP LOCKED))");
 
   // $1 subscription, $2 lanes. The newest row of each of these lanes, lanes at one place together, and from how many rows. Index
   // settlement_newest, once per lane.
@@ -363,9 +317,7 @@ SELECT 'group', s.lane_group, NULL::uuid, 0::bigint, max(s.group_generation), NU
        NULL::bigint, NULL::bigint, NULL::timestamptz, NULL::bigint
 FROM {schema}.subscription s GROUP BY s.lane_group)");
 
-  // One relay at a time changes owners. Primary key.
-  Query lock_fleet =
-      unprepared("lock the owners", "SELECT generation FROM {schema}.fleet WHERE one FOR UPDATE");
+  Query lock_fleet = of(&sql::Statements::lock_fleet);
 
   // $1 id. A relay that was taken for dead was removed.
   Query is_member = unprepared(
@@ -381,9 +333,7 @@ ON CONFLICT (lane_group, lane) DO NOTHING)");
 SELECT r.id, {member} FROM {schema}.relay r
 WHERE r.id IN (SELECT l.owner FROM {schema}.lane l WHERE l.lane_group = $1::text) ORDER BY r.id FOR UPDATE OF r)");
 
-  // $1 group. Primary key. What is being parked is finished first.
-  Query lock_lanes = unprepared("lock the lanes", R"(
-SELECT lane::int, owner, generation FROM {schema}.lane WHERE lane_group = $1::text ORDER BY lane FOR UPDATE)");
+  Query lock_lanes = of(&sql::Statements::lock_lanes);
 
   // $1 id.
   Query remove_member =
@@ -532,37 +482,6 @@ WHERE coalesce((SELECT false FROM {schema}.parked_key k WHERE k.subscription = n
   Query unblock_parked = unprepared("release keys of dead events", R"(
 SELECT {schema}.unblock_parked($1::int, $2::bigint, $3::bigint))");
 
-  // ---- Runs and trials (docs/design/trials.md). The functions are in 0004_parking.sql. `run` has a few rows; the others are found by
-  // primary key.
-
-  // $1 subscription, $2 lanes, $3 relay. A relay that is registered lives: whoever takes its lanes over removes its row.
-  Query former_runs = unprepared("read former runs", R"(
-SELECT r.generation, r.lanes & $2::bigint, r.place, r.tried, coalesce(r.first_seq, 0::bigint),
-  EXISTS (SELECT FROM {schema}.parked p WHERE p.subscription = r.subscription AND p.seq = r.first_seq),
-  r.relay IS NULL OR r.relay = $3::uuid OR EXISTS (SELECT FROM {schema}.relay m WHERE m.id = r.relay),
-  r.uncounted & $2::bigint = 0::bigint
-FROM {schema}.run r WHERE r.subscription = $1::int AND r.lanes & $2::bigint <> 0::bigint ORDER BY r.generation DESC)");
-  // $1 subscription, $2 lanes, $3 generation, $4 relay, $5 place, $6 events on trial, $7 generations that are kept.
-  Query begin_run = unprepared("begin to deliver", R"(
-SELECT {schema}.begin_run($1::int, $2::bigint, $3::bigint, $4::uuid, $5::text, $6::bigint, $7::bigint[]))");
-  // $1 subscription, $2 lanes that are held, $3 generation, $4 lanes of the events, $5 how many, $6 the first one. Only by a relay that was
-  // not taken for dead. Fourteen times in a trial that finds nothing.
-  Query open_range = unprepared("try events", R"(
-WITH mine AS (
-  UPDATE {schema}.run r SET tried = CASE WHEN r.lanes & $4::bigint <> 0::bigint THEN $5::bigint ELSE 0::bigint END,
-    first_seq = CASE WHEN r.lanes & $4::bigint <> 0::bigint THEN $6::bigint END
-  WHERE r.subscription = $1::int AND r.generation = $3::bigint
-    AND EXISTS (SELECT FROM {schema}.relay m WHERE m.id = r.relay) RETURNING r.generation)
-SELECT generation FROM mine UNION SELECT r.generation FROM {schema}.run r
-WHERE r.subscription = $1::int AND r.generation < $3::bigint AND r.lanes & $2::bigint <> 0::bigint AND r.relay IS NOT NULL)");
-  // $1 subscription, $2 lanes, $3 generation, $4 generations that are kept.
-  Query close_trial = unprepared("end a trial", R"(
-SELECT {schema}.close_trial($1::int, $2::bigint, $3::bigint, $4::bigint[]))");
-  // $1 subscription, $2 generation.
-  Query end_run = unprepared("end in order", R"(
-WITH gone AS (DELETE FROM {schema}.run WHERE subscription = $1::int AND generation = $2::bigint AND tried = 0)
-UPDATE {schema}.run SET relay = NULL, first_seq = NULL WHERE subscription = $1::int AND generation = $2::bigint AND tried > 0)");
-
   // $1 subscription, $2 lanes. Not those of one event without a key, unless a worker has it or may take it. Primary key.
   Query parked_keys = unprepared("read the keys of parked events", R"(
 SELECT key, coalesce(run_seq, 0::bigint) FROM {schema}.parked_key
@@ -616,31 +535,6 @@ FROM {schema}.parked_key
 WHERE subscription = $1::int AND run_seq IS NULL AND next_attempt_at < 'infinity' AND ($2::bigint >> lane::int) & 1::bigint = 1
 ORDER BY next_attempt_at LIMIT 1)");
 
-  // $1 subscription, $2 state, $3 aggregate_type, $4 aggregate_id, $5 part of the error, $6 id, $7 seq: null means any; $8 limit,
-  // $9 with payload and headers, $10 event_type, $11 scheduled or not, $12 and $13 after which subscription and seq. Primary key, or
-  // parked_id.
-  Query list_parked = unprepared("list parked events", R"(
-SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at, next_attempt_at,
-       CASE WHEN $9::boolean THEN payload END, content_type, CASE WHEN $9::boolean THEN headers::text END,
-       created_at, {scheduled}, coalesce((SELECT w.name FROM {schema}.worker w WHERE w.id = p.worker), ''::text), begun_at, percent,
-       coalesce(progress, ''::text)
-FROM {schema}.parked_state p
-WHERE ($1::int IS NULL OR subscription = $1::int) AND ($2::text IS NULL OR state = $2::text)
-  AND ($3::text IS NULL OR aggregate_type = $3::text) AND ($4::text IS NULL OR aggregate_id = $4::text)
-  AND ($5::text IS NULL OR strpos(error, $5::text) > 0) AND ($6::uuid IS NULL OR id = $6::uuid)
-  AND ($7::bigint IS NULL OR seq = $7::bigint) AND ($10::text IS NULL OR event_type = $10::text)
-  AND ($11::boolean IS NULL OR {scheduled} = $11::boolean) AND (subscription, seq) > ($12::int, $13::bigint)
-ORDER BY subscription, seq LIMIT $8::bigint)");
-
-  // $1 subscription: events that are retried, wait, are dead. Primary key of parked_key, indexes parked_live and parked_dead.
-  Query count_parked = prepared("count parked events", R"(
-SELECT k.retrying, greatest(l.live - k.heads, 0::bigint), d.dead
-FROM (SELECT count(*) FILTER (WHERE run_seq IS NULL AND next_attempt_at < 'infinity') AS retrying,
-             count(*) FILTER (WHERE run_seq IS NOT NULL OR next_attempt_at < 'infinity') AS heads
-      FROM {schema}.parked_key WHERE subscription = $1::int) k,
-     (SELECT count(*) AS live FROM {schema}.parked WHERE subscription = $1::int AND NOT dead) l,
-     (SELECT count(*) AS dead FROM {schema}.parked WHERE subscription = $1::int AND dead) d)");
-
   // $1 subscription, $2 seqs, $3 keep the attempts.
   Query retry_parked = unprepared("retry parked events", R"(
 SELECT {schema}.retry_parked($1::int, $2::bigint[], $3::boolean))");
@@ -656,28 +550,6 @@ SELECT {schema}.edit_parked($1::int, $2::bigint, $3::uuid, $4::uuid, $5::text, $
 
   // ---- Tasks that run (docs/design/tasks.md). The functions are in 0008_tasks.sql.
 
-  // $1 worker, $2 name, $3 note. Primary key. The count begins with the time: one whose row was removed must not come to a number again that
-  // others have seen.
-  Query beat_worker = prepared("worker heartbeat", R"(
-INSERT INTO {schema}.worker AS w (id, name, beat, beat_at, types)
-VALUES ($1::uuid, $2::text, (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint, clock_timestamp(), $3::jsonb)
-ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, beat = w.beat + 1, beat_at = EXCLUDED.beat_at, types = EXCLUDED.types
-RETURNING (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint)");
-  // $1 worker. And those that died without runs, which nobody looks for.
-  Query remove_worker = unprepared("remove a worker", R"(
-DELETE FROM {schema}.worker WHERE id = $1::uuid OR beat_at < clock_timestamp() - interval '1 day')");
-  // $1 worker, $2 names of subscriptions, $3 limit. Index parked_key_worker.
-  Query runs_of_worker = prepared("read the runs of a worker", R"(
-SELECT s.id, s.name, p.seq, p.id, k.attempts, k.token, p.event_type, p.headers::text, k.cancelled_by IS NOT NULL
-FROM {schema}.subscription s JOIN {schema}.parked_key k ON k.subscription = s.id AND k.worker = $1::uuid
-  JOIN {schema}.parked p ON p.subscription = k.subscription AND p.seq = k.run_seq
-WHERE s.name = ANY ($2::text[]) LIMIT $3::bigint)");
-  // $1 worker, $2 names of subscriptions. Index parked_key_worker.
-  Query other_workers = prepared("look for other workers", R"(
-SELECT r.worker, w.beat, coalesce((w.types ->> 'heartbeat_ms')::bigint, 0::bigint) FROM (
-  SELECT DISTINCT k.worker FROM {schema}.subscription s JOIN {schema}.parked_key k ON k.subscription = s.id AND k.worker IS NOT NULL
-  WHERE s.name = ANY ($2::text[]) AND k.worker <> $1::uuid) r
-LEFT JOIN {schema}.worker w ON w.id = r.worker)");
   // $1 worker, $2 free threads by queue. Primary key.
   Query announce_free = prepared("announce free threads", R"(
 UPDATE {schema}.worker SET idle = $2::jsonb WHERE id = $1::uuid)");
@@ -725,78 +597,11 @@ SELECT {schema}.finish_tasks($1::uuid[], $2::text[], $3::bytea[], $4::text[], $5
   // Arrays: queue, unique key, id. Primary key.
   Query begin_unique = prepared("begin unique tasks", R"(
 SELECT b.id, b.may FROM {schema}.begin_unique($1::text[], $2::text[], $3::uuid[]) b)");
-  // $1 names of subscriptions. Indexes task_end_set_aside, task_end_waits and parked_id. Also those that were set aside by a transaction
-  // which did not see yet that they were replaced, as the one that replaced them did not see that.
-  Query replaced_parked = prepared("list replaced tasks", R"(
-WITH replaced AS MATERIALIZED (
-  (SELECT e.id FROM {schema}.task_end e WHERE e.set_aside ORDER BY e.id LIMIT 1000)
-  UNION ALL (SELECT e.id FROM {schema}.task_end e WHERE e.waits AND NOT e.set_aside ORDER BY e.id LIMIT 1000))
-SELECT p.subscription, p.seq FROM replaced r
-CROSS JOIN LATERAL (SELECT k.subscription, k.seq FROM {schema}.parked k WHERE k.id = r.id OFFSET 0) p
-JOIN {schema}.subscription s ON s.id = p.subscription WHERE s.name = ANY ($1::text[]))");
-  // $1 queue, $2 unique key, $3 id, $4 whether it replaces another. Primary key.
-  Query claim_unique = unprepared("claim a unique key", R"(
-SELECT {schema}.claim_unique($1::text, $2::text, $3::uuid, $4::boolean))");
-  // $1 consumer, $2 message id. Primary key.
-  Query receive = unprepared("receive a message", "SELECT {schema}.receive($1::text, $2::text)");
   // $1 worker, then arrays: subscription, seq, token, percent, text. Index parked_key_worker.
   Query report_progress = unprepared("report the progress of tasks", R"(
 UPDATE {schema}.parked_key k SET percent = n.percent, progress = n.text
 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[]) n(sub, seq, token, percent, text)
 WHERE k.subscription = n.sub AND k.worker = $1::uuid AND k.run_seq = n.seq AND k.token = n.token)");
-
-  // ---- Schedules of tasks. A few rows, by their primary key or all of them.
-
-  Query clock = unprepared("read the clock", R"(
-SELECT (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint)");
-  // $1 name, $2 queue, $3 type, $4 payload, $5 content_type, $6 key, $7 headers, $8 cron, $9 every, $10 time_zone, $11 missed,
-  // $12 next_at of a new one, and of one with other ticks. A row: something changed.
-  Query apply_schedule = unprepared("apply a schedule", R"(
-INSERT INTO {schema}.schedule AS s
-  (name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed, next_at)
-VALUES ($1::text, $2::text, $3::text, $4::bytea, $5::text, $6::text, $7::jsonb, $8::text, $9::text, $10::text, $11::text,
-  $12::timestamptz)
-ON CONFLICT (name) DO UPDATE SET queue = EXCLUDED.queue, type = EXCLUDED.type, payload = EXCLUDED.payload,
-  content_type = EXCLUDED.content_type, key = EXCLUDED.key, headers = EXCLUDED.headers, cron = EXCLUDED.cron,
-  every = EXCLUDED.every, time_zone = EXCLUDED.time_zone, missed = EXCLUDED.missed, revision = s.revision + 1,
-  next_at = CASE WHEN (s.cron, s.every, s.time_zone) IS DISTINCT FROM (EXCLUDED.cron, EXCLUDED.every, EXCLUDED.time_zone)
-    THEN EXCLUDED.next_at ELSE s.next_at END
-WHERE (s.queue, s.type, s.payload, s.content_type, s.key, s.headers, s.cron, s.every, s.time_zone, s.missed) IS DISTINCT FROM
-  (EXCLUDED.queue, EXCLUDED.type, EXCLUDED.payload, EXCLUDED.content_type, EXCLUDED.key, EXCLUDED.headers, EXCLUDED.cron,
-   EXCLUDED.every, EXCLUDED.time_zone, EXCLUDED.missed)
-RETURNING 1::int)");
-  // $1 queues.
-  Query next_tick = prepared("look for ticks", R"(
-SELECT (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint, min(next_at)
-FROM {schema}.schedule WHERE queue = ANY ($1::text[]) AND NOT paused)");
-  // $1 queues, $2 now.
-  Query due_schedules = prepared("read due schedules", R"(
-SELECT name, queue, type, payload, content_type, key, headers::text, cron, every, time_zone, missed, paused, revision, next_at,
-  last_at, last_task
-FROM {schema}.schedule WHERE queue = ANY ($1::text[]) AND NOT paused AND next_at <= $2::timestamptz ORDER BY next_at, name)");
-  // $1 name, $2 next_at, $3 revision, as they were read. No row: another one is at it, or has been.
-  Query lock_schedule = prepared("lock a schedule", R"(
-SELECT 1::int FROM {schema}.schedule
-WHERE name = $1::text AND next_at = $2::timestamptz AND revision = $3::bigint AND NOT paused FOR UPDATE SKIP LOCKED)");
-  // $1 name, $2 next_at; $3 last_at, $4 last_task, null: as they were.
-  Query move_schedule = prepared("move a schedule", R"(
-UPDATE {schema}.schedule SET next_at = $2::timestamptz, last_at = coalesce($3::timestamptz, last_at),
-  last_task = coalesce($4::uuid, last_task), revision = revision + 1
-WHERE name = $1::text)");
-  Query list_schedules = unprepared("list schedules", R"(
-SELECT name, queue, type, payload, content_type, key, headers::text, cron, every, time_zone, missed, paused, revision, next_at,
-  last_at, last_task
-FROM {schema}.schedule ORDER BY name)");
-  // $1 name.
-  Query pause_schedule = unprepared("pause a schedule", R"(
-UPDATE {schema}.schedule SET paused = true, revision = revision + 1 WHERE name = $1::text AND NOT paused)");
-  // $1 name, $2 revision, $3 next_at.
-  Query resume_schedule = unprepared("resume a schedule", R"(
-UPDATE {schema}.schedule SET paused = false, next_at = $3::timestamptz, revision = revision + 1
-WHERE name = $1::text AND revision = $2::bigint AND paused RETURNING 1::int)");
-  // $1 name.
-  Query remove_schedule = unprepared("remove a schedule", R"(
-DELETE FROM {schema}.schedule WHERE name = $1::text RETURNING 1::int)");
 
   // ---- Events and what became of them (docs/design/status.md). The functions are in 0005_status.sql.
 
@@ -1066,8 +871,6 @@ WHERE greatest(clock_timestamp() - r.heartbeat_at, r.heartbeat_at - clock_timest
 RETURNING name)");
 
  private:
-  [[nodiscard]] Query prepared(std::string_view what, std::string_view sql) const;
-  [[nodiscard]] Query unprepared(std::string_view what, std::string_view sql) const;
   /// Of a text that reads pages: with the condition on lanes, whose parameter is the one behind its last.
   [[nodiscard]] Query prepared_of_lanes(std::string_view what, std::string_view sql) const;
 };

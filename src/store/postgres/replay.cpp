@@ -6,54 +6,25 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/common/replay.hpp"
 #include "store/postgres/event_row.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/replay_queries.hpp"
 #include "store/postgres/snapshot.hpp"
+#include "store/sql/parts.hpp"
 
 namespace outbox::store::postgres {
 namespace {
 
 enum PageColumn : int { kPageHeld = kFirstExtra, kPageFound };
 
-Replay replay_of(const Rows& rows, int row) {
-  Replay replay{.id = rows.int8(row, 0),
-                .subscription = rows.int4(row, 1),
-                .first = rows.int8(row, 2),
-                .last = rows.int8(row, 3),
-                .filter = rows.text(row, 4),
-                .archived = rows.boolean(row, 5),
-                .state = replay_state_of(rows.bytes(row, 6)),
-                .actor = rows.text(row, 7),
-                .reason = rows.text(row, 8),
-                .started_at_us = rows.time_us(row, 9),
-                .ended_at_us = rows.is_null(row, 10) ? 0 : rows.time_us(row, 10),
-                .position = rows.int8(row, 11),
-                .sent = rows.int8(row, 12),
-                .skipped = rows.int8(row, 13)};
-  return replay;
-}
-
-class PostgresReplays final : public Replays {
+class PostgresReplays final : public sql::Replays {
  public:
-  explicit PostgresReplays(Connection connection) : connection_(std::move(connection)) {}
-
-  [[nodiscard]] Result<RetainedLog> retained() override {
-    OUTBOX_TRY(const Rows rows, read(queries_.retained));
-    return RetainedLog{.first = rows.int8(0, 0),
-                       .removed = rows.boolean(0, 1),
-                       .first_us = rows.is_null(0, 2) ? 0 : rows.time_us(0, 2),
-                       .last = rows.int8(0, 3)};
-  }
+  explicit PostgresReplays(std::unique_ptr<Connection> connection)
+      : sql::Replays(std::move(connection)), connection_(static_cast<Connection&>(db())) {}
 
   [[nodiscard]] Result<std::int64_t> seq_at(std::int64_t time_us) override {
     OUTBOX_TRY(const Rows rows, read(queries_.seq_at, {Param::time_us(time_us)}));
     return rows.int8(0, 0);
-  }
-
-  [[nodiscard]] Result<std::int64_t> start(const Replay& replay) override {
-    return begin(replay, Param::null());
   }
 
   [[nodiscard]] Result<std::int64_t> load(std::int64_t replay,
@@ -89,63 +60,6 @@ class PostgresReplays final : public Replays {
     return rows.size();
   }
 
-  [[nodiscard]] Status loaded(std::int64_t replay) override {
-    OUTBOX_TRY(const Rows done,
-               connection_.exec_with(&Queries::flushed, queries_.loaded, {replay}));
-    return {};
-  }
-
-  [[nodiscard]] Result<bool> stop(std::int64_t replay, std::string_view reason) override {
-    OUTBOX_TRY(const Rows stopped,
-               connection_.exec_with(&Queries::flushed, queries_.stop, {replay, reason}));
-    if (!stopped.empty()) return true;
-    OUTBOX_TRY(const Rows dropped,
-               connection_.exec_with(&Queries::flushed, queries_.drop, {replay}));
-    return !dropped.empty();
-  }
-
-  [[nodiscard]] Status resume(std::int64_t replay) override {
-    OUTBOX_TRY(const auto found, find(replay));
-    if (!found) return not_stopped(replay);
-    OUTBOX_TRY(const std::int64_t id, begin(*found, replay));
-    return id == 0 ? Status(not_stopped(replay)) : Status{};
-  }
-
-  [[nodiscard]] Result<std::vector<Replay>> list(std::int32_t subscription,
-                                                 std::size_t limit) override {
-    return list_of(Param::null(), subscription, limit);
-  }
-
-  [[nodiscard]] Result<std::optional<Replay>> find(std::int64_t replay) override {
-    OUTBOX_TRY(auto all, list_of(replay, 0, 1));
-    return all.empty() ? std::nullopt : std::optional(std::move(all.front()));
-  }
-
-  [[nodiscard]] Result<std::vector<ReplaySkip>> skips(std::int64_t replay,
-                                                      std::size_t limit) override {
-    OUTBOX_TRY(const Rows rows, read(queries_.skips, {replay, static_cast<std::int64_t>(limit)}));
-    std::vector<ReplaySkip> all;
-    all.reserve(static_cast<std::size_t>(rows.size()));
-    for (int row = 0; row < rows.size(); ++row) {
-      all.push_back({.seq = rows.int8(row, 0),
-                     .id = rows.uuid(row, 1),
-                     .error = rows.text(row, 2),
-                     .aggregate_type = rows.text(row, 3),
-                     .aggregate_id = rows.text(row, 4)});
-    }
-    return all;
-  }
-
-  [[nodiscard]] Result<std::vector<ReplayPlace>> places(const Replay& replay,
-                                                        LaneMask lanes) override {
-    OUTBOX_TRY(const Rows rows, read(queries_.places, {replay.id}));
-    std::vector<ReplayPlace> all;
-    all.reserve(static_cast<std::size_t>(rows.size()));
-    for (int row = 0; row < rows.size(); ++row)
-      all.push_back({.lanes = rows.uint64(row, 0), .position = rows.int8(row, 1)});
-    return places_of(all, replay.first - 1, lanes);
-  }
-
   [[nodiscard]] Result<ReplayPage> page(const ReplayRequest& request) override {
     OUTBOX_TRY(Params params, params_of(request));
     const Query& query = request.archived ? queries_.archived_page : queries_.page;
@@ -171,27 +85,17 @@ class PostgresReplays final : public Replays {
     return connection_.exec_with(&Queries::settings, query, std::move(params));
   }
 
-  /// 0: there is none to be resumed.
-  [[nodiscard]] Result<std::int64_t> begin(const Replay& replay, Param id) {
+  [[nodiscard]] Result<std::int64_t> begin(const Replay& replay,
+                                           std::optional<std::int64_t> id) override {
     auto rows = connection_.exec_with(&Queries::flushed, queries_.start,
-                                      {std::move(id), replay.subscription, replay.first,
-                                       replay.last, replay.filter, replay.archived, replay.actor});
+                                      {id, replay.subscription, replay.first, replay.last,
+                                       replay.filter, replay.archived, replay.actor});
     if (rows) return rows->is_null(0, 0) ? 0 : rows->int8(0, 0);
     const std::string& origin = rows.error().origin;
     if (origin == "pg:OX005" || origin == "pg:23505") return another_is_running();
     if (origin != "pg:OX004") return pass(rows);
     OUTBOX_TRY(const RetainedLog log, retained());
     return begins_too_early(replay.first, log);
-  }
-
-  [[nodiscard]] Result<std::vector<Replay>> list_of(Param id, std::int32_t subscription,
-                                                    std::size_t limit) {
-    OUTBOX_TRY(const Rows rows, read(queries_.list, {std::move(id), subscription,
-                                                     static_cast<std::int64_t>(limit)}));
-    std::vector<Replay> all;
-    all.reserve(static_cast<std::size_t>(rows.size()));
-    for (int row = 0; row < rows.size(); ++row) all.push_back(replay_of(rows, row));
-    return all;
   }
 
   [[nodiscard]] static Result<Params> params_of(const ReplayRequest& request) {
@@ -216,14 +120,14 @@ class PostgresReplays final : public Replays {
     return params;
   }
 
-  Connection connection_;
+  Connection& connection_;
   const ReplayQueries queries_{connection_.queries().schema};
 };
 
 }  // namespace
 
 std::unique_ptr<Replays> make_replays(Connection connection) {
-  return std::make_unique<PostgresReplays>(std::move(connection));
+  return std::make_unique<PostgresReplays>(std::make_unique<Connection>(std::move(connection)));
 }
 
 }  // namespace outbox::store::postgres

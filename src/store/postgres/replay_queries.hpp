@@ -13,13 +13,6 @@ struct ReplayQueries {
 
   const std::string schema;
 
-  // The first event that is certainly there, by event_by_seq; the newest one.
-  Query retained = of("ask what is retained", R"(
-SELECT f.seq, f.seq > 1::bigint,
-       (SELECT e.created_at FROM {schema}.event e WHERE e.seq >= f.seq ORDER BY e.seq LIMIT 1),
-       coalesce((SELECT e.seq FROM {schema}.event e ORDER BY e.seq DESC LIMIT 1), 0::bigint)
-FROM (SELECT {schema}.retained_from() AS seq) f)");
-
   // $1 a time.
   Query seq_at = of("find events of a time", "SELECT {schema}.seq_at($1::timestamptz)");
 
@@ -38,42 +31,6 @@ FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::by
             $11::timestamptz[]) u(seq, id, type, key, event, payload, content, headers, created, occurred)
 WHERE NOT EXISTS (SELECT FROM {schema}.event e WHERE e.seq = u.seq)
 ON CONFLICT (replay, seq) DO NOTHING RETURNING seq)");
-
-  // $1 replay.
-  Query loaded = of("start a replay", R"(
-UPDATE {schema}.replay SET state = 'running' WHERE id = $1::bigint AND state = 'loading')");
-
-  // $1 replay, $2 why.
-  Query stop = of("stop a replay", R"(
-UPDATE {schema}.replay SET state = 'stopped', reason = $2::text, ended_at = clock_timestamp()
-WHERE id = $1::bigint AND state = 'running' RETURNING id)");
-
-  // $1 replay. One whose events are not all there is not kept.
-  Query drop =
-      of("remove a replay",
-         "DELETE FROM {schema}.replay WHERE id = $1::bigint AND state = 'loading' RETURNING id");
-
-  // $1 id (null: all), $2 subscription (0: all), $3 limit. A replay has some thousands of rows of progress at most; they are added up.
-  Query list = of("list replays", R"(
-SELECT r.id, r.subscription, r.first_seq, r.last_seq, r.filter::text, r.archived, r.state, r.actor, r.reason, r.started_at,
-       r.ended_at,
-       (SELECT min(coalesce((SELECT max(g.position) FROM (
-                  SELECT p.lanes, max(p.position) AS position FROM {schema}.replay_progress p WHERE p.replay = r.id GROUP BY p.lanes) g
-                WHERE (g.lanes >> lane.n) & 1::bigint = 1), r.first_seq - 1::bigint))
-        FROM pg_catalog.generate_series(0, 63) lane(n)),
-       (SELECT coalesce(sum(p.sent), 0::numeric)::bigint FROM {schema}.replay_progress p WHERE p.replay = r.id),
-       (SELECT count(*) FROM {schema}.replay_skip k WHERE k.replay = r.id)
-FROM (SELECT * FROM {schema}.replay a
-      WHERE ($1::bigint IS NULL OR a.id = $1::bigint) AND ($2::int = 0 OR a.subscription = $2::int)
-      ORDER BY a.id DESC LIMIT $3::bigint) r ORDER BY r.id DESC)");
-
-  // $1 replay, $2 limit. Primary key.
-  Query skips = of("read what a replay skipped", R"(
-SELECT seq, id, error, aggregate_type, aggregate_id FROM {schema}.replay_skip WHERE replay = $1::bigint ORDER BY seq LIMIT $2::bigint)");
-
-  // $1 replay. Index replay_progress_replay.
-  Query places = of("read how far a replay is", R"(
-SELECT lanes, max(position) FROM {schema}.replay_progress WHERE replay = $1::bigint GROUP BY lanes)");
 
   // $1 to $3: replay, subscription, generation; $4 lanes, $5 position, $6 sent, then arrays of what was skipped: seq, id, error; $10 how many
   // may be skipped.

@@ -1,6 +1,4 @@
 // Removes partitions whose events every subscription has passed (docs/design/retention.md).
-#include "store/retention.hpp"
-
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -14,6 +12,7 @@
 #include "event/time_text.hpp"
 #include "store/common/archive.hpp"
 #include "store/common/rest.hpp"
+#include "store/history.hpp"
 #include "store/postgres/error_map.hpp"
 #include "store/postgres/event_row.hpp"
 #include "store/postgres/parts.hpp"

@@ -7,11 +7,9 @@
 #include "pg/url.hpp"
 #include "store/backends.hpp"
 #include "store/common/schema_name.hpp"
-#include "store/postgres/diagnosis.hpp"
-#include "store/postgres/lineage.hpp"
-#include "store/postgres/lookup_indexes.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/schema.hpp"
+#include "store/sql/parts.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -91,7 +89,7 @@ class PostgresStore final : public Store {
   Result<std::unique_ptr<Retention>> retention() override {
     return make("retention", make_retention);
   }
-  Result<std::unique_ptr<Trials>> trials() override { return make("trials", make_trials); }
+  Result<std::unique_ptr<Trials>> trials() override { return make("trials", sql::make_trials); }
   Result<std::unique_ptr<TaskRuns>> task_runs() override {
     return make("task runs", make_task_runs);
   }
@@ -99,7 +97,7 @@ class PostgresStore final : public Store {
     return make("task queues", make_task_queues);
   }
   Result<std::unique_ptr<Schedules>> schedules() override {
-    return make("schedules", make_schedules);
+    return make("schedules", sql::make_schedules);
   }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
@@ -125,6 +123,14 @@ class PostgresStore final : public Store {
                                                    Args&&... args) const {
     OUTBOX_TRY(Connection connection, connect(purpose));
     return factory(std::move(connection), std::forward<Args>(args)...);
+  }
+
+  template <class Part>
+  [[nodiscard]] Result<std::unique_ptr<Part>> make(
+      std::string_view purpose,
+      std::unique_ptr<Part> (*factory)(std::unique_ptr<sql::Connection>)) const {
+    OUTBOX_TRY(Connection connection, connect(purpose));
+    return factory(std::make_unique<Connection>(std::move(connection)));
   }
 
   const StoreOptions options_;

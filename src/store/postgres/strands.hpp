@@ -4,8 +4,8 @@
 #include <outbox/error.hpp>
 #include <vector>
 
-#include "store/cursor.hpp"
 #include "store/postgres/connection.hpp"
+#include "store/settlement.hpp"
 
 namespace outbox::store::postgres {
 

@@ -1,18 +1,15 @@
-// Renaming, resetting and dropping a subscription: the locks and the cursor; the rows are changed by 0009_subscriptions.sql.
-#include "store/subscription_changes.hpp"
-
+// Resetting a subscription: the cursor; the rows are changed by 0009_subscriptions.sql.
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/error.hpp"
-#include "event/group.hpp"
-#include "store/common/subscription.hpp"
 #include "store/postgres/marks.hpp"
-#include "store/postgres/parked_ledger.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/subscription_queries.hpp"
+#include "store/sql/parts.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -26,40 +23,17 @@ Param seq_or_null(const NewStart& start) {
   return Param::null();
 }
 
-class PostgresSubscriptionChanges final : public SubscriptionChanges {
+class PostgresSubscriptionChanges final : public sql::SubscriptionChanges {
  public:
-  explicit PostgresSubscriptionChanges(Connection connection)
-      : connection_(std::move(connection)), queries_(connection_.queries().schema) {}
-
-  [[nodiscard]] Result<std::vector<FormerName>> former_names() override {
-    OUTBOX_TRY(const Rows rows, connection_.exec(queries_.former_names));
-    std::vector<FormerName> names;
-    names.reserve(static_cast<std::size_t>(rows.size()));
-    for (int row = 0; row < rows.size(); ++row)
-      names.push_back({.name = rows.text(row, 0), .subscription = rows.text(row, 1)});
-    return names;
-  }
-
-  [[nodiscard]] Status rename(std::string_view name, std::string_view new_name) override {
-    return connection_.transact([&]() -> Result<Decision> {
-      OUTBOX_TRY(const Found found, lock(name));
-      OUTBOX_TRY(const SubscriptionSpec spec, renamed_spec(name, found.config, new_name));
-      OUTBOX_TRY(const Rows taken, connection_.exec(queries_.name_is_taken, {new_name}));
-      if (taken.boolean(0, 0)) return name_taken(new_name);
-      Status status = run(queries_.rename, {found.id, new_name});
-      const std::string group = event::group_of(spec, found.group);
-      if (status && group != found.group)
-        status = connection_.run(&Queries::change_group, {found.id, group});
-      if (!status) return pass(status);
-      return Decision::commit;
-    });
-  }
+  explicit PostgresSubscriptionChanges(std::unique_ptr<Connection> connection)
+      : sql::SubscriptionChanges(std::move(connection)),
+        connection_(static_cast<Connection&>(db())),
+        queries_(connection_.queries().schema) {}
 
   [[nodiscard]] Result<ResetPlan> plan_reset(std::string_view name, const NewStart& start,
                                              bool with_headers) override {
-    OUTBOX_TRY(const Rows found, connection_.exec(&Queries::find_subscription, {name}));
-    if (found.empty()) return fail(no_such_subscription(name).error());
-    const std::int32_t id = found.int4(0, 0);
+    OUTBOX_TRY(const sql::FoundSubscription found, find(name));
+    const std::int32_t id = found.id;
     ResetPlan plan;
     OUTBOX_TRY(const Rows counts, connection_.exec_with(&Queries::no_limits, queries_.count_reset,
                                                         {id, seq_or_null(start), with_headers}));
@@ -82,7 +56,7 @@ class PostgresSubscriptionChanges final : public SubscriptionChanges {
   [[nodiscard]] Status reset(std::string_view name, const NewStart& start) override {
     OUTBOX_TRY(const Place place, read_place(start));
     return connection_.transact([&]() -> Result<Decision> {
-      OUTBOX_TRY(const Found found, lock_idle(name));
+      OUTBOX_TRY(const sql::FoundSubscription found, lock_idle(name));
       OUTBOX_TRY(const Rows fresh, connection_.exec(queries_.restart, {found.id, seq_or_null(start),
                                                                        place.snapshot}));
       const std::int32_t id = fresh.int4(0, 0);
@@ -101,20 +75,7 @@ class PostgresSubscriptionChanges final : public SubscriptionChanges {
     });
   }
 
-  [[nodiscard]] Status drop(std::string_view name) override {
-    return connection_.transact([&]() -> Result<Decision> {
-      OUTBOX_TRY(const Found found, lock_idle(name));
-      if (Status status = run(queries_.drop, {found.id}); !status) return pass(status);
-      return Decision::commit;
-    });
-  }
-
  private:
-  struct Found {
-    std::int32_t id{0};
-    std::string config;
-    std::string group;
-  };
   /// In a pair that begins with nothing; null: none.
   struct Place {
     Param snapshot{Param::null()};
@@ -122,30 +83,6 @@ class PostgresSubscriptionChanges final : public SubscriptionChanges {
     Param bound{Param::null()};
     Param incarnation{Param::null()};
   };
-
-  [[nodiscard]] Status run(const Query& query, Params params) {
-    OUTBOX_TRY([[maybe_unused]] const Rows rows, connection_.exec(query, std::move(params)));
-    return {};
-  }
-
-  /// The locks in the order of Catalog::apply().
-  [[nodiscard]] Result<Found> lock(std::string_view name) {
-    if (Status status = connection_.run(&Queries::flushed); !status) return pass(status);
-    OUTBOX_TRY(const Rows found, connection_.exec(&Queries::find_subscription, {name}));
-    if (found.empty()) return fail(no_such_subscription(name).error());
-    return Found{.id = found.int4(0, 0), .config = found.text(0, 1), .group = found.text(0, 2)};
-  }
-
-  /// So that no relay parks or settles events of it meanwhile, and retention removes nothing.
-  [[nodiscard]] Result<Found> lock_idle(std::string_view name) {
-    OUTBOX_TRY(Found found, lock(name));
-    if (Status status = connection_.run(&Queries::lock_fleet); !status) return pass(status);
-    if (Status status = connection_.run(&Queries::lock_lanes, {found.group}); !status)
-      return pass(status);
-    OUTBOX_TRY(const Rows replay, connection_.exec(queries_.replay_runs, {found.id}));
-    if (replay.boolean(0, 0)) return replay_runs(name);
-    return found;
-  }
 
   /// Before the transaction that uses it: the snapshot, then the sequence, which bounds what is visible in it and is a mark. A
   /// subscription that starts now gets a mark below its first snapshot, as one that is created.
@@ -164,14 +101,15 @@ class PostgresSubscriptionChanges final : public SubscriptionChanges {
                  .incarnation = reading.incarnation};
   }
 
-  Connection connection_;
+  Connection& connection_;
   const SubscriptionQueries queries_;
 };
 
 }  // namespace
 
 std::unique_ptr<SubscriptionChanges> make_subscription_changes(Connection connection) {
-  return std::make_unique<PostgresSubscriptionChanges>(std::move(connection));
+  return std::make_unique<PostgresSubscriptionChanges>(
+      std::make_unique<Connection>(std::move(connection)));
 }
 
 }  // namespace outbox::store::postgres

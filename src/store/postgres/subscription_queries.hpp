@@ -14,25 +14,6 @@ struct SubscriptionQueries {
 
   const std::string schema;
 
-  // Few rows.
-  Query former_names = of("list former names", R"(
-SELECT n.name, s.name FROM {schema}.former_name n JOIN {schema}.subscription s ON s.id = n.subscription ORDER BY n.name)");
-
-  // $1 name. Unique.
-  Query name_is_taken = of("look for the name", R"(
-SELECT EXISTS (SELECT FROM {schema}.subscription s WHERE s.name = $1::text))");
-
-  // $1 subscription, $2 name.
-  Query rename =
-      of("rename a subscription", "SELECT {schema}.rename_subscription($1::int, $2::text)");
-
-  // $1 subscription. Few rows.
-  Query replay_runs = of("look for a replay", R"(
-SELECT EXISTS (SELECT FROM {schema}.replay r WHERE r.subscription = $1::int AND r.state IN ('loading', 'running')))");
-
-  // $1 subscription.
-  Query drop = of("drop a subscription", "SELECT {schema}.drop_subscription($1::int)");
-
   // $1 subscription, $2 after which seq, or null, $3 the snapshot of that place, or null.
   Query restart = of("reset a subscription",
                      "SELECT {schema}.restart_subscription($1::int, $2::bigint, $3::pg_snapshot)");

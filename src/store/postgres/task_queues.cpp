@@ -1,5 +1,5 @@
 // Tasks for people.
-#include "store/task_queues.hpp"
+#include <libpq-fe.h>
 
 #include <algorithm>
 #include <map>
@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "event/task_queue.hpp"
 #include "store/common/subscription.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/snapshot.hpp"
 #include "store/postgres/strands.hpp"
 #include "store/postgres/task_queries.hpp"
-#include "store/postgres/task_status.hpp"
+#include "store/sql/parts.hpp"
+#include "store/tasks.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -32,17 +32,39 @@ Result<Params> ahead_of(const Strand& strand, std::int64_t looked_at) {
                 Param::xid8_array(s2.xip)};
 }
 
-/// The aggregate_type of the tasks that a subscription of a queue delivers.
-std::string tasks_of(const SubscriptionRow& subscription) {
-  const auto& types = subscription.spec.aggregate_types;
-  return types.empty() ? std::string() : types.front();
-}
+/// One row, by the names of its columns. A column that is missing is null.
+class StatusRow {
+ public:
+  StatusRow(const Rows& rows, int row) : rows_(rows), row_(row) {}
 
-/// Null: all types but those that have a subscription of their own.
-Param own_type_of(const SubscriptionRow& subscription) {
-  return event::is_of_type(subscription.spec) ? Param(subscription.spec.event_types.front())
-                                              : Param::null();
-}
+  [[nodiscard]] std::optional<int> find(const char* name) const {
+    const int column = PQfnumber(rows_.native(), name);
+    if (column < 0 || rows_.is_null(row_, column)) return std::nullopt;
+    return column;
+  }
+  [[nodiscard]] std::string text(const char* name) const {
+    const auto column = find(name);
+    return column ? rows_.text(row_, *column) : std::string();
+  }
+  [[nodiscard]] std::optional<TaskStatus::Time> time(const char* name) const {
+    const auto column = find(name);
+    if (!column) return std::nullopt;
+    return sql::task_time(rows_.time_us(row_, *column));
+  }
+  [[nodiscard]] std::size_t int4(const char* name) const {
+    const auto column = find(name);
+    return column ? static_cast<std::size_t>(rows_.int4(row_, *column)) : 0;
+  }
+  [[nodiscard]] std::optional<std::size_t> int2(const char* name) const {
+    const auto column = find(name);
+    if (!column) return std::nullopt;
+    return static_cast<std::size_t>(rows_.int2(row_, *column));
+  }
+
+ private:
+  const Rows& rows_;
+  int row_;
+};
 
 class PostgresTaskQueues final : public TaskQueues {
  public:
@@ -61,20 +83,15 @@ class PostgresTaskQueues final : public TaskQueues {
     std::vector<PendingTask> all;
     for (const Strand& strand : strands) {
       OUTBOX_TRY(Params params, ahead_of(strand, kMostPendingSearched));
-      params.emplace_back(tasks_of(subscription));
+      params.emplace_back(sql::tasks_of(subscription));
       params.push_back(own_type_of(subscription));
       params.push_back(Param::text_or_null(filter.type));
       params.push_back(Param::text_or_null(filter.key));
       params.emplace_back(static_cast<std::int64_t>(limit));
       OUTBOX_TRY(const Rows rows, connection_.exec_with(&Queries::plan_settings, queries_.pending,
                                                         std::move(params)));
-      for (int row = 0; row < rows.size(); ++row) {
-        all.push_back({.seq = rows.int8(row, 0),
-                       .id = rows.uuid(row, 1),
-                       .type = rows.text(row, 2),
-                       .key = rows.text(row, 3),
-                       .created_at_us = rows.time_us(row, 4)});
-      }
+      const auto some = cells_of(rows).list(sql::pending_task_of);
+      all.insert(all.end(), some.begin(), some.end());
     }
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.seq < b.seq; });
     all.resize(std::min(all.size(), limit));
@@ -97,8 +114,8 @@ class PostgresTaskQueues final : public TaskQueues {
     OUTBOX_TRY(const std::vector<Rows> answers, connection_.finish());
     constexpr std::size_t kFirst = 3;  // behind BEGIN and the settings
     QueueReport report;
-    add_rows(answers[kFirst + ids.size()], report);
-    add_workers(answers[kFirst + ids.size() + 1], report);
+    sql::add_counts(cells_of(answers[kFirst + ids.size()]), report);
+    sql::add_workers(cells_of(answers[kFirst + ids.size() + 1]), report);
     Status status =
         add_pending(subscriptions, std::span(answers).subspan(kFirst, ids.size()), limit, report);
     if (!status) return pass(status);
@@ -106,27 +123,9 @@ class PostgresTaskQueues final : public TaskQueues {
   }
 
  private:
-  static void add_rows(const Rows& rows, QueueReport& report) {
-    std::map<std::int32_t, std::int64_t> counted;
-    for (int row = 0; row < rows.size(); ++row) {
-      TaskCount& count = report.counts.emplace_back(TaskCount{
-          .subscription = rows.int4(row, 0),
-          .type = rows.text(row, 1),
-          .state = event::find_task_state(rows.bytes(row, 2)).value_or(TaskState::dead),
-          .tasks = rows.int8(row, 3),
-          .waited = std::chrono::microseconds(std::max<std::int64_t>(rows.int8(row, 4), 0))});
-      counted[count.subscription] += count.tasks;
-      if (counted[count.subscription] >= kMostRowsCounted) report.more.insert(count.subscription);
-    }
-  }
-
-  static void add_workers(const Rows& rows, QueueReport& report) {
-    for (int row = 0; row < rows.size(); ++row) {
-      report.workers.push_back({.name = rows.text(row, 0),
-                                .silent = std::chrono::microseconds(rows.int8(row, 1)),
-                                .running = rows.int8(row, 2),
-                                .note = worker_note_of(rows.bytes(row, 3))});
-    }
+  /// Null: all types but those that have a subscription of their own.
+  static Param own_type_of(const SubscriptionRow& subscription) {
+    return Param::text_or_null(std::string(sql::own_type_of(subscription)));
   }
 
   [[nodiscard]] Status add_pending(std::span<const SubscriptionRow> subscriptions,
@@ -139,7 +138,7 @@ class PostgresTaskQueues final : public TaskQueues {
       OUTBOX_TRY(const auto strands, strands_of(cursors[i]));
       for (const Strand& strand : strands) {
         OUTBOX_TRY(Params params, ahead_of(strand, limit + 1));
-        params.emplace_back(tasks_of(subscriptions[i]));
+        params.emplace_back(sql::tasks_of(subscriptions[i]));
         params.push_back(own_type_of(subscriptions[i]));
         connection_.send(queries_.count_pending, std::move(params));
         asked.push_back(subscriptions[i].id);
@@ -149,17 +148,7 @@ class PostgresTaskQueues final : public TaskQueues {
     OUTBOX_TRY(const std::vector<Rows> answers, connection_.finish());
     std::map<std::int32_t, std::int64_t> looked_at;
     for (std::size_t i = 0; i < asked.size(); ++i) {
-      const Rows& rows = answers[2 + i];
-      for (int row = 0; row < rows.size(); ++row) {
-        looked_at[asked[i]] += rows.int8(row, 1);
-        if (rows.is_null(row, 0)) continue;
-        report.counts.push_back(
-            {.subscription = asked[i],
-             .type = rows.text(row, 0),
-             .state = TaskState::pending,
-             .tasks = rows.int8(row, 1),
-             .waited = std::chrono::microseconds(std::max<std::int64_t>(rows.int8(row, 2), 0))});
-      }
+      sql::add_pending(cells_of(answers[2 + i]), asked[i], report, looked_at[asked[i]]);
       if (looked_at[asked[i]] > limit) report.more.insert(asked[i]);
     }
     return {};
@@ -170,6 +159,28 @@ class PostgresTaskQueues final : public TaskQueues {
 };
 
 }  // namespace
+
+std::optional<TaskStatus> task_status_of(const pg::Rows& rows, const EventId& id) {
+  if (rows.empty()) return std::nullopt;
+  const StatusRow row(rows, rows.size() - 1);
+  TaskStatus status{.id = id,
+                    .queue = row.text("queue"),
+                    .type = row.text("type"),
+                    .key = row.text("key"),
+                    .attempts = row.int4("attempts"),
+                    .next_attempt_at = row.time("next_attempt_at"),
+                    .ended_at = row.time("ended_at"),
+                    .worker = row.text("worker"),
+                    .running_since = row.time("running_since"),
+                    .percent = row.int2("percent"),
+                    .progress = row.text("progress"),
+                    .error = row.text("error")};
+  if (const auto at = row.time("enqueued_at")) status.enqueued_at = *at;
+  if (row.find("result")) status.result = row.text("result");
+  status.priority = row.int4("priority");
+  sql::set_state(status, row.text("state"));
+  return status;
+}
 
 std::unique_ptr<TaskQueues> make_task_queues(Connection connection) {
   return std::make_unique<PostgresTaskQueues>(std::move(connection));

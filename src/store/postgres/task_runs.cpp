@@ -1,6 +1,4 @@
 // The rows of tasks that run; the functions are in 0008_tasks.sql.
-#include "store/task_runs.hpp"
-
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -10,9 +8,10 @@
 #include "pg/errors.hpp"
 #include "store/common/wait.hpp"
 #include "store/postgres/event_row.hpp"
-#include "store/postgres/notifications.hpp"
 #include "store/postgres/parking.hpp"
 #include "store/postgres/parts.hpp"
+#include "store/sql/parts.hpp"
+#include "store/tasks.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::postgres {
@@ -63,58 +62,13 @@ class Finishes {
   ArrayParam payloads_{Element::bytea};
 };
 
-class PostgresTaskRuns final : public TaskRuns {
+class PostgresTaskRuns final : public sql::TaskRuns {
   /// Subscription, seq, token.
   using Run = std::tuple<std::int32_t, std::int64_t, std::int64_t>;
 
  public:
-  explicit PostgresTaskRuns(Connection connection) : connection_(std::move(connection)) {}
-
-  [[nodiscard]] Result<std::int64_t> beat(const EventId& worker, std::string_view name,
-                                          std::string_view note) override {
-    OUTBOX_TRY(const Rows rows,
-               connection_.exec(&Queries::beat_worker, {Param(worker), Param(name), Param(note)}));
-    return rows.int8(0, 0);
-  }
-
-  [[nodiscard]] Status leave(const EventId& worker) override {
-    return done(connection_.exec(&Queries::remove_worker, {Param(worker)}));
-  }
-
-  [[nodiscard]] Result<std::vector<TaskRunRow>> runs_of(const EventId& worker,
-                                                        std::span<const std::string> subscriptions,
-                                                        std::size_t limit) override {
-    OUTBOX_TRY(const Rows rows, connection_.exec(&Queries::runs_of_worker,
-                                                 {Param(worker), names_of(subscriptions),
-                                                  Param(static_cast<std::int64_t>(limit))}));
-    std::vector<TaskRunRow> runs;
-    for (int row = 0; row < rows.size(); ++row) {
-      runs.push_back({.subscription = rows.int4(row, 0),
-                      .queue = rows.text(row, 1),
-                      .seq = rows.int8(row, 2),
-                      .id = rows.uuid(row, 3),
-                      .attempts = static_cast<std::size_t>(rows.int4(row, 4)),
-                      .token = rows.int8(row, 5),
-                      .type = rows.text(row, 6),
-                      .headers = rows.text(row, 7),
-                      .cancelled = rows.boolean(row, 8)});
-    }
-    return runs;
-  }
-
-  [[nodiscard]] Result<std::vector<OtherWorker>> others(
-      const EventId& me, std::span<const std::string> subscriptions) override {
-    OUTBOX_TRY(const Rows rows,
-               connection_.exec(&Queries::other_workers, {Param(me), names_of(subscriptions)}));
-    std::vector<OtherWorker> others;
-    for (int row = 0; row < rows.size(); ++row) {
-      others.push_back(
-          {.id = rows.uuid(row, 0),
-           .beat = rows.is_null(row, 1) ? std::nullopt : std::optional(rows.int8(row, 1)),
-           .heartbeat = std::chrono::milliseconds(rows.int8(row, 2))});
-    }
-    return others;
-  }
+  explicit PostgresTaskRuns(std::unique_ptr<Connection> connection)
+      : sql::TaskRuns(std::move(connection)), connection_(static_cast<Connection&>(db())) {}
 
   [[nodiscard]] Status end(std::span<const TaskRunEnd> ends,
                            std::span<const TaskFinish> finishes) override {
@@ -166,16 +120,6 @@ class PostgresTaskRuns final : public TaskRuns {
       const auto found = answers.find(task.id);
       all.push_back(found == answers.end() ? MayBegin::busy : found->second);
     }
-    return all;
-  }
-
-  [[nodiscard]] Result<std::vector<ReplacedTask>> replaced(
-      std::span<const std::string> subscriptions) override {
-    OUTBOX_TRY(const Rows rows,
-               connection_.exec(&Queries::replaced_parked, {names_of(subscriptions)}));
-    std::vector<ReplacedTask> all;
-    for (int row = 0; row < rows.size(); ++row)
-      all.push_back({.subscription = rows.int4(row, 0), .seq = rows.int8(row, 1)});
     return all;
   }
 
@@ -267,7 +211,7 @@ class PostgresTaskRuns final : public TaskRuns {
 
   static Status done(Result<Rows> rows) { return rows ? Status{} : Status(pass(rows)); }
 
-  Connection connection_;
+  Connection& connection_;
   bool asked_{false};    ///< Whether it may listen.
   bool listens_{false};  ///< For rows that become `ready`.
 };
@@ -275,7 +219,7 @@ class PostgresTaskRuns final : public TaskRuns {
 }  // namespace
 
 std::unique_ptr<TaskRuns> make_task_runs(Connection connection) {
-  return std::make_unique<PostgresTaskRuns>(std::move(connection));
+  return std::make_unique<PostgresTaskRuns>(std::make_unique<Connection>(std::move(connection)));
 }
 
 }  // namespace outbox::store::postgres

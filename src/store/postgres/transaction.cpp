@@ -10,11 +10,10 @@
 
 #include "base/error.hpp"
 #include "pg/identifier.hpp"
-#include "store/common/attempts.hpp"
+#include "store/common/enqueue.hpp"
 #include "store/postgres/error_map.hpp"
 #include "store/postgres/insert.hpp"
 #include "store/postgres/outbox_state.hpp"
-#include "store/postgres/ready.hpp"
 
 namespace outbox::postgres {
 

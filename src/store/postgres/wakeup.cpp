@@ -17,7 +17,6 @@
 #include "base/log.hpp"
 #include "pg/errors.hpp"
 #include "store/common/wait.hpp"
-#include "store/postgres/notifications.hpp"
 #include "store/postgres/parts.hpp"
 
 namespace outbox::store::postgres {

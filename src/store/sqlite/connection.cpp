@@ -1,10 +1,63 @@
 #include "store/sqlite/connection.hpp"
 
-#include "store/sqlite/checkpoint.hpp"
+#include <nlohmann/json.hpp>
+
+#include "store/sqlite/clock.hpp"
 #include "store/sqlite/error_map.hpp"
+#include "store/sqlite/event_insert.hpp"
+#include "store/sqlite/parking.hpp"
 #include "store/sqlite/queries.hpp"
 
 namespace outbox::store::sqlite {
+namespace {
+
+/// outbox_now()
+void now_function(sqlite3_context* context, int /*count*/, sqlite3_value** /*arguments*/) {
+  sqlite3_result_int64(context, wall_us());
+}
+
+/// Binds a parameter. An array is a JSON array, for json_each().
+struct Bind {
+  sqlite3_stmt* stmt;
+  int index;
+
+  void operator()(std::nullptr_t) const { sqlite3_bind_null(stmt, index); }
+  void operator()(const sql::Time& time) const { sqlite3_bind_int64(stmt, index, time.us); }
+  void operator()(const EventId& id) const { blob({bytes_of(id)}); }
+  void operator()(const sql::Bytes& bytes) const { blob(bytes); }
+  void operator()(std::string_view text) const {
+    sqlite3_bind_text64(stmt, index, text.data() != nullptr ? text.data() : "", text.size(),
+                        SQLITE_STATIC, SQLITE_UTF8);
+  }
+  template <std::integral Number>
+  void operator()(Number number) const {
+    sqlite3_bind_int64(stmt, index, static_cast<std::int64_t>(number));
+  }
+  template <class Value>
+  void operator()(std::span<const Value> values) const {
+    const std::string json =
+        nlohmann::json(std::vector<Value>(values.begin(), values.end())).dump();
+    sqlite3_bind_text64(stmt, index, json.data(), json.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  }
+
+ private:
+  void blob(const sql::Bytes& value) const {
+    const std::string_view bytes = value.bytes;
+    sqlite3_bind_blob64(stmt, index, bytes.data() != nullptr ? bytes.data() : "", bytes.size(),
+                        SQLITE_STATIC);
+  }
+};
+
+sql::Cell cell_of(const Statement& row, int column) {
+  switch (sqlite3_column_type(row.raw(), column)) {
+    case SQLITE_NULL: return nullptr;
+    case SQLITE_BLOB: return std::string(row.bytes(column));
+    case SQLITE_TEXT: return row.text(column);
+    default: return row.integer(column);
+  }
+}
+
+}  // namespace
 
 Result<Connection> Connection::open(const std::string& path, const ConnectOptions& options) {
   sqlite3* db = nullptr;
@@ -18,6 +71,8 @@ Result<Connection> Connection::open(const std::string& path, const ConnectOption
     sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
     sqlite3_wal_autocheckpoint(db, 0);
   }
+  sqlite3_create_function_v2(db, "outbox_now", 0, SQLITE_UTF8, nullptr, now_function, nullptr,
+                             nullptr, nullptr);
   const auto sync = options.sync == Sync::full ? query::kSyncFull : query::kSyncNormal;
   for (const std::string_view setting : {query::kNoMemoryMap, sync}) {
     if (Status status = connection.run(setting); !status) return pass(status);
@@ -37,6 +92,58 @@ Result<Statement> Connection::statement(std::string_view sql) {
   cache_.push_back(
       Cached{.sql = sql.data(), .stmt = std::unique_ptr<sqlite3_stmt, Finalize>(stmt)});
   return Statement(stmt);
+}
+
+Result<sql::Rows> Connection::exec(sql::Named named, const sql::Params& params) {
+  const sql::Statement& statement = kStatements.*named;
+  const bool several = statement.text.find(';') != std::string_view::npos;
+  if (in_transaction() || (!several && !statement.for_owner))
+    return exec_all(statement.text, params);
+  sql::Rows rows;
+  Status status = transact([&]() -> Result<sql::Decision> {
+    if (statement.for_owner) {
+      Status owner =
+          check_owner(*this, std::get<std::int32_t>(params[0]), std::get<std::int64_t>(params[2]));
+      if (!owner) return pass(owner);
+    }
+    OUTBOX_TRY(rows, exec_all(statement.text, params));
+    return sql::Decision::commit;
+  });
+  if (!status) return pass(status);
+  return rows;
+}
+
+Result<sql::Rows> Connection::exec_all(std::string_view sql, const sql::Params& params) {
+  sql::Rows rows;
+  for (;;) {
+    sql.remove_prefix(std::min(sql.find_first_not_of(" \n"), sql.size()));
+    if (sql.empty()) return rows;
+    OUTBOX_TRY(Statement row, statement(sql));
+    const int wanted = sqlite3_bind_parameter_count(row.raw());
+    for (int i = 0; i < wanted && i < std::ssize(params); ++i)
+      std::visit(Bind{row.raw(), i + 1}, params[static_cast<std::size_t>(i)]);
+    const int columns = sqlite3_column_count(row.raw());
+    std::vector<sql::Cell> cells;
+    for (Status status = row.next(); !status || row.has_row(); status = row.next()) {
+      if (!status) return pass(status);
+      for (int column = 0; column < columns; ++column) cells.push_back(cell_of(row, column));
+    }
+    if (columns > 0) rows = {static_cast<std::size_t>(columns), std::move(cells)};
+    sql.remove_prefix(std::string_view(sqlite3_sql(row.raw())).size());
+  }
+}
+
+Status Connection::run_and_write(sql::Named named, const sql::Params& params,
+                                 std::span<const Event> events, std::span<const EventId> ids) {
+  if (Status status = run(named, params); !status || events.empty()) return status;
+  OUTBOX_TRY(const Statement insert, statement(query::kInsertEvent));
+  return insert_events(insert.raw(), events, ids);
+}
+
+Status Connection::transact(const std::function<Result<sql::Decision>()>& body) {
+  OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(*this));
+  OUTBOX_TRY(const sql::Decision decision, body());
+  return decision == sql::Decision::commit ? transaction.commit() : Status{};
 }
 
 Result<std::int64_t> Connection::integer(std::string_view sql) {

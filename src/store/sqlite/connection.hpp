@@ -13,9 +13,13 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "store/sql/connection.hpp"
 #include "store/sqlite/statement.hpp"
 
 namespace outbox::store::sqlite {
+
+/// Those of the parts that stand once.
+extern const sql::Statements kStatements;
 
 /// What power loss may take back of this connection's own commits.
 enum class Sync : std::uint8_t {
@@ -29,16 +33,16 @@ struct ConnectOptions {
   std::chrono::milliseconds busy_timeout{5000};
 };
 
-class Connection {
+class Connection final : public sql::Connection {
  public:
-  /// Never checkpoints by itself when the linked SQLite has the WAL-reset bug (checkpoint.hpp).
+  /// Never checkpoints by itself when the linked SQLite has the WAL-reset bug (has_wal_reset_bug()).
   [[nodiscard]] static Result<Connection> open(const std::string& path,
                                                const ConnectOptions& options = {});
   /// Over one of the application, as it is set up. It is not closed, and nothing of ours is left on it.
   [[nodiscard]] static Connection borrow(sqlite3* db) { return Connection(db, false); }
 
-  /// The statement, prepared once. `sql` must be one of the constants of queries.hpp: its address is the key. One that is
-  /// still in use must not be requested again.
+  /// The first statement of `sql`, prepared once. `sql` must be one of the constants of queries.hpp: its address is the key. One that
+  /// is still in use must not be requested again.
   [[nodiscard]] Result<Statement> statement(std::string_view sql);
   /// Binds the values from ?1 on and steps to the first row. Text must stay valid as long as the statement.
   template <class... Values>
@@ -58,6 +62,17 @@ class Connection {
     }
     return {};
   }
+  using sql::Connection::run;
+  /// The statements of a text, one after the other; the rows are those of the last one that has columns.
+  [[nodiscard]] Result<sql::Rows> exec_all(std::string_view sql, const sql::Params& params);
+
+  // For the parts that stand once.
+  [[nodiscard]] Result<sql::Rows> exec(sql::Named statement, const sql::Params& params) override;
+  [[nodiscard]] Status run_and_write(sql::Named statement, const sql::Params& params,
+                                     std::span<const Event> events,
+                                     std::span<const EventId> ids) override;
+  [[nodiscard]] Status transact(const std::function<Result<sql::Decision>()>& body) override;
+
   /// The first column of the first row; 0 or empty without a row.
   [[nodiscard]] Result<std::int64_t> integer(std::string_view sql);
   [[nodiscard]] Result<std::string> text(std::string_view sql);
@@ -119,5 +134,20 @@ class WriteTransaction {
   explicit WriteTransaction(Connection& connection) : connection_(&connection) {}
   Connection* connection_;
 };
+
+/// 3.7.0 to 3.51.2: when one connection starts a second checkpoint right after a complete one while another connection
+/// commits, the file can be corrupted (https://sqlite.org/wal.html, "the WAL-reset bug"). With such a version the relay
+/// leaves checkpoints to the application.
+[[nodiscard]] constexpr bool has_wal_reset_bug(int version_number) noexcept {
+  return version_number >= 3007000 && version_number < 3051003;
+}
+
+/// The size of the file's WAL; 0 when there is none.
+[[nodiscard]] std::uint64_t wal_bytes(const std::string& database);
+
+/// Copies the WAL into the file while another connection of ours holds the write lock: no commit runs meanwhile, which avoids
+/// the WAL-reset bug. The WAL keeps its size and is used from its beginning again. Busy: Remedy::retry_call,
+/// nothing is done.
+[[nodiscard]] Status checkpoint_alone(Connection& connection);
 
 }  // namespace outbox::store::sqlite

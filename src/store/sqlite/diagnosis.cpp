@@ -1,5 +1,3 @@
-#include "store/sqlite/diagnosis.hpp"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -14,9 +12,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/sqlite/checkpoint.hpp"
 #include "store/sqlite/connection.hpp"
-#include "store/sqlite/definition_queries.hpp"
+#include "store/sqlite/parts.hpp"
 #include "store/sqlite/path.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/schema.hpp"

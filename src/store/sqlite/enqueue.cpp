@@ -9,14 +9,13 @@
 
 #include "base/error.hpp"
 #include "event/text_rules.hpp"
-#include "store/common/attempts.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/error_map.hpp"
 #include "store/sqlite/event_insert.hpp"
 #include "store/sqlite/kept_statements.hpp"
+#include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/statement.hpp"
-#include "store/sqlite/task_status.hpp"
 #include "store/text.hpp"
 
 namespace outbox::sqlite {

@@ -7,22 +7,17 @@
 #include "base/error.hpp"
 #include "event/task_queue.hpp"
 #include "store/common/subscription.hpp"
+#include "store/sql/parts.hpp"
 #include "store/sqlite/queries.hpp"
-#include "store/sqlite/task_queries.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {
 Result<EventLives> EventLives::of(Connection& connection) {
   EventLives lives(connection);
-  OUTBOX_TRY(Statement row, connection.query(query::kSubscriptions));
-  while (row.has_row()) {
-    SubscriptionRow subscription;
-    subscription.id = static_cast<std::int32_t>(row.integer(0));
-    subscription.config_version = static_cast<std::int32_t>(row.integer(3));
-    read_config(subscription, row.bytes(1), row.bytes(2));
-    event::Filter filter(subscription.spec);
-    lives.subscriptions_.push_back({.row = std::move(subscription), .filter = std::move(filter)});
-    if (Status status = row.next(); !status) return pass(status);
+  OUTBOX_TRY(auto subscriptions, sql::list_subscriptions(connection));
+  for (SubscriptionRow& row : subscriptions) {
+    event::Filter filter(row.spec);
+    lives.subscriptions_.push_back({.row = std::move(row), .filter = std::move(filter)});
   }
   return lives;
 }

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "event/filter.hpp"
-#include "store/catalog.hpp"
-#include "store/events.hpp"
+#include "store/history.hpp"
 #include "store/sqlite/connection.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::store::sqlite {
 

@@ -1,6 +1,4 @@
 // Events and what became of them.
-#include "store/events.hpp"
-
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -8,11 +6,11 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "store/history.hpp"
 #include "store/sqlite/event_life.hpp"
 #include "store/sqlite/event_row.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
-#include "store/sqlite/seq_at.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {
@@ -187,6 +185,22 @@ class SqliteEvents final : public Events {
 
 std::unique_ptr<Events> make_events(Connection connection) {
   return std::make_unique<SqliteEvents>(std::move(connection));
+}
+
+Result<std::int64_t> seq_at(Connection& connection, std::int64_t time_us) {
+  OUTBOX_TRY(std::int64_t low, connection.integer(query::kOldestSeq));
+  OUTBOX_TRY(std::int64_t high, connection.integer(query::kNewestSeq));
+  ++high;
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    OUTBOX_TRY(const Statement row, connection.query(query::kCreatedFrom, middle, high));
+    if (row.has_row() && row.integer(1) < time_us) {
+      low = row.integer(0) + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
 }
 
 }  // namespace outbox::store::sqlite

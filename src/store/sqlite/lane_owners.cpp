@@ -1,7 +1,5 @@
 // One relay per group of a file. Two things identify it: the group's lock file (owner_lock.hpp), which ends with the owner's
 // process, and the owner's row with its lease, for an owner that hangs. Every change of the owner raises the generation.
-#include "store/lane_owners.hpp"
-
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,8 +9,8 @@
 #include "base/log.hpp"
 #include "base/process.hpp"
 #include "event/group.hpp"
+#include "store/ownership.hpp"
 #include "store/sqlite/clock.hpp"
-#include "store/sqlite/member.hpp"
 #include "store/sqlite/owner_lock.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"

@@ -1,6 +1,4 @@
 // What `outbox verify` reads (docs/design/verify.md).
-#include "store/ledger_reader.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -9,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "store/common/subscription.hpp"
-#include "store/sqlite/parked_ledger.hpp"
+#include "store/history.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/text.hpp"

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "store/sqlite/checkpoint.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 

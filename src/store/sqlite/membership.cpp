@@ -1,12 +1,10 @@
 // A relay's row at the file, and its lease.
-#include "store/membership.hpp"
-
 #include <utility>
 
 #include "base/error.hpp"
 #include "event/group.hpp"
+#include "store/ownership.hpp"
 #include "store/sqlite/clock.hpp"
-#include "store/sqlite/member.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 

@@ -1,8 +1,5 @@
 // Parked events for people.
-#include "store/parked_events.hpp"
-
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
@@ -10,11 +7,11 @@
 
 #include "base/error.hpp"
 #include "base/process.hpp"
-#include "store/common/parked_edit.hpp"
 #include "store/common/subscription.hpp"
+#include "store/parked.hpp"
+#include "store/sql/parts.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/key_row.hpp"
-#include "store/sqlite/member.hpp"
 #include "store/sqlite/parking.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
@@ -25,64 +22,10 @@ namespace {
 
 constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
 
-ParkedListing listing_of(const Statement& row) {
-  ParkedListing listing{.subscription = static_cast<std::int32_t>(row.integer(0)),
-                        .seq = row.integer(1),
-                        .aggregate_type = row.text(3),
-                        .aggregate_id = row.text(4),
-                        .event_type = row.text(5),
-                        .state = parked_state_of(row.bytes(6)),
-                        .attempts = static_cast<std::size_t>(row.integer(7)),
-                        .error = row.text(8),
-                        .parked_at_us = row.integer(9),
-                        .next_attempt_at_us = row.integer(10),
-                        .created_at_us = row.integer(14),
-                        .scheduled = row.integer(15) != 0,
-                        .worker = row.text(16),
-                        .progress = row.text(19),
-                        .payload = std::string(row.bytes(11)),
-                        .content_type = row.text(12),
-                        .headers = row.text(13)};
-  if (!row.is_null(17)) listing.begun_at_us = row.integer(17);
-  if (!row.is_null(18)) listing.percent = row.integer(18);
-  const std::string_view id = row.bytes(2);
-  std::memcpy(listing.id.bytes.data(), id.data(), std::min(id.size(), listing.id.bytes.size()));
-  return listing;
-}
-
-class SqliteParkedEvents final : public ParkedEvents {
+class SqliteParkedEvents final : public sql::ParkedEvents {
  public:
-  explicit SqliteParkedEvents(Connection connection) : connection_(std::move(connection)) {}
-
-  [[nodiscard]] Result<std::vector<ParkedListing>> list(const ParkedFilter& filter,
-                                                        std::size_t limit, bool whole) override {
-    const std::string state = filter.state ? to_string(*filter.state) : "";
-    const std::string id = filter.id ? filter.id->str() : "";
-    // From its first event on, or that of any.
-    std::pair<std::int32_t, std::int64_t> after(filter.subscription.value_or(-1), -1);
-    if (filter.after) after = std::max(after, *filter.after);
-    const std::int64_t last =
-        filter.subscription.value_or(std::numeric_limits<std::int32_t>::max());
-    OUTBOX_TRY(Statement row,
-               connection_.query(query::kListParked, last, state, filter.aggregate_type,
-                                 filter.aggregate_id, filter.error, id, filter.seq.value_or(-1),
-                                 static_cast<std::int64_t>(limit), static_cast<std::int64_t>(whole),
-                                 filter.event_type,
-                                 std::int64_t{filter.scheduled ? int{*filter.scheduled} : -1},
-                                 wall_us(), after.first, after.second));
-    std::vector<ParkedListing> all;
-    while (row.has_row()) {
-      all.push_back(listing_of(row));
-      if (Status status = row.next(); !status) return pass(status);
-    }
-    return all;
-  }
-
-  [[nodiscard]] Result<ParkedCounts> counts(std::int32_t subscription) override {
-    OUTBOX_TRY(const Statement row, connection_.query(query::kCountParked, subscription));
-    return ParkedCounts{
-        .retrying = row.integer(0), .waiting = row.integer(1), .dead = row.integer(2)};
-  }
+  explicit SqliteParkedEvents(std::unique_ptr<Connection> connection)
+      : sql::ParkedEvents(std::move(connection)), connection_(static_cast<Connection&>(db())) {}
 
   [[nodiscard]] Result<std::size_t> retry(std::int32_t subscription,
                                           std::span<const std::int64_t> seqs,
@@ -106,7 +49,7 @@ class SqliteParkedEvents final : public ParkedEvents {
   [[nodiscard]] Status edit(const ParkedEdit& edit) override {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     OUTBOX_TRY(const std::string_view word, replace(edit));
-    if (Status status = edit_status(word, edit); !status) return status;
+    if (Status status = sql::edit_status(word, edit); !status) return status;
     Status status = connection_.run(query::kNoteParkedChange, edit.subscription);
     return status ? transaction.commit() : status;
   }
@@ -184,13 +127,13 @@ class SqliteParkedEvents final : public ParkedEvents {
     return changed;
   }
 
-  Connection connection_;
+  Connection& connection_;
 };
 
 }  // namespace
 
 std::unique_ptr<ParkedEvents> make_parked_events(Connection connection) {
-  return std::make_unique<SqliteParkedEvents>(std::move(connection));
+  return std::make_unique<SqliteParkedEvents>(std::make_unique<Connection>(std::move(connection)));
 }
 
 }  // namespace outbox::store::sqlite

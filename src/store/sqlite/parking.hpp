@@ -10,7 +10,7 @@
 
 #include "store/parked.hpp"
 #include "store/sqlite/connection.hpp"
-#include "store/task_runs.hpp"
+#include "store/tasks.hpp"
 
 namespace outbox::store::sqlite {
 

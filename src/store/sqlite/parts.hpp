@@ -1,13 +1,21 @@
 // The parts of the store, each on a connection of its own.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <outbox/error.hpp>
 #include <outbox/event.hpp>
+#include <outbox/task.hpp>
+#include <span>
 #include <string>
 
+#include "base/process.hpp"
+#include "store/diagnosis.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/store.hpp"
-#include "store/subscription_changes.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::store::sqlite {
 
@@ -28,10 +36,41 @@ namespace outbox::store::sqlite {
 [[nodiscard]] std::unique_ptr<Events> make_events(Connection connection);
 [[nodiscard]] std::unique_ptr<LedgerReader> make_ledger_reader(Connection connection);
 [[nodiscard]] std::unique_ptr<Retention> make_retention(Connection connection);
-[[nodiscard]] std::unique_ptr<Trials> make_trials(Connection connection);
 [[nodiscard]] std::unique_ptr<TaskRuns> make_task_runs(Connection connection);
 [[nodiscard]] std::unique_ptr<TaskQueues> make_task_queues(Connection connection);
-[[nodiscard]] std::unique_ptr<Schedules> make_schedules(Connection connection);
 [[nodiscard]] std::unique_ptr<SubscriptionChanges> make_subscription_changes(Connection connection);
+
+[[nodiscard]] Status settle_replays(Connection& connection,
+                                    std::span<const ReplayProgress> replays);
+
+/// In the transaction that is open.
+[[nodiscard]] Status add_parked(Connection& connection, std::int64_t subscription,
+                                ParkedLedger& ledger, const VisitParked& visit = {});
+
+/// In the transaction that is open, or in one of its own. Of several tasks with one id the newest. None: there is none.
+[[nodiscard]] Result<std::optional<TaskStatus>> read_task(Connection& connection,
+                                                          const EventId& id);
+
+/// The first seq that was written then or later; one behind the newest if there is none. Unit: microseconds since 1970, UTC.
+[[nodiscard]] Result<std::int64_t> seq_at(Connection& connection, std::int64_t time_us);
+
+[[nodiscard]] Diagnosis diagnose(const StoreOptions& options,
+                                 std::chrono::steady_clock::time_point until);
+
+struct RelayMember {
+  std::string id;
+  std::string name;
+  ProcessIdentity process;
+  std::int64_t beat{0};
+  std::int64_t lease_ms{0};
+  std::string groups;  ///< Joined by commas.
+};
+
+/// The first nine columns of query::kMembers, kMember and kRelays.
+[[nodiscard]] RelayMember member_of(const Statement& row);
+
+/// The lease has run out, or the process is certainly gone.
+[[nodiscard]] bool is_dead(const RelayMember& member, const ProcessIdentity& self,
+                           std::int64_t now_us);
 
 }  // namespace outbox::store::sqlite

@@ -7,7 +7,6 @@
 #include "store/sqlite/parking.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
-#include "store/sqlite/replay.hpp"
 #include "store/sqlite/schema.hpp"
 
 namespace outbox::store::sqlite {

@@ -95,32 +95,6 @@ inline constexpr std::string_view kSettledTotals =
 
 // ---- runs and trials (docs/design/trials.md). ?1 subscription; all by primary keys, a row or two.
 
-// ?2 relay. A relay that is registered lives: whoever takes its group over removes its row.
-inline constexpr std::string_view kFormerRuns =
-    "/* read former runs */ SELECT generation, place, tried, first_seq,"
-    " EXISTS (SELECT 1 FROM outbox_parked p WHERE p.subscription = ?1 AND p.seq = r.first_seq),"
-    " relay IN ('', ?2) OR EXISTS (SELECT 1 FROM outbox_relay m WHERE m.id = r.relay), counted"
-    " FROM outbox_run r WHERE subscription = ?1 ORDER BY generation DESC";
-// ?2 generation.
-inline constexpr std::string_view kForgetRun =
-    "/* forget run */ DELETE FROM outbox_run WHERE subscription = ?1 AND generation = ?2";
-inline constexpr std::string_view kCountRuns =
-    "/* count runs */ UPDATE outbox_run SET counted = 1 WHERE subscription = ?1";
-// ?2 generation, ?3 relay, ?4 place, ?5 events on trial.
-inline constexpr std::string_view kBeginRun =
-    "/* begin run */ INSERT INTO outbox_run (subscription, generation, relay, place, tried)"
-    " VALUES (?1, ?2, ?3, ?4, ?5)";
-// ?2 generation, ?3 events, ?4 the first one.
-inline constexpr std::string_view kOpenRange =
-    "/* try events */ UPDATE outbox_run SET tried = ?3, first_seq = ?4"
-    " WHERE subscription = ?1 AND generation = ?2 AND relay <> ''";
-inline constexpr std::string_view kDeadRuns =
-    "/* read deaths */ SELECT generation FROM outbox_run WHERE subscription = ?1 AND generation < ?2 AND relay <> ''";
-// ?2 generation.
-inline constexpr std::string_view kEndRun =
-    "/* end run */ DELETE FROM outbox_run WHERE subscription = ?1 AND generation = ?2 AND tried = 0";
-inline constexpr std::string_view kLeaveTrial =
-    "/* leave trial */ UPDATE outbox_run SET relay = '', first_seq = 0 WHERE subscription = ?1 AND generation = ?2";
 // ?1 relay. A scan of a few rows.
 inline constexpr std::string_view kComeBack =
     "/* come back */ UPDATE outbox_run SET relay = '' WHERE relay = ?1";
@@ -217,33 +191,6 @@ inline constexpr std::string_view kAppendRetry =
     " SELECT ?1, 'retry', ?2, 0, 0, 0, ?3, ?4, ?5, ?3 + coalesce((SELECT r.acked_total FROM outbox_settlement r"
     " INDEXED BY outbox_settlement_retries WHERE r.subscription = ?1 AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0)";
 
-// What people see and do. ?1 the last subscription, ?2 state, ?3 and ?4 the key, ?5 part of the error, ?6 id as a UUID, each of
-// them possibly empty, ?7 seq or -1, ?8 limit, ?9 with payload and headers, ?10 event type or empty, ?11 scheduled or not, or -1, ?12 now,
-// ?13 and ?14 after which subscription and seq. A task is scheduled that waits for the time of its header. Primary key.
-inline constexpr std::string_view kListParked =
-    "/* list parked */ SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at,"
-    " next_attempt_at, CASE WHEN ?9 THEN payload END, content_type, CASE WHEN ?9 THEN headers END, created_at, scheduled,"
-    " (SELECT w.name FROM outbox_worker w WHERE w.id = r.worker), begun_at, percent, progress FROM (SELECT p.*,"
-    " p.state = 'retrying' AND p.attempts = 0 AND p.next_attempt_at > ?12 AND p.aggregate_type LIKE 'outbox-task:%'"
-    " AND json_valid(p.headers) AND coalesce(julianday(json_extract(p.headers, '$.\"task-execute-at\"'))"
-    " > julianday(?12 / 1000000.0, 'unixepoch'), 0)"
-    " AS scheduled FROM outbox_parked_state p) r"
-    " WHERE (subscription, seq) > (?13, ?14) AND subscription <= ?1 AND (?2 = '' OR state = ?2) AND (?3 = '' OR aggregate_type = ?3)"
-    " AND (?4 = '' OR aggregate_id = ?4) AND (?5 = '' OR instr(error, ?5) > 0)"
-    " AND (?6 = '' OR lower(hex(id)) = replace(?6, '-', '')) AND (?7 = -1 OR seq = ?7)"
-    " AND (?10 = '' OR event_type = ?10) AND (?11 = -1 OR scheduled = ?11)"
-    " ORDER BY subscription, seq LIMIT ?8";
-// ?1 subscription. Those whose turn it is, those that wait, the dead. What runs is none of them. Indexes outbox_parked_key_due,
-// outbox_parked_key_worker, outbox_parked_live and outbox_parked_dead.
-inline constexpr std::string_view kCountParked =
-    "/* count parked */ WITH n AS MATERIALIZED (SELECT"
-    " (SELECT count(*) FROM outbox_parked_key INDEXED BY outbox_parked_key_due"
-    " WHERE subscription = ?1 AND run_seq IS NULL AND next_attempt_at < 9223372036854775807) AS retrying,"
-    " (SELECT count(*) FROM outbox_parked_key INDEXED BY outbox_parked_key_worker"
-    " WHERE subscription = ?1 AND worker IS NOT NULL) AS running,"
-    " (SELECT count(*) FROM outbox_parked INDEXED BY outbox_parked_live WHERE subscription = ?1 AND dead = 0) AS live,"
-    " (SELECT count(*) FROM outbox_parked INDEXED BY outbox_parked_dead WHERE subscription = ?1 AND dead = 1) AS dead)"
-    " SELECT retrying, max(live - running - retrying, 0), dead FROM n";
 // ?1 subscription, ?2 seq. A task that a person sends again does not wait for its execute_at any more. Primary key.
 inline constexpr std::string_view kForgetExecuteAt =
     "/* retry parked */ UPDATE outbox_parked SET headers = json_remove(headers, '$.\"task-execute-at\"')"
@@ -267,24 +214,6 @@ inline constexpr std::string_view kNoteParkedChange =
 
 // ---- tasks that run (docs/design/tasks.md)
 
-// ?1 worker, ?2 name, ?3 now, ?4 note. Primary key. The count begins with the time: one whose row was removed must not come to a number
-// again that others have seen.
-inline constexpr std::string_view kBeatWorker =
-    "/* worker heartbeat */ INSERT INTO outbox_worker (id, name, beat, beat_at, types) VALUES (CAST(?1 AS BLOB), ?2, ?3, ?3, ?4)"
-    " ON CONFLICT (id) DO UPDATE SET name = excluded.name, beat = beat + 1, beat_at = excluded.beat_at, types = excluded.types";
-// ?2 now. And those that died a day ago without runs, which nobody looks for.
-inline constexpr std::string_view kRemoveWorker =
-    "/* remove worker */ DELETE FROM outbox_worker WHERE id = CAST(?1 AS BLOB) OR beat_at < ?2 - 86400000000";
-// ?1 name of a subscription, ?2 worker, ?3 limit. Index outbox_parked_key_worker.
-inline constexpr std::string_view kRunsOfWorker =
-    "/* read runs */ SELECT s.id, k.run_seq, p.id, k.attempts, k.token, p.event_type, p.headers, k.cancelled_by IS NOT NULL"
-    " FROM outbox_subscription s CROSS JOIN outbox_parked_key k INDEXED BY outbox_parked_key_worker"
-    " ON k.subscription = s.id AND k.worker = CAST(?2 AS BLOB)"
-    " CROSS JOIN outbox_parked p ON p.subscription = k.subscription AND p.seq = k.run_seq WHERE s.name = ?1 LIMIT ?3";
-inline constexpr std::string_view kOtherWorkers =
-    "/* look for workers */ SELECT DISTINCT k.worker, w.beat, w.types ->> 'heartbeat_ms' FROM outbox_subscription s"
-    " CROSS JOIN outbox_parked_key k INDEXED BY outbox_parked_key_worker ON k.subscription = s.id AND k.worker <> CAST(?2 AS BLOB)"
-    " LEFT JOIN outbox_worker w ON w.id = k.worker WHERE s.name = ?1";
 // ?1 subscription, ?2 seq, ?3 worker, ?4 token, ?5 percent, ?6 text. Index outbox_parked_key_worker.
 inline constexpr std::string_view kReportProgress =
     "/* report progress */ UPDATE outbox_parked_key INDEXED BY outbox_parked_key_worker SET percent = ?5, progress = ?6"
@@ -338,10 +267,6 @@ inline constexpr std::string_view kSetReplacedAside =
     "/* note end of task */ UPDATE outbox_task_end SET set_aside = 1, at = ?2 WHERE id = CAST(?1 AS BLOB) AND waits = 1 AND set_aside = 0";
 inline constexpr std::string_view kPassReplaced =
     "/* note end of task */ UPDATE outbox_task_end SET waits = 0, set_aside = 0, at = ?2 WHERE id = CAST(?1 AS BLOB) AND waits = 1";
-// ?1 name of a subscription, ?2 rows. Indexes outbox_task_end_set_aside and outbox_parked_id.
-inline constexpr std::string_view kReplacedParked =
-    "/* list replaced tasks */ SELECT p.subscription, p.seq FROM outbox_task_end e CROSS JOIN outbox_parked p ON p.id = e.id"
-    " JOIN outbox_subscription s ON s.id = p.subscription WHERE e.set_aside = 1 AND s.name = ?1 LIMIT ?2";
 // ?1 id. Primary key.
 inline constexpr std::string_view kIsCancelled =
     "/* read end of task */ SELECT 1 FROM outbox_task_end WHERE id = CAST(?1 AS BLOB) AND outcome = 'cancelled'";
@@ -369,48 +294,6 @@ inline constexpr std::string_view kReceive =
     "/* receive message */ INSERT INTO outbox_inbox (consumer, message_id, received_at) VALUES (?1, ?2, ?3)"
     " ON CONFLICT DO NOTHING";
 
-// ---- schedules of tasks: a few rows, by their primary key or all of them
-
-// ?1 name, ?2 queue, ?3 type, ?4 payload, ?5 content_type, ?6 key, ?7 headers, ?8 cron, ?9 every, ?10 time_zone, ?11 missed,
-// ?12 next_at of a new one, and of one with other ticks. No change where it is there as it is.
-inline constexpr std::string_view kApplySchedule =
-    "/* apply schedule */ INSERT INTO outbox_schedule AS s"
-    " (name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed, next_at)"
-    " VALUES (?1, ?2, ?3, CAST(?4 AS BLOB), ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
-    " ON CONFLICT (name) DO UPDATE SET queue = excluded.queue, type = excluded.type, payload = excluded.payload,"
-    " content_type = excluded.content_type, key = excluded.key, headers = excluded.headers, cron = excluded.cron,"
-    " every = excluded.every, time_zone = excluded.time_zone, missed = excluded.missed, revision = s.revision + 1,"
-    " next_at = iif((s.cron, s.every, s.time_zone) IS (excluded.cron, excluded.every, excluded.time_zone),"
-    " s.next_at, excluded.next_at)"
-    " WHERE (s.queue, s.type, s.payload, s.content_type, s.key, s.headers, s.cron, s.every, s.time_zone, s.missed) IS NOT"
-    " (excluded.queue, excluded.type, excluded.payload, excluded.content_type, excluded.key, excluded.headers, excluded.cron,"
-    " excluded.every, excluded.time_zone, excluded.missed)";
-// ?1 queue.
-inline constexpr std::string_view kNextTick =
-    "/* look for ticks */ SELECT min(next_at) FROM outbox_schedule WHERE queue = ?1 AND NOT paused";
-// ?1 queue, ?2 now.
-inline constexpr std::string_view kDueSchedules =
-    "/* read due schedules */ SELECT name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed,"
-    " paused, revision, next_at, last_at, last_task FROM outbox_schedule"
-    " WHERE queue = ?1 AND NOT paused AND next_at <= ?2 ORDER BY next_at, name";
-// ?1 name, ?2 next_at, ?3 revision, as they were read; ?4 next_at, ?5 last_at, ?6 last_task, empty: no task.
-inline constexpr std::string_view kMoveSchedule =
-    "/* move schedule */ UPDATE outbox_schedule SET next_at = ?4, last_at = iif(?6 = '', last_at, ?5),"
-    " last_task = iif(?6 = '', last_task, CAST(?6 AS BLOB)), revision = revision + 1"
-    " WHERE name = ?1 AND next_at = ?2 AND revision = ?3 AND NOT paused";
-inline constexpr std::string_view kListSchedules =
-    "/* list schedules */ SELECT name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed,"
-    " paused, revision, next_at, last_at, last_task FROM outbox_schedule ORDER BY name";
-inline constexpr std::string_view kPauseSchedule =
-    "/* pause schedule */ UPDATE outbox_schedule SET paused = 1, revision = revision + 1 WHERE name = ?1 AND NOT paused";
-// ?1 name, ?2 revision, ?3 next_at.
-inline constexpr std::string_view kResumeSchedule =
-    "/* resume schedule */ UPDATE outbox_schedule SET paused = 0, next_at = ?3, revision = revision + 1"
-    " WHERE name = ?1 AND revision = ?2 AND paused";
-inline constexpr std::string_view kRemoveSchedule =
-    "/* remove schedule */ DELETE FROM outbox_schedule WHERE name = ?1";
-
-// ---- events and what became of them (docs/design/status.md)
 // ---- the ledger, for `outbox verify` (docs/design/verify.md)
 
 // The first statement that reads takes the snapshot.
@@ -435,7 +318,7 @@ inline constexpr std::string_view kLedgerEnds =
     "/* add up ended */ SELECT e.id, e.outcome, EXISTS (SELECT 1 FROM outbox_parked_end x WHERE x.subscription = ?1"
     " AND x.seq = e.seq AND x.outcome = 'edited' AND x.at < e.at) FROM outbox_parked_end e WHERE e.subscription = ?1";
 
-// ---- membership: outbox_relay has as many rows as there are relays at this file
+// ---- events and what became of them (docs/design/status.md)
 
 // `outbox migrate --with-lookup-indexes`. Each costs every writer.
 inline constexpr std::string_view kMakeIdIndex =
@@ -668,42 +551,120 @@ inline constexpr std::string_view kNotePrunedEnd =
 
 inline constexpr std::string_view kIdentity =
     "/* ask which outbox this is */ SELECT identity FROM outbox_meta WHERE one = 1";
-inline constexpr std::string_view kSubscriptions =
-    "/* list subscriptions */ SELECT id, name, config, config_version, state, reason, stopped_seq, stopped_event,"
-    " trouble, trouble_since, parked_version, lane_group, group_generation, trouble_relay,"
-    " (SELECT r.id FROM outbox_replay r WHERE r.subscription = s.id AND r.state = 'running')"
-    " FROM outbox_subscription s ORDER BY name";
-inline constexpr std::string_view kSubscriptionByName =
-    "/* read subscription */ SELECT id, config, lane_group FROM outbox_subscription WHERE name = ?1";
-inline constexpr std::string_view kCreateSubscription =
-    "/* create subscription */ INSERT INTO outbox_subscription (name, config, lane_group) VALUES (?1, ?2, ?3) RETURNING id";
-inline constexpr std::string_view kChangeSubscription =
-    "/* change subscription */ UPDATE outbox_subscription SET config = ?2, config_version = config_version + 1,"
-    " changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?1";
-// ?1 id, ?2 group. After kRaiseGeneration.
-inline constexpr std::string_view kChangeGroup =
-    "/* change group */ UPDATE outbox_subscription SET lane_group = ?2,"
-    " group_generation = (SELECT generation FROM outbox_meta WHERE one = 1) WHERE id = ?1";
-inline constexpr std::string_view kFirstSettlement =
-    "/* write first cursor */ INSERT INTO outbox_settlement"
-    " (subscription, kind, generation, config_version, from_position, position, at)"
-    " VALUES (?1, 'reset', 0, 1, ?2, ?2, ?3)";
-// A stopped one stays stopped, and keeps why: its first event would be rejected again.
-inline constexpr std::string_view kPause =
-    "/* pause subscription */ UPDATE outbox_subscription SET"
-    " state = CASE state WHEN 'active' THEN 'paused' ELSE state END,"
-    " reason = CASE state WHEN 'stopped' THEN reason ELSE ?2 END,"
-    " changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE name = ?1";
-inline constexpr std::string_view kResume =
-    "/* resume subscription */ UPDATE outbox_subscription SET state = 'active', reason = '', stopped_seq = NULL,"
-    " stopped_event = '', changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE name = ?1";
-inline constexpr std::string_view kStop =
-    "/* stop subscription */ UPDATE outbox_subscription SET state = 'stopped', reason = ?3, stopped_seq = ?4,"
-    " stopped_event = ?5, changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
-    " WHERE id = ?1 AND ?2 = (SELECT o.generation FROM outbox_owner o WHERE o.lane_group = outbox_subscription.lane_group)";
-inline constexpr std::string_view kReportTrouble =
-    "/* report trouble */ UPDATE outbox_subscription SET trouble = ?3, trouble_relay = CASE WHEN ?3 = '' THEN '' ELSE ?4 END,"
-    " trouble_since = CASE WHEN ?3 = '' THEN '' WHEN trouble = '' THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now') ELSE trouble_since END"
-    " WHERE id = ?1 AND ?2 = (SELECT o.generation FROM outbox_owner o WHERE o.lane_group = outbox_subscription.lane_group)";
+
+// ---- tasks for people (docs/design/tasks.md)
+
+// ?1 name of a subscription, ?2 seq, ?3 id. Primary keys.
+inline constexpr std::string_view kTaskRow =
+    "/* look at a task */ SELECT w.name, k.begun_at, k.percent, k.progress,"
+    " 'cancelled by ' || k.cancelled_by || ': ' || k.cancel_reason FROM outbox_subscription s"
+    " JOIN outbox_parked p ON p.subscription = s.id AND p.seq = ?2 AND +p.id = CAST(?3 AS BLOB)"
+    " LEFT JOIN outbox_parked_key k ON k.subscription = p.subscription AND k.key = p.key AND k.run_seq = p.seq"
+    " LEFT JOIN outbox_worker w ON w.id = k.worker WHERE s.name = ?1";
+
+// ?1 id. Primary key.
+inline constexpr std::string_view kTaskEnd =
+    "/* look at the end of a task */ SELECT outcome, result, reason, at FROM outbox_task_end WHERE id = CAST(?1 AS BLOB)";
+
+// ?1 aggregate_type, ?2 type, ?3 seq. Few rows.
+inline constexpr std::string_view kTypeApart =
+    "/* look for a type apart */ SELECT 1 FROM outbox_type_apart WHERE aggregate_type = ?1 AND event_type = ?2 AND begun_at < ?3";
+
+// ?1 cursor, ?2 events that are looked at, ?3 aggregate_type, ?4 type and ?5 key, each possibly empty, ?6 limit, ?7 the type of the
+// subscription, empty: it is that of the queue. By the rowid.
+inline constexpr std::string_view kPendingTasks =
+    "/* list pending tasks */ SELECT seq, id, event_type, aggregate_id, created_at FROM"
+    " (SELECT seq, id, aggregate_type, event_type, aggregate_id, created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2)"
+    " WHERE aggregate_type = ?3 AND (?4 = '' OR event_type = ?4) AND (?5 = '' OR aggregate_id = ?5) AND"
+    " iif(?7 <> '', event_type = ?7, event_type NOT IN (SELECT a.event_type FROM outbox_type_apart a WHERE a.aggregate_type = ?3))"
+    " ORDER BY seq LIMIT ?6";
+
+// ?1 cursor, ?2 events that are looked at, ?3 aggregate_type, ?4 as ?7 before. By the rowid. Per type, null: what is no task of these.
+inline constexpr std::string_view kCountPendingTasks =
+    "/* count pending tasks */ SELECT iif(aggregate_type = ?3 AND iif(?4 <> '', event_type = ?4, event_type NOT IN"
+    " (SELECT a.event_type FROM outbox_type_apart a WHERE a.aggregate_type = ?3)), event_type, NULL) AS type,"
+    " count(*), outbox_now() - min(created_at) FROM"
+    " (SELECT aggregate_type, event_type, created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2) GROUP BY type";
+// ?1 subscription, ?2 rows. Primary keys.
+inline constexpr std::string_view kCountTasks =
+    "/* count tasks */ SELECT ?1, event_type, iif(scheduled, 'scheduled', state) AS word, count(*),"
+    " coalesce(max(outbox_now() - next_attempt_at) FILTER (WHERE state = 'retrying'), 0) FROM (SELECT p.event_type, p.state, p.next_attempt_at,"
+    " p.state = 'retrying' AND p.attempts = 0 AND p.next_attempt_at > outbox_now() AND p.aggregate_type LIKE 'outbox-task:%'"
+    " AND json_valid(p.headers) AND coalesce(julianday(json_extract(p.headers, '$.\"task-execute-at\"'))"
+    " > julianday(outbox_now() / 1000000.0, 'unixepoch'), 0) AS scheduled"
+    " FROM outbox_parked_state p WHERE p.subscription = ?1 LIMIT ?2) GROUP BY event_type, word";
+// Of the last hour. Few rows; index outbox_parked_key_worker, once for each subscription.
+inline constexpr std::string_view kWorkers =
+    "/* list workers */ SELECT w.name, outbox_now() - w.beat_at, (SELECT count(*) FROM outbox_subscription s CROSS JOIN"
+    " outbox_parked_key k INDEXED BY outbox_parked_key_worker ON k.subscription = s.id AND k.worker = w.id), w.types"
+    " FROM outbox_worker w WHERE w.beat_at > outbox_now() - 3600000000 ORDER BY w.name, w.id";
+
+// ---- replays (docs/design/replay.md)
+
+// ?1 subscription, ?2 first seq, ?3 last seq, ?4 filter, ?5 archived, ?6 state, ?7 who, ?8 now.
+inline constexpr std::string_view kStartReplay =
+    "/* start replay */ INSERT INTO outbox_replay"
+    " (subscription, first_seq, last_seq, filter, archived, state, actor, started_at, position)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?2 - 1) RETURNING id";
+inline constexpr std::string_view kResumeReplay =
+    "/* resume replay */ UPDATE outbox_replay SET state = 'running', reason = '', ended_at = NULL"
+    " WHERE id = ?1 AND state = 'stopped' RETURNING id";
+inline constexpr std::string_view kLoadEvent =
+    "/* copy an event of an archive */ INSERT OR IGNORE INTO outbox_replay_event"
+    " (replay, seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at, occurred_at)"
+    " SELECT ?1, ?2, CAST(?3 AS BLOB), ?4, ?5, ?6, CAST(?7 AS BLOB), ?8, ?9, ?10, nullif(?11, ?12)"
+    " WHERE NOT EXISTS (SELECT 1 FROM outbox_event e WHERE e.seq = ?2)";
+// ?1 rows. Copies of archived events whose replay is done, or was given up. The oldest replay first.
+inline constexpr std::string_view kRemoveReplayed =
+    "/* remove replayed events */ DELETE FROM outbox_replay_event WHERE (replay, seq) IN"
+    " (SELECT e.replay, e.seq FROM outbox_replay_event e"
+    " WHERE NOT EXISTS (SELECT 1 FROM outbox_replay r WHERE r.id = e.replay AND r.state <> 'done') LIMIT ?1)";
+// ?1 replay, ?2 position, ?3 sent, ?4 now. The last event ends it, also while it is being
+// stopped: there is nothing left of it to resume.
+inline constexpr std::string_view kSettleReplay =
+    "/* settle replay */ UPDATE outbox_replay SET position = max(position, ?2), sent = sent + ?3,"
+    " ended_at = CASE WHEN ?2 >= last_seq THEN ?4 ELSE ended_at END, reason = CASE WHEN ?2 >= last_seq THEN '' ELSE reason END,"
+    " state = CASE WHEN ?2 >= last_seq THEN 'done' ELSE state END WHERE id = ?1";
+inline constexpr std::string_view kSkipReplayed =
+    "/* settle replay */ INSERT OR IGNORE INTO outbox_replay_skip (replay, seq, id, aggregate_type, aggregate_id, error)"
+    " SELECT ?1, ?2, CAST(?3 AS BLOB), e.aggregate_type, e.aggregate_id, ?4 FROM ("
+    " SELECT aggregate_type, aggregate_id FROM outbox_replay_event WHERE replay = ?1 AND seq = ?2"
+    " UNION ALL SELECT aggregate_type, aggregate_id FROM outbox_event WHERE seq = ?2) e LIMIT 1";
+// ?1 replay, ?2 how many may be skipped, ?3 why it stops, ?4 now.
+inline constexpr std::string_view kStopSkipping =
+    "/* settle replay */ UPDATE outbox_replay SET state = 'stopped', reason = ?3, ended_at = ?4"
+    " WHERE id = ?1 AND state = 'running' AND (SELECT count(*) FROM outbox_replay_skip k WHERE k.replay = ?1) >= ?2";
+// ?1 position, ?2 last seq, ?3 rows, ?4 subscription. By the rowid. Held: parked now, or discarded or corrected by a person.
+inline constexpr std::string_view kReplayPage =
+    "/* read a page for a replay */ SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, t.content_type,"
+    " t.headers, t.created_at, t.occurred_at,"
+    " EXISTS (SELECT 1 FROM outbox_parked p WHERE p.subscription = ?4 AND p.seq = t.seq)"
+    " OR EXISTS (SELECT 1 FROM outbox_parked_end x WHERE x.subscription = ?4 AND x.seq = t.seq AND x.outcome <> 'delivered')"
+    " FROM outbox_event t WHERE t.seq > ?1 AND t.seq <= ?2 ORDER BY t.seq LIMIT ?3";
+// The same of an archive: ?5 replay. Primary key.
+inline constexpr std::string_view kArchivedPage =
+    "/* read a page for a replay */ SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, t.content_type,"
+    " t.headers, t.created_at, t.occurred_at,"
+    " EXISTS (SELECT 1 FROM outbox_parked p WHERE p.subscription = ?4 AND p.seq = t.seq)"
+    " OR EXISTS (SELECT 1 FROM outbox_parked_end x WHERE x.subscription = ?4 AND x.seq = t.seq AND x.outcome <> 'delivered')"
+    " FROM outbox_replay_event t WHERE t.replay = ?5 AND t.seq > ?1 AND t.seq <= ?2 ORDER BY t.seq LIMIT ?3";
+
+// ---- what the outbox consists of (docs/design/doctor.md)
+
+// What the outbox consists of: of its tables and views everything that has a text. A list that another program made begins otherwise.
+inline constexpr std::string_view kFoundDefinitions = R"(/* look at the schema */
+SELECT '', 'made by', 'outbox 1', '' UNION ALL SELECT * FROM (
+SELECT coalesce(t.type || ' ' || t.name, s.type || ' ' || s.name),
+       CASE WHEN t.name IS NULL THEN '' ELSE CASE WHEN s.sql LIKE 'CREATE UNIQUE%' THEN 'unique ' WHEN s.type = 'index' AND s.sql LIKE '% WHERE %' THEN 'partial '
+         ELSE '' END || s.type || ' ' || s.name END,
+       CASE s.type WHEN 'table' THEN '' ELSE 'DROP ' || upper(s.type) || ' IF EXISTS "' || s.name || '"; ' END || s.sql, 'DROP ' || upper(s.type) || ' "' || s.name || '"'
+FROM sqlite_master s LEFT JOIN sqlite_master t ON s.type NOT IN ('table', 'view') AND t.type IN ('table', 'view') AND t.name = s.tbl_name
+WHERE s.sql IS NOT NULL AND s.tbl_name LIKE 'outbox!_%' ESCAPE '!' ORDER BY s.rowid))";
+inline constexpr std::string_view kWantedDefinitions =
+    "/* read what the schema should be */ SELECT object, part, makes, undoes FROM outbox_definition ORDER BY place";
+inline constexpr std::string_view kForgetDefinitions =
+    "/* forget definitions */ DELETE FROM outbox_definition";
+inline constexpr std::string_view kStoreDefinition =
+    "/* store definition */ INSERT INTO outbox_definition (object, part, makes, undoes) VALUES (?1, ?2, ?3, ?4)";
 
 }  // namespace outbox::store::sqlite::query

@@ -1,44 +1,25 @@
-#include "store/sqlite/replay.hpp"
+// Replays of events in a SQLite file.
+#include "store/replay.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/common/replay.hpp"
+#include "store/sql/parts.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/event_row.hpp"
 #include "store/sqlite/parking.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
-#include "store/sqlite/replay_queries.hpp"
-#include "store/sqlite/seq_at.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {
 namespace {
 
 constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
-
-Replay replay_of(const Statement& row) {
-  return {.id = row.integer(0),
-          .subscription = static_cast<std::int32_t>(row.integer(1)),
-          .first = row.integer(2),
-          .last = row.integer(3),
-          .filter = row.text(4),
-          .archived = row.integer(5) != 0,
-          .state = replay_state_of(row.bytes(6)),
-          .actor = row.text(7),
-          .reason = row.text(8),
-          .started_at_us = row.integer(9),
-          .ended_at_us = row.integer(10),
-          .position = row.integer(11),
-          .sent = row.integer(12),
-          .skipped = row.integer(13)};
-}
 
 Status settle_one(Connection& connection, const ReplayProgress& progress) {
   Status status = check_owner(connection, progress.subscription, progress.generation);
@@ -59,41 +40,13 @@ Status settle_one(Connection& connection, const ReplayProgress& progress) {
                         now);
 }
 
-class SqliteReplays final : public Replays {
+class SqliteReplays final : public sql::Replays {
  public:
-  explicit SqliteReplays(Connection connection) : connection_(std::move(connection)) {}
-
-  [[nodiscard]] Result<RetainedLog> retained() override {
-    RetainedLog log;
-    OUTBOX_TRY(const std::int64_t removed, connection_.integer(query::kRemovedUpTo));
-    log.first = removed + 1;
-    log.removed = removed > 0;
-    OUTBOX_TRY(const Statement row, connection_.query(query::kFirstFrom, log.first));
-    if (row.has_row()) log.first_us = row.integer(1);
-    OUTBOX_TRY(log.last, connection_.integer(query::kNewestSeq));
-    return log;
-  }
+  explicit SqliteReplays(std::unique_ptr<Connection> connection)
+      : sql::Replays(std::move(connection)), connection_(static_cast<Connection&>(db())) {}
 
   [[nodiscard]] Result<std::int64_t> seq_at(std::int64_t time_us) override {
     return sqlite::seq_at(connection_, time_us);
-  }
-
-  [[nodiscard]] Result<std::int64_t> start(const Replay& replay) override {
-    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
-    if (Status status = may_begin(replay); !status) return pass(status);
-    const char* const state =
-        to_string(replay.archived ? ReplayState::loading : ReplayState::running);
-    std::int64_t id = 0;
-    {
-      OUTBOX_TRY(Statement row, connection_.query(query::kStartReplay, replay.subscription,
-                                                  replay.first, replay.last, replay.filter,
-                                                  static_cast<std::int64_t>(replay.archived), state,
-                                                  replay.actor, wall_us()));
-      id = row.integer(0);
-      if (Status status = row.next(); !status) return pass(status);
-    }
-    if (Status status = transaction.commit(); !status) return pass(status);
-    return id;
   }
 
   [[nodiscard]] Result<std::int64_t> load(std::int64_t replay,
@@ -111,61 +64,6 @@ class SqliteReplays final : public Replays {
     }
     if (Status status = transaction.commit(); !status) return pass(status);
     return added;
-  }
-
-  [[nodiscard]] Status loaded(std::int64_t replay) override {
-    return connection_.run(query::kReplayLoaded, replay);
-  }
-
-  [[nodiscard]] Result<bool> stop(std::int64_t replay, std::string_view reason) override {
-    Status status = connection_.run(query::kStopReplay, replay, reason, wall_us());
-    if (status && connection_.changes() == 0) status = connection_.run(query::kDropReplay, replay);
-    if (!status) return pass(status);
-    return connection_.changes() > 0;
-  }
-
-  [[nodiscard]] Status resume(std::int64_t replay) override {
-    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
-    OUTBOX_TRY(const auto found, find(replay));
-    if (!found || found->state != ReplayState::stopped) return not_stopped(replay);
-    if (Status status = may_begin(*found); !status) return status;
-    if (Status status = connection_.run(query::kResumeReplay, replay); !status) return status;
-    return transaction.commit();
-  }
-
-  [[nodiscard]] Result<std::vector<Replay>> list(std::int32_t subscription,
-                                                 std::size_t limit) override {
-    return list_of(0, subscription, limit);
-  }
-
-  [[nodiscard]] Result<std::optional<Replay>> find(std::int64_t replay) override {
-    OUTBOX_TRY(auto all, list_of(replay, 0, 1));
-    return all.empty() ? std::nullopt : std::optional(std::move(all.front()));
-  }
-
-  [[nodiscard]] Result<std::vector<ReplaySkip>> skips(std::int64_t replay,
-                                                      std::size_t limit) override {
-    OUTBOX_TRY(Statement row,
-               connection_.query(query::kReplaySkips, replay, static_cast<std::int64_t>(limit)));
-    std::vector<ReplaySkip> all;
-    while (row.has_row()) {
-      ReplaySkip skip{.seq = row.integer(0),
-                      .error = row.text(2),
-                      .aggregate_type = row.text(3),
-                      .aggregate_id = row.text(4)};
-      const std::string_view id = row.bytes(1);
-      std::memcpy(skip.id.bytes.data(), id.data(), std::min(id.size(), skip.id.bytes.size()));
-      all.push_back(std::move(skip));
-      if (Status status = row.next(); !status) return pass(status);
-    }
-    return all;
-  }
-
-  [[nodiscard]] Result<std::vector<ReplayPlace>> places(const Replay& replay,
-                                                        LaneMask lanes) override {
-    OUTBOX_TRY(const auto now, find(replay.id));
-    const std::int64_t position = now ? now->position : replay.first - 1;
-    return std::vector<ReplayPlace>{{.lanes = lanes, .position = position}};
   }
 
   [[nodiscard]] Result<ReplayPage> page(const ReplayRequest& request) override {
@@ -196,32 +94,39 @@ class SqliteReplays final : public Replays {
   }
 
  private:
+  [[nodiscard]] Result<std::int64_t> begin(const Replay& replay,
+                                           std::optional<std::int64_t> id) override {
+    if (id && replay.state != ReplayState::stopped) return 0;
+    std::int64_t begun = 0;
+    Status status = connection_.transact([&]() -> Result<sql::Decision> {
+      if (Status may = may_begin(replay); !may) return pass(may);
+      const char* const state =
+          to_string(replay.archived ? ReplayState::loading : ReplayState::running);
+      OUTBOX_TRY(Statement row, id ? connection_.query(query::kResumeReplay, *id)
+                                   : connection_.query(query::kStartReplay, replay.subscription,
+                                                       replay.first, replay.last, replay.filter,
+                                                       static_cast<std::int64_t>(replay.archived),
+                                                       state, replay.actor, wall_us()));
+      if (row.has_row()) begun = row.integer(0);
+      if (Status done = row.next(); !done) return pass(done);
+      return sql::Decision::commit;
+    });
+    if (!status) return pass(status);
+    return begun;
+  }
+
   /// In the transaction: nobody removes history meanwhile.
   [[nodiscard]] Status may_begin(const Replay& replay) {
-    {
-      OUTBOX_TRY(const Statement row,
-                 connection_.query(query::kRunningReplay, replay.subscription));
-      if (row.has_row()) return another_is_running();
-    }
+    OUTBOX_TRY(const sql::Rows running,
+               connection_.exec(&sql::Statements::running_replay, {replay.subscription}));
+    if (running.first<bool>()) return another_is_running();
     if (replay.archived) return {};
     OUTBOX_TRY(const RetainedLog log, retained());
     if (replay.first < log.first) return begins_too_early(replay.first, log);
     return {};
   }
 
-  [[nodiscard]] Result<std::vector<Replay>> list_of(std::int64_t id, std::int32_t subscription,
-                                                    std::size_t limit) {
-    OUTBOX_TRY(Statement row, connection_.query(query::kListReplays, id, subscription,
-                                                static_cast<std::int64_t>(limit)));
-    std::vector<Replay> all;
-    while (row.has_row()) {
-      all.push_back(replay_of(row));
-      if (Status status = row.next(); !status) return pass(status);
-    }
-    return all;
-  }
-
-  Connection connection_;
+  Connection& connection_;
 };
 
 }  // namespace
@@ -234,7 +139,7 @@ Status settle_replays(Connection& connection, std::span<const ReplayProgress> re
 }
 
 std::unique_ptr<Replays> make_replays(Connection connection) {
-  return std::make_unique<SqliteReplays>(std::move(connection));
+  return std::make_unique<SqliteReplays>(std::make_unique<Connection>(std::move(connection)));
 }
 
 }  // namespace outbox::store::sqlite

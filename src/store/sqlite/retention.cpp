@@ -1,6 +1,4 @@
 // Removes events that every subscription has passed, a few per transaction (docs/design/retention.md).
-#include "store/retention.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -14,12 +12,12 @@
 #include "event/time_text.hpp"
 #include "store/common/archive.hpp"
 #include "store/common/rest.hpp"
+#include "store/history.hpp"
 #include "store/settlement.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/event_row.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
-#include "store/sqlite/replay_queries.hpp"
 #include "store/sqlite/subscription_queries.hpp"
 
 namespace outbox::store::sqlite {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/sqlite/definition_queries.hpp"
 #include "store/sqlite/path.hpp"
 #include "store/sqlite/queries.hpp"
 

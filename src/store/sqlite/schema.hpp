@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "store/common/migrations.hpp"
-#include "store/definition.hpp"
+#include "store/diagnosis.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/store.hpp"
 
@@ -25,7 +25,7 @@ namespace outbox::store::sqlite {
 
 [[nodiscard]] Result<SchemaState> schema_state(Connection& connection);
 
-/// What the outbox consists of (`sql`: one of definition_queries.hpp).
+/// What the outbox consists of (`sql`: one of queries.hpp).
 [[nodiscard]] Result<Definitions> read_definitions(Connection& connection, std::string_view sql);
 
 /// The random name that migrate() gave the outbox. Fails when the file is no longer the one at its path.

@@ -5,8 +5,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "store/backends.hpp"
-#include "store/sqlite/checkpoint.hpp"
-#include "store/sqlite/diagnosis.hpp"
+#include "store/sql/parts.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/path.hpp"
 #include "store/sqlite/schema.hpp"
@@ -83,7 +82,7 @@ class SqliteStore final : public Store {
 
   Result<std::unique_ptr<Trials>> trials() override {
     OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayBusyTimeout}));
-    return make_trials(std::move(connection));
+    return sql::make_trials(std::make_unique<Connection>(std::move(connection)));
   }
 
   Result<std::unique_ptr<TaskRuns>> task_runs() override {
@@ -93,7 +92,7 @@ class SqliteStore final : public Store {
 
   Result<std::unique_ptr<Schedules>> schedules() override {
     OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayBusyTimeout}));
-    return make_schedules(std::move(connection));
+    return sql::make_schedules(std::make_unique<Connection>(std::move(connection)));
   }
 
   Result<std::unique_ptr<Progress>> progress() override {

@@ -1,6 +1,4 @@
-// Renaming, resetting and dropping a subscription. One writer at a time: what a relay writes comes before or after.
-#include "store/subscription_changes.hpp"
-
+// Resetting a subscription. One writer at a time: what a relay writes comes before or after.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -8,15 +6,14 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "event/group.hpp"
 #include "store/common/subscription.hpp"
+#include "store/sql/parts.hpp"
 #include "store/sqlite/clock.hpp"
-#include "store/sqlite/parked_ledger.hpp"
 #include "store/sqlite/parking.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
-#include "store/sqlite/replay_queries.hpp"
 #include "store/sqlite/subscription_queries.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::store::sqlite {
 namespace {
@@ -33,42 +30,15 @@ std::int64_t again_after(const NewStart& start) {
   return kNone;
 }
 
-class SqliteSubscriptionChanges final : public SubscriptionChanges {
+class SqliteSubscriptionChanges final : public sql::SubscriptionChanges {
  public:
-  explicit SqliteSubscriptionChanges(Connection connection) : connection_(std::move(connection)) {}
-
-  [[nodiscard]] Result<std::vector<FormerName>> former_names() override {
-    OUTBOX_TRY(Statement row, connection_.query(query::kFormerNames));
-    std::vector<FormerName> names;
-    while (row.has_row()) {
-      names.push_back({.name = row.text(0), .subscription = row.text(1)});
-      if (Status status = row.next(); !status) return pass(status);
-    }
-    return names;
-  }
-
-  [[nodiscard]] Status rename(std::string_view name, std::string_view new_name) override {
-    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
-    OUTBOX_TRY(const Found found, find(name));
-    OUTBOX_TRY(const SubscriptionSpec spec, renamed_spec(name, found.config, new_name));
-    {
-      OUTBOX_TRY(const Statement taken, connection_.query(query::kSubscriptionByName, new_name));
-      if (taken.has_row()) return name_taken(new_name);
-    }
-    Status status = connection_.run(query::kForgetFormerName, new_name);
-    if (status) status = connection_.run(query::kNoteFormerName, found.id, wall_us());
-    if (status) status = connection_.run(query::kRename, found.id, new_name);
-    const std::string group = event::group_of(spec, found.group);
-    if (status && group != found.group) {
-      status = connection_.run(query::kRaiseGeneration);
-      if (status) status = connection_.run(query::kChangeGroup, found.id, group);
-    }
-    return status ? transaction.commit() : status;
-  }
+  explicit SqliteSubscriptionChanges(std::unique_ptr<Connection> connection)
+      : sql::SubscriptionChanges(std::move(connection)),
+        connection_(static_cast<Connection&>(db())) {}
 
   [[nodiscard]] Result<ResetPlan> plan_reset(std::string_view name, const NewStart& start,
                                              bool with_headers) override {
-    OUTBOX_TRY(const Found found, find(name));
+    OUTBOX_TRY(const sql::FoundSubscription found, find(name));
     OUTBOX_TRY(const std::int64_t cursor, cursor_of(found.id, name));
     OUTBOX_TRY(const std::int64_t newest, connection_.integer(query::kNewestSeq));
     const std::int64_t after = std::min(again_after(start), newest);
@@ -94,7 +64,7 @@ class SqliteSubscriptionChanges final : public SubscriptionChanges {
 
   [[nodiscard]] Status reset(std::string_view name, const NewStart& start) override {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
-    OUTBOX_TRY(const Found found, find_idle(name));
+    OUTBOX_TRY(const sql::FoundSubscription found, lock_idle(name));
     if (Status status = connection_.run(query::kRaiseIds); !status) return status;
     OUTBOX_TRY(const std::int64_t id, connection_.integer(query::kNewestId));
     if (Status status = renumber(found.id, id, again_after(start)); !status) return status;
@@ -108,38 +78,7 @@ class SqliteSubscriptionChanges final : public SubscriptionChanges {
     return status ? transaction.commit() : status;
   }
 
-  [[nodiscard]] Status drop(std::string_view name) override {
-    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
-    OUTBOX_TRY(const Found found, find_idle(name));
-    Status status = connection_.run(query::kNoteDropped, found.id, wall_us());
-    for (const std::string_view sql :
-         {query::kDropSubscription, query::kDropParked, query::kDropParkedKeys, query::kDropRun,
-          query::kDropFormerNames, query::kDropSkips, query::kDropReplays}) {
-      if (status) status = connection_.run(sql, found.id);
-    }
-    return status ? transaction.commit() : status;
-  }
-
  private:
-  struct Found {
-    std::int64_t id{0};
-    std::string config;
-    std::string group;
-  };
-
-  [[nodiscard]] Result<Found> find(std::string_view name) {
-    OUTBOX_TRY(const Statement row, connection_.query(query::kSubscriptionByName, name));
-    if (!row.has_row()) return fail(no_such_subscription(name).error());
-    return Found{.id = row.integer(0), .config = row.text(1), .group = row.text(2)};
-  }
-
-  [[nodiscard]] Result<Found> find_idle(std::string_view name) {
-    OUTBOX_TRY(Found found, find(name));
-    OUTBOX_TRY(const Statement replay, connection_.query(query::kRunningReplay, found.id));
-    if (replay.has_row()) return replay_runs(name);
-    return found;
-  }
-
   [[nodiscard]] Result<std::int64_t> cursor_of(std::int64_t id, std::string_view name) {
     OUTBOX_TRY(const Statement cursor, connection_.query(query::kNewestCursor, id));
     if (!cursor.has_row()) return no_cursor(std::string(name));
@@ -159,13 +98,14 @@ class SqliteSubscriptionChanges final : public SubscriptionChanges {
     return status ? connection_.run(query::kDropRun, id) : status;
   }
 
-  Connection connection_;
+  Connection& connection_;
 };
 
 }  // namespace
 
 std::unique_ptr<SubscriptionChanges> make_subscription_changes(Connection connection) {
-  return std::make_unique<SqliteSubscriptionChanges>(std::move(connection));
+  return std::make_unique<SqliteSubscriptionChanges>(
+      std::make_unique<Connection>(std::move(connection)));
 }
 
 }  // namespace outbox::store::sqlite

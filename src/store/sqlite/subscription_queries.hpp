@@ -5,24 +5,6 @@
 
 namespace outbox::store::sqlite::query {
 
-inline constexpr std::string_view kFormerNames =
-    "/* list former names */ SELECT n.name, s.name FROM outbox_former_name n JOIN outbox_subscription s ON s.id = n.subscription"
-    " ORDER BY n.name";
-// ?1 name. Primary key.
-inline constexpr std::string_view kFormerName =
-    "/* look for a former name */ SELECT s.name FROM outbox_former_name n JOIN outbox_subscription s ON s.id = n.subscription"
-    " WHERE n.name = ?1";
-inline constexpr std::string_view kForgetFormerName =
-    "/* forget a former name */ DELETE FROM outbox_former_name WHERE name = ?1";
-// ?1 id, ?2 now.
-inline constexpr std::string_view kNoteFormerName =
-    "/* note a former name */ INSERT INTO outbox_former_name (name, subscription, at)"
-    " SELECT name, id, ?2 FROM outbox_subscription WHERE id = ?1";
-// ?1 id, ?2 name.
-inline constexpr std::string_view kRename =
-    "/* rename subscription */ UPDATE outbox_subscription SET name = ?2, config_version = config_version + 1,"
-    " changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?1";
-
 // ?1 id, ?2 now.
 inline constexpr std::string_view kNoteDropped =
     "/* note a dropped subscription */ INSERT INTO outbox_dropped (subscription, at) VALUES (?1, ?2)";
@@ -65,21 +47,8 @@ inline constexpr std::string_view kBeginAgain =
     " (subscription, kind, generation, config_version, from_position, position, at, parked, parked_hash, acked, acked_hash)"
     " SELECT id, 'reset', 0, config_version, ?2, ?2, ?3, ?4, ?5, ?6, ?7 FROM outbox_subscription WHERE id = ?1";
 
-// ?1 id. What it has.
-inline constexpr std::string_view kDropSubscription =
-    "/* drop subscription */ DELETE FROM outbox_subscription WHERE id = ?1";
-inline constexpr std::string_view kDropParked =
-    "/* drop parked */ DELETE FROM outbox_parked WHERE subscription = ?1";
-inline constexpr std::string_view kDropParkedKeys =
-    "/* drop parked keys */ DELETE FROM outbox_parked_key WHERE subscription = ?1";
 inline constexpr std::string_view kDropRun =
     "/* drop run */ DELETE FROM outbox_run WHERE subscription = ?1";
-inline constexpr std::string_view kDropFormerNames =
-    "/* drop former names */ DELETE FROM outbox_former_name WHERE subscription = ?1";
-inline constexpr std::string_view kDropSkips =
-    "/* drop skips */ DELETE FROM outbox_replay_skip WHERE replay IN (SELECT id FROM outbox_replay WHERE subscription = ?1)";
-inline constexpr std::string_view kDropReplays =
-    "/* drop replays */ DELETE FROM outbox_replay WHERE subscription = ?1";
 
 // ?1 from, ?2 to, ?3 headers apart. By the rowid.
 inline constexpr std::string_view kCountByType =

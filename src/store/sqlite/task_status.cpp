@@ -1,5 +1,3 @@
-#include "store/sqlite/task_status.hpp"
-
 #include <algorithm>
 #include <string>
 
@@ -7,11 +5,10 @@
 #include "event/arena.hpp"
 #include "event/task.hpp"
 #include "event/task_queue.hpp"
-#include "store/common/task_status.hpp"
+#include "store/sql/parts.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
-#include "store/sqlite/task_queries.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {
@@ -24,7 +21,7 @@ std::optional<TaskStatus::Time> scheduled_at(const EventListing& event) {
   event::Arena arena;
   const auto rules = event::rules_of(event.headers, arena);
   if (!rules || !rules->execute_at_us || *rules->execute_at_us <= wall_us()) return std::nullopt;
-  return task_time(*rules->execute_at_us);
+  return sql::task_time(*rules->execute_at_us);
 }
 
 void add_schedule(const EventListing& event, TaskStatus& status) {
@@ -38,10 +35,10 @@ void add_schedule(const EventListing& event, TaskStatus& status) {
 
 void add_life(const EventLife& life, TaskStatus& status) {
   status.attempts = static_cast<std::size_t>(life.attempts.value_or(0));
-  if (life.next_attempt_at_us) status.next_attempt_at = task_time(*life.next_attempt_at_us);
-  if (life.published_by_us) status.ended_at = task_time(*life.published_by_us);
+  if (life.next_attempt_at_us) status.next_attempt_at = sql::task_time(*life.next_attempt_at_us);
+  if (life.published_by_us) status.ended_at = sql::task_time(*life.published_by_us);
   status.error = life.reason.empty() ? life.error : life.reason;
-  set_state(status, life.state);
+  sql::set_state(status, life.state);
 }
 
 /// What was noted when it ended.
@@ -52,7 +49,7 @@ Status add_end(Connection& connection, TaskStatus& status) {
   status.state = row.bytes(0) == "done" ? TaskState::completed : TaskState::cancelled;
   if (!row.is_null(1)) status.result = std::string(row.bytes(1));
   if (!row.bytes(2).empty()) status.error = row.text(2);
-  status.ended_at = task_time(row.integer(3));
+  status.ended_at = sql::task_time(row.integer(3));
   return {};
 }
 
@@ -62,7 +59,7 @@ Status add_run(Connection& connection, const EventListing& event, const EventLif
              connection.query(query::kTaskRow, life.subscription, event.seq, bytes_of(event.id)));
   if (!row.has_row()) return {};
   status.worker = row.text(0);
-  if (!row.is_null(1)) status.running_since = task_time(row.integer(1));
+  if (!row.is_null(1)) status.running_since = sql::task_time(row.integer(1));
   if (!row.is_null(2)) status.percent = static_cast<std::size_t>(row.integer(2));
   status.progress = row.text(3);
   if (!row.is_null(4)) status.error = row.text(4);
@@ -85,7 +82,7 @@ Result<std::optional<TaskStatus>> status_of(Connection& connection, const EventL
                     .queue = event::queue_of_task(event.aggregate_type),
                     .type = event.event_type,
                     .key = event.aggregate_id,
-                    .enqueued_at = task_time(event.created_at_us)};
+                    .enqueued_at = sql::task_time(event.created_at_us)};
   status.priority = event::place_of(event.aggregate_type).priority;
   if (known) {
     add_life(*life, status);

@@ -3,7 +3,6 @@
 
 #include "base/log.hpp"
 #include "store/common/enqueue.hpp"
-#include "store/sqlite/checkpoint.hpp"
 #include "store/sqlite/event_insert.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"

@@ -8,7 +8,7 @@
 
 #include "conformance/store/fixture.hpp"
 #include "event/key.hpp"
-#include "store/subscription_changes.hpp"
+#include "store/subscriptions.hpp"
 #include "support/lane_owner.hpp"
 
 namespace outbox::conformance {

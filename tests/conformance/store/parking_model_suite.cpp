@@ -157,6 +157,7 @@ class ParkingModel : public StoreTest {
     settlement.from_position = page.from;
     if (!page.drained) settlement.position = page.position;
     std::set<std::uint64_t> keys;
+    std::set<std::uint64_t> died;  // a relay sends nothing behind these
     for (const EventView& event : page.events) {
       store::ParkedEvent one{
           .subscription = row_.id,
@@ -166,7 +167,9 @@ class ParkingModel : public StoreTest {
           .key = store::parked_key(event::key_hash(event.aggregate_type, event.aggregate_id),
                                    event.seq)};
       const bool behind = !keys.insert(one.key).second || !model_->is_released(one.key);
-      one.state = behind && chance(90) ? ParkedState::waiting : any_state();
+      const bool waits = died.contains(one.key) || (behind && chance(90));
+      one.state = waits ? ParkedState::waiting : any_state();
+      if (one.state == ParkedState::dead) died.insert(one.key);
       if (one.state != ParkedState::waiting) one.attempts = below(4);
       if (one.state == ParkedState::retrying && chance(40)) one.due_in = hours(1);
       if (one.state == ParkedState::running) one.worker = worker();

@@ -15,7 +15,7 @@
 
 #include "conformance/store/fixture.hpp"
 #include "conformance/store/sqlite_database.hpp"
-#include "store/sqlite/checkpoint.hpp"
+#include "store/sqlite/connection.hpp"
 #include "store/sqlite/path.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/subscription_queries.hpp"

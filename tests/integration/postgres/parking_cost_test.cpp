@@ -83,6 +83,37 @@ TEST_F(ParkingCost, a_result_reads_its_own_rows_and_the_next_of_the_key) {
   EXPECT_EQ(connection_->value("SELECT count(*) FROM outbox.parked_key"), "1000");
 }
 
+/// A person lists page by page.
+TEST_F(ParkingCost, a_page_of_a_list_reads_its_own_rows) {
+  park(0, 12000);
+  connection_->exec(
+      "UPDATE outbox.parked SET dead = true; ANALYZE outbox.parked, outbox.parked_key");
+  const store::postgres::Queries queries("outbox");
+  connection_->exec(queries.plan_settings.sql);
+  const std::int64_t before = rows_read();
+  const auto none = std::nullopt;
+  const auto page = connection_->exec(queries.of(&store::sql::Statements::list_parked).sql,
+                                      {"1", "dead", none, none, none, none, none, "100", "false",
+                                       none, none, "1", std::to_string(first_ + 6000)});
+  EXPECT_EQ(page.size(), 100);
+  EXPECT_LE(rows_read() - before, 2 * 100);
+}
+
+TEST_F(ParkingCost, one_event_is_found_by_its_id) {
+  park(0, 12000);
+  connection_->exec("ANALYZE outbox.parked, outbox.parked_key");
+  const std::string id =
+      connection_->value("SELECT id FROM outbox.parked ORDER BY seq DESC LIMIT 1");
+  const store::postgres::Queries queries("outbox");
+  const std::int64_t before = rows_read();
+  const auto none = std::nullopt;
+  const auto found = connection_->exec(
+      queries.of(&store::sql::Statements::find_parked).sql,
+      {none, none, none, none, none, id, none, "100", "false", none, none, "-1", "-1"});
+  EXPECT_EQ(found.size(), 1);
+  EXPECT_LE(rows_read() - before, 10);
+}
+
 /// Rows of the table that are read to find what is due.
 class DueCost : public ParkingCost {
  protected:

@@ -1,7 +1,7 @@
 // What a reader and a settler refuse: false marks, another server, a sequence that was set back.
 #include "integration/postgres/harness.hpp"
-#include "store/cursor.hpp"
 #include "store/postgres/parts.hpp"
+#include "store/settlement.hpp"
 
 namespace outbox::test {
 namespace {

@@ -5,7 +5,6 @@
 #include "integration/rabbitmq/rabbit_fixture.hpp"
 #include "sink/rabbitmq/config.hpp"
 #include "sink/rabbitmq/management.hpp"
-#include "sink/rabbitmq/queue_check.hpp"
 
 namespace outbox::test {
 namespace {

@@ -1,7 +1,5 @@
 // A subscription is renamed, reset and dropped while a relay delivers it under load, on both stores; with parked events; the ledger is
 // verified afterwards, and beside it.
-#include "store/subscription_changes.hpp"
-
 #include <atomic>
 #include <fstream>
 #include <map>
@@ -10,6 +8,7 @@
 #include <thread>
 
 #include "integration/relay/both_stores.hpp"
+#include "store/subscriptions.hpp"
 #include "support/relay_process.hpp"
 #include "support/verifier.hpp"
 

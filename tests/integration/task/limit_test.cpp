@@ -4,7 +4,7 @@
 #include "event/task_queue.hpp"
 #include "integration/task/worker_fixture.hpp"
 #include "ops/verify.hpp"
-#include "store/task_queues.hpp"
+#include "store/tasks.hpp"
 
 namespace outbox::test {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "event/task_queue.hpp"
 #include "integration/task/rules_fixture.hpp"
-#include "store/progress.hpp"
-#include "store/task_queues.hpp"
+#include "store/delivery.hpp"
+#include "store/tasks.hpp"
 
 namespace outbox::test {
 namespace {

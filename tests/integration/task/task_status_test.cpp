@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "integration/relay/both_stores.hpp"
-#include "store/parked_events.hpp"
+#include "store/parked.hpp"
 #include "testkit/sqlite.hpp"
 
 namespace outbox::test {

@@ -16,7 +16,7 @@
 
 #include "event/group.hpp"
 #include "integration/relay/both_stores.hpp"
-#include "store/parked_events.hpp"
+#include "store/parked.hpp"
 
 namespace outbox::test {
 

@@ -7,8 +7,8 @@
 
 #include "event/task.hpp"
 #include "event/task_queue.hpp"
-#include "store/catalog.hpp"
 #include "store/common/subscription.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::sim {
 

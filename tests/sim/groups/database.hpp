@@ -10,7 +10,7 @@
 
 #include "outbox/event.hpp"
 #include "sim/random.hpp"
-#include "store/ledger_reader.hpp"
+#include "store/history.hpp"
 
 namespace outbox::sim {
 

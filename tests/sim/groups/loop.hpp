@@ -16,8 +16,8 @@
 #include "sim/groups/shared.hpp"
 #include "sim/sink.hpp"
 #include "sim/tasks/runner.hpp"
-#include "store/catalog.hpp"
-#include "store/cursor.hpp"
+#include "store/settlement.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::sim {
 

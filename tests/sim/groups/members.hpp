@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "relay/trust_deadline.hpp"
-#include "store/lane_owners.hpp"
+#include "store/ownership.hpp"
 
 namespace outbox::sim {
 

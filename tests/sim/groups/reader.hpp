@@ -10,7 +10,7 @@
 
 #include "sim/groups/database.hpp"
 #include "sim/groups/tables.hpp"
-#include "store/log_reader.hpp"
+#include "store/delivery.hpp"
 #include "store/postgres/marks.hpp"
 
 namespace outbox::sim {

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "sim/groups/tables.hpp"
-#include "store/common/replay.hpp"
+#include "store/replay.hpp"
 
 namespace outbox::sim {
 

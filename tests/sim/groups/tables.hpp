@@ -19,11 +19,11 @@
 #include "sim/groups/database.hpp"
 #include "sim/groups/members.hpp"
 #include "sim/parked_table.hpp"
-#include "store/ledger_reader.hpp"
-#include "store/progress.hpp"
+#include "store/delivery.hpp"
+#include "store/history.hpp"
 #include "store/replay.hpp"
 #include "store/settlement.hpp"
-#include "store/task_runs.hpp"
+#include "store/tasks.hpp"
 
 namespace outbox::sim {
 

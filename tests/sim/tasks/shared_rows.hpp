@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "sim/groups/shared.hpp"
-#include "store/task_runs.hpp"
+#include "store/tasks.hpp"
 
 namespace outbox::sim {
 

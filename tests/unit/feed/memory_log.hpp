@@ -10,8 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/mutex.hpp"
-#include "store/log_reader.hpp"
-#include "store/wakeup.hpp"
+#include "store/delivery.hpp"
 
 namespace outbox::feed {
 

@@ -42,6 +42,33 @@ class ParkingStream : public ::testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Parking, ParkingStream, ::testing::Values(true, false),
                          [](const auto& kind) { return kind.param ? "gapless" : "gated"; });
 
+TEST_P(ParkingStream, a_settlement_parks_no_more_than_its_share_and_the_rest_follows) {
+  auto few = rules();
+  few.max_at_once = 2;
+  auto driver = opened(few);
+  driver.pair("0", "1", {{1, "a"}, {2, "a"}, {3, "a"}, {4, "b"}, {5, "a"}, {6, "c"}});
+  (void)driver.send_all();
+  driver.report(1, Kind::rejected, "too big");
+  reopen(driver, {2, 3, 4, 5, 6});
+  (void)driver.send_all();
+  driver.ack(4);
+  driver.ack(6);
+  (void)driver.send_all();
+  std::int64_t position = 0;
+  std::vector<std::size_t> parked;
+  while (!driver.core.idle()) {
+    const std::size_t before = driver.parked.size();
+    const auto rows = driver.settle();
+    ASSERT_EQ(rows.size(), 1U);
+    EXPECT_EQ(rows[0].from_position, position);
+    position = rows[0].position.value_or(0);
+    parked.push_back(driver.parked.size() - before);
+  }
+  EXPECT_THAT(parked, ElementsAre(2, 2, 0));
+  EXPECT_THAT(shown(driver.parked),
+              ElementsAre("1 retrying 1", "2 waiting 0", "3 waiting 0", "5 waiting 0"));
+}
+
 TEST_P(ParkingStream, a_rejected_event_is_parked_its_key_waits_behind_it_and_the_others_go_on) {
   auto driver = opened();
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "b"}, {4, "c"}, {5, "b"}});

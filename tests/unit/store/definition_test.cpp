@@ -1,8 +1,8 @@
 // What a schema should consist of, compared with what it does, and what is wanted after a migration.
-#include "store/definition.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "store/diagnosis.hpp"
 
 namespace outbox::store {
 namespace {

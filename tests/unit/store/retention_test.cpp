@@ -1,12 +1,11 @@
 // What needs no store: lines of an archive, and who holds how much.
-#include "store/retention.hpp"
-
 #include <gmock/gmock.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "store/common/archive.hpp"
+#include "store/history.hpp"
 #include "support/testkit.hpp"
 
 namespace outbox::store {

@@ -1,6 +1,6 @@
-#include "store/worker_note.hpp"
-
 #include <gtest/gtest.h>
+
+#include "store/tasks.hpp"
 
 namespace outbox::store {
 namespace {

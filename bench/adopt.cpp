@@ -1,0 +1,129 @@
+// adopt: a hand-written table with pending rows is adopted beside writers. How long it takes, how long a writer waits, and whether
+// the log then has every row once, each key in order.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "base/thread.hpp"
+#include "bench/bench.hpp"
+#include "bench/postgres_fixture.hpp"
+#include "store/adoption.hpp"
+#include "testkit/failure.hpp"
+
+namespace outbox::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using testkit::must;
+
+constexpr int kAdoptWriters = 4;
+/// Between two events of a writer: the measurement is about waiting, not about a busy machine.
+constexpr std::chrono::milliseconds kAdoptPause{2};
+constexpr int kAdoptKeys = 10'000;
+
+/// Each key counts its events, in the transaction that writes one: then they are 1, 2, 3 ...
+void make_table(Pg& pg, std::int64_t rows) {
+  pg.run(fmt::format(R"(
+CREATE TABLE {0}.counter (key int PRIMARY KEY, n bigint NOT NULL);
+CREATE TABLE {0}.shop_outbox (id bigserial PRIMARY KEY, aggregate_type text NOT NULL, aggregate_id text NOT NULL, event_type text NOT NULL,
+  payload jsonb NOT NULL, created_at timestamptz NOT NULL DEFAULT clock_timestamp(), status text NOT NULL DEFAULT 'pending');
+INSERT INTO {0}.shop_outbox (aggregate_type, aggregate_id, event_type, payload)
+  SELECT 'order', (i % {1})::text, 'OrderPlaced', jsonb_build_object('n', i / {1} + 1, 'text', repeat('x', 170))
+  FROM generate_series(0, {2} - 1) i;
+INSERT INTO {0}.counter SELECT k, {2} / {1} + CASE WHEN k < {2} % {1} THEN 1 ELSE 0 END FROM generate_series(0, {1} - 1) k;
+ANALYZE {0}.shop_outbox; CHECKPOINT)",
+                     kSchema, kAdoptKeys, rows));
+}
+
+/// The longest wait of a writer, in milliseconds.
+class AdoptWriters {
+ public:
+  explicit AdoptWriters(const std::string& url) : longest_(kAdoptWriters) {
+    for (int number = 0; number < kAdoptWriters; ++number) {
+      threads_.push_back(start_thread("ob-bench-write", [this, number,
+                                                         url](const std::stop_token& stop) {
+        Pg pg(url);
+        for (int round = 0; !stop.stop_requested(); ++round) {
+          const int key = (round * kAdoptWriters + number) % kAdoptKeys;
+          const auto start = Clock::now();
+          pg.run(fmt::format(
+              "WITH c AS (UPDATE {0}.counter SET n = n + 1 WHERE key = {1} RETURNING n) INSERT INTO {0}.shop_outbox "
+              "(aggregate_type, aggregate_id, event_type, payload) "
+              "SELECT 'order', '{1}', 'OrderPlaced', jsonb_build_object('n', n) FROM c",
+              kSchema, key));
+          auto& longest = longest_[static_cast<std::size_t>(number)];
+          longest = std::max(longest, ms_since(start));
+          std::this_thread::sleep_for(kAdoptPause);
+        }
+      }));
+    }
+  }
+  [[nodiscard]] double longest_ms() {
+    threads_.clear();
+    return *std::max_element(longest_.begin(), longest_.end());
+  }
+
+ private:
+  std::vector<double> longest_;
+  std::vector<std::jthread> threads_;
+};
+
+/// The same rows by one statement, and nothing else. Rows per second; the log is empty afterwards.
+double bare_copy(Pg& pg, std::int64_t rows) {
+  const auto start = Clock::now();
+  pg.run(fmt::format(
+      "BEGIN; INSERT INTO {0}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers) "
+      "SELECT gen_random_uuid(), aggregate_type, aggregate_id, event_type, convert_to(payload::text, 'UTF8'), 'application/json', '{{}}' "
+      "FROM {0}.shop_outbox ORDER BY id; ROLLBACK",
+      kSchema));
+  return static_cast<double>(rows) / ms_since(start) * 1000;
+}
+
+double number(Pg& pg, const std::string& sql) {
+  return std::stod(pg.value(fmt::format(fmt::runtime(sql), kSchema)));
+}
+
+}  // namespace
+
+std::vector<Figure> bench_adopt(const BenchOptions& options) {
+  PostgresFixture log(options);
+  log.say(fmt::format("writing {} rows into a table", options.events));
+  make_table(log.admin(), options.events);
+  const double bare = bare_copy(log.admin(), options.events);
+  log.say("writing undisturbed");
+  AdoptWriters undisturbed(options.store_url);
+  std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds));
+  const double alone = undisturbed.longest_ms();
+
+  const auto adopter = must(store::open_adopter(
+      {.url = options.store_url, .schema = kSchema, .application = "outbox-bench"}));
+  AdoptWriters disturbed(options.store_url);
+  std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds / 5));
+  const auto start = Clock::now();
+  const auto plan = must(adopter->plan(std::string(kSchema) + ".shop_outbox", {}));
+  const auto done =
+      must(adopter->apply(plan, {}, {}, [&](const std::string& line) { log.say(line); }));
+  const double seconds = ms_since(start) / 1000;
+  std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds / 5));
+  const double wait = disturbed.longest_ms();
+
+  const double lost = number(
+      log.admin(), "SELECT (SELECT sum(n) FROM {0}.counter) - count(DISTINCT id) FROM {0}.event");
+  const double twice = number(log.admin(), "SELECT count(*) - count(DISTINCT id) FROM {0}.event");
+  const double disorder = number(
+      log.admin(),
+      "SELECT count(*) FROM (SELECT (convert_from(payload, 'UTF8')::json ->> 'n')::bigint AS n, "
+      "row_number() OVER (PARTITION BY aggregate_id ORDER BY seq) AS place FROM {0}.event) e WHERE n <> place");
+  const auto million = static_cast<double>(options.events) / 1e6;
+  return {
+      Figure("adopt", static_cast<double>(done.row.taken_over) / seconds, "rows/s").beside(bare),
+      Figure("adopt.time", seconds, "s").at_most(std::max(60 * million, 1.0)),
+      Figure("adopt.wait", wait, "ms").beside(alone).at_most(1000),
+      Figure("adopt.lost", lost, "events").at_most(0),
+      Figure("adopt.twice", twice, "events").at_most(0),
+      Figure("adopt.disorder", disorder, "events").at_most(0)};
+}
+
+}  // namespace outbox::bench

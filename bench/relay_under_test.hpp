@@ -1,0 +1,60 @@
+// A relay in a process of its own, which can be frozen and killed: `outbox relay` with the sink stdout, which goes to a file.
+#pragma once
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "bench/bench.hpp"
+#include "bench/postgres_fixture.hpp"
+#include "testkit/child_process.hpp"
+
+namespace outbox::bench {
+
+inline constexpr std::chrono::seconds kLeaseUnderTest{2};
+
+class RelayUnderTest {
+ public:
+  /// `settings`: lines for the subscription.
+  RelayUnderTest(const BenchOptions& options, const std::string& name, const std::string& folder,
+                 const std::string& settings = {})
+      : output_(folder + "/" + name), process_(started(options, name, output_, settings)) {}
+
+  void kill() { process_.kill(); }
+  void freeze() { process_.signal(SIGSTOP); }
+  void thaw() { process_.signal(SIGCONT); }
+  /// Grows with each event that is delivered.
+  [[nodiscard]] std::uintmax_t bytes() const {
+    std::error_code none;
+    const auto size = std::filesystem::file_size(output_, none);
+    return none ? 0 : size;
+  }
+  /// Whether it has delivered an event since the last call.
+  [[nodiscard]] bool has_news() {
+    const auto size = bytes();
+    return std::exchange(seen_, size) != size;
+  }
+
+ private:
+  static testkit::ChildProcess::Options started(const BenchOptions& options,
+                                                const std::string& name, const std::string& output,
+                                                const std::string& settings) {
+    const std::string config = output + ".toml";
+    std::ofstream(config) << "[store]\nurl = \"" << options.store_url << "\"\nschema = \""
+                          << kSchema << "\"\n[relay]\nname = \"" << name << "\"\nlease = \""
+                          << kLeaseUnderTest.count()
+                          << "s\"\n[subscription.under-test]\nsink = \"stdout\"\n"
+                          << settings;
+    return {.command = {"outbox", "relay", "-c", config, "--log-level", "off"},
+            .program = testkit::program_beside_us("outbox"),
+            .output = output};
+  }
+
+  std::string output_;
+  testkit::ChildProcess process_;
+  std::uintmax_t seen_{0};
+};
+
+}  // namespace outbox::bench

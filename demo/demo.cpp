@@ -1,0 +1,365 @@
+#include "demo/demo.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/signals.hpp"
+#include "demo/courier.hpp"
+#include "demo/order.hpp"
+#include "demo/screen.hpp"
+#include "demo/shop.hpp"
+#include "demo/writers.hpp"
+#include "store/store.hpp"
+#include "store/url.hpp"
+#include "testkit/destination.hpp"
+#include "testkit/failure.hpp"
+#include "testkit/judge.hpp"
+#include "testkit/temp_dir.hpp"
+
+namespace outbox::demo {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr const char* kSubscription = "demo";
+constexpr milliseconds kLook{100};
+/// How long a kill that is due is put off until the courier has delivered something since its start.
+constexpr seconds kKillPatience{3};
+/// When the shop has closed the demo waits for the rest: so long at most, and so long without a new delivery. After the shorter
+/// time it asks the outbox whether something is pending.
+constexpr seconds kCatchUpLimit{300};
+constexpr seconds kNothingNewLimit{45};
+constexpr seconds kNothingNewPause{3};
+constexpr seconds kFinishLimit{20};
+/// Not used: no signal ends this process.
+constexpr int kDemoStatus = 4;
+
+void print(std::FILE* out, const std::string& text) {
+  (void)std::fputs(text.c_str(), out);
+  (void)std::fflush(out);
+}
+
+/// On SQLite one process at a time works a queue off.
+int workers_at(const std::string& url) {
+  return store::kind_of(url) == store::StoreKind::sqlite ? 1 : 2;
+}
+
+/// For make_destination().
+std::string place_of(const DemoOptions& options, const testkit::TempDir& folder) {
+  if (options.sink == "file") return "file:" + folder.file("delivered.jsonl");
+  if (options.sink == "kafka") return "kafka:" + folder.name() + "@" + options.brokers;
+  // It is read while the shop is open, and once more at the end.
+  const std::string kind = options.sink == "rabbitmq" ? "rabbitmq-stream" : options.sink;
+  return kind + ":" + folder.name() + "@" + options.url;
+}
+
+/// Reads parcels as the messages of a destination. A transaction may be seen after a later one, not after so many.
+class Parcels {
+ public:
+  explicit Parcels(Shop& shop) : shop_(shop) {}
+
+  void read(const testkit::Destination::Each& each) {
+    constexpr std::int64_t kInFlight = 1000;
+    for (const Parcel& parcel : shop_.parcels(newest_ - kInFlight)) {
+      if (!seen_.insert(parcel.number).second) continue;
+      each(to_event(parcel.order).payload);
+      newest_ = std::max(newest_, parcel.number);
+    }
+  }
+
+ private:
+  Shop& shop_;
+  std::int64_t newest_{0};
+  std::unordered_set<std::int64_t> seen_;
+};
+
+class Demo {
+ public:
+  explicit Demo(const DemoOptions& options)
+      : options_(options),
+        url_(options.store.empty() ? "sqlite:" + folder_.file("shop.db") : options.store),
+        where_(place_of(options, folder_)),
+        progress_(options.json ? stderr : stdout, options.json) {
+    signals_.end_at(0);  // the demo always cleans up
+  }
+  Demo(const Demo&) = delete;
+  Demo& operator=(const Demo&) = delete;
+  ~Demo() { progress_.finish(); }
+
+  Ending run() {
+    open();
+    sell();
+    return close_and_count();
+  }
+
+ private:
+  // ---- opening
+
+  void open() {
+    // When opening fails, everything that we made is removed: nothing is kept yet.
+    shop_->open();
+    if (!options_.tasks) destination_->open();
+    if (options_.keep) keep();
+    make_couriers();
+    if (!options_.json) print(stdout, introduction(options_, shop_->place(), place()));
+    for (const auto& courier : couriers_) courier->start();
+    const Tells tells = options_.tasks ? Tells::workers : Tells::relay;
+    writers_ = std::make_unique<Writers>(*shop_, options_.naive ? Tells::nobody : tells,
+                                         *couriers_.front(), random_());
+    opened_at_ = Clock::now();
+    plan_kill();
+    writers_->start(options_.writers);
+  }
+
+  void make_couriers() {
+    if (options_.naive) {
+      return add_courier({.name = "publisher",
+                          .command = {"outbox-demo", "--publisher", where_},
+                          .log = folder_.file("publisher.log"),
+                          .takes_orders = true});
+    }
+    if (options_.tasks) {
+      const std::string file = write("store", absolute_url(url_) + "\n");
+      for (int i = 1; i <= workers_at(url_); ++i) {
+        add_courier({.name = "worker",
+                     .command = {"outbox-demo", "--worker", file},
+                     .log = folder_.file("worker-" + std::to_string(i) + ".log")});
+      }
+      return;
+    }
+    const std::string file = write(
+        "relay.toml",
+        relay_configuration(url_, shop_->schema(), destination_->subscription(kSubscription)));
+    add_courier({.name = "relay",
+                 .command = {"outbox", "relay", "-c", file},
+                 .program = testkit::program_beside_us("outbox"),
+                 .log = folder_.file("relay.log")});
+  }
+
+  void add_courier(Courier::Plan plan) {
+    couriers_.push_back(std::make_unique<Courier>(std::move(plan)));
+  }
+
+  /// Into the work folder. The address of a store may have a password, which must not be an argument of a process.
+  [[nodiscard]] std::string write(const char* name, const std::string& text) const {
+    std::string file = folder_.file(name);
+    std::ofstream out(file);
+    out << text;
+    if (!out.flush()) testkit::give_up(Errc::unavailable, "cannot write " + file);
+    return file;
+  }
+
+  /// Of what has arrived.
+  [[nodiscard]] std::string place() const {
+    return options_.tasks ? "what its workers wrote" : destination_->place();
+  }
+
+  /// Of what has arrived since the last call.
+  using Read = std::function<void(const testkit::Destination::Each& each)>;
+
+  /// From the beginning.
+  [[nodiscard]] Read reader() {
+    if (options_.tasks)
+      return
+          [parcels = std::make_shared<Parcels>(*shop_)](const auto& each) { parcels->read(each); };
+    return [again = std::shared_ptr(testkit::make_destination(where_))](const auto& each) {
+      again->read(each, milliseconds(0));
+    };
+  }
+
+  // ---- while the shop is open
+
+  void sell() {
+    while (!signals_.wait_for(kLook)) {
+      const auto now = elapsed();
+      // Terminates: no kill is put off longer than kKillPatience.
+      if (now >= seconds(options_.seconds) && kills_ == options_.kills) break;
+      look(false);
+      writers_->check();
+      kill_if_due(now);
+    }
+    writers_->stop();
+    writers_->check();
+  }
+
+  /// Once in each of `kills` equal parts of the time, at random.
+  void plan_kill() {
+    std::uniform_real_distribution<double> somewhere(0.3, 0.9);
+    const double part = 1000.0 * options_.seconds / std::max(options_.kills, 1);
+    kill_due_ = milliseconds(std::lround(part * (kills_ + somewhere(random_))));
+  }
+
+  /// A kill proves something only while the courier delivers.
+  void kill_if_due(milliseconds now) {
+    if (kills_ == options_.kills) return;
+    if (now < (delivered_since_start_ > 0 ? kill_due_ : kill_due_ + kKillPatience)) return;
+    Courier& victim = *couriers_[static_cast<std::size_t>(kills_) % couriers_.size()];
+    victim.kill();
+    ++kills_;
+    delivered_since_start_ = 0;
+    plan_kill();
+    victim.start();
+  }
+
+  /// Reads what has arrived, and shows the progress.
+  void look(bool closing) {
+    const auto see = [this](std::string_view message) {
+      ++delivered_since_start_;
+      if (std::string id = delivered(message).id; !id.empty()) seen_.insert(std::move(id));
+    };
+    arrived_(see);
+    progress_.show({.elapsed = elapsed(),
+                    .committed = writers_->committed(),
+                    .rolled_back = writers_->rolled_back(),
+                    .delivered = static_cast<std::int64_t>(seen_.size()),
+                    .kills = kills_,
+                    .kills_planned = options_.kills,
+                    .closing = closing});
+    for (const auto& courier : couriers_) courier->check();
+  }
+
+  [[nodiscard]] milliseconds elapsed() const {
+    return std::chrono::duration_cast<milliseconds>(Clock::now() - opened_at_);
+  }
+
+  // ---- after closing time
+
+  Ending close_and_count() {
+    std::vector<testkit::Attempt> orders;
+    for (const Order& order : shop_->orders()) orders.push_back(committed(order));
+    testkit::Judge judge(orders);
+    const auto read_on = [&judge, read = reader()] {
+      read([&judge](std::string_view message) { judge.saw(delivered(message)); });
+    };
+    if (!options_.naive) wait_for_the_rest(judge, read_on);
+    std::exception_ptr not_finished;
+    try {
+      for (const auto& courier : couriers_) courier->finish(kFinishLimit);
+    } catch (const Exception&) {
+      not_finished = std::current_exception();  // rethrown after the count
+    }
+    read_on();
+    progress_.finish();
+    const Ending ending = report(judge.verdict());
+    if (not_finished) std::rethrow_exception(not_finished);
+    return ending;
+  }
+
+  template <class ReadOn>
+  void wait_for_the_rest(const testkit::Judge& judge, const ReadOn& read_on) {
+    const auto until = Clock::now() + kCatchUpLimit;
+    auto last_news = Clock::now();
+    std::uint64_t arrived = 0;
+    const int signals = signals_.count();
+    do {
+      read_on();
+      look(true);
+      if (judge.complete() && (!options_.tasks || shop_->stale_statements() == 0)) return;
+      const auto now = Clock::now();
+      if (std::exchange(arrived, judge.verdict().delivered) != arrived) last_news = now;
+      if (now > until || now > last_news + kNothingNewLimit) return;
+      if (now > last_news + kNothingNewPause && !options_.tasks && nothing_pending())
+        return read_on();
+    } while (!signals_.wait_for(kLook, signals));
+  }
+
+  /// According to the outbox: then nothing else will arrive.
+  [[nodiscard]] bool nothing_pending() const {
+    using testkit::must;
+    try {
+      const auto store = must(store::open_store(
+          {.url = url_, .schema = shop_->schema(), .application = "outbox-demo"}));
+      const auto catalog = must(store->catalog());
+      const auto rows = must(catalog->subscriptions());
+      return !rows.empty() && must(catalog->progress(rows.front(), 1)).pending == 0;
+    } catch (const Exception&) {
+      return false;  // asked again soon
+    }
+  }
+
+  Ending report(const testkit::Verdict& verdict) {
+    const Outcome outcome{.verdict = verdict,
+                          .rolled_back = writers_->rolled_back(),
+                          .stale = options_.tasks ? shop_->stale_statements() : 0,
+                          .kills = kills_,
+                          .destination = place(),
+                          .naive = options_.naive,
+                          .tasks = options_.tasks,
+                          .interrupted = signals_.asked()};
+    if (outcome.broken()) keep();  // the evidence
+    print(stdout, options_.json ? json(outcome) + "\n" : table(options_, outcome));
+    if (folder_.kept()) {
+      print(options_.json ? stderr : stdout, "Kept: " + folder_.path().string() +
+                                                 "\n  shop       " + shop_->place() +
+                                                 "\n  delivered  " + place() + "\n");
+    }
+    if (outcome.broken()) return Ending::broken;
+    return outcome.interrupted ? Ending::interrupted : Ending::held;
+  }
+
+  void keep() {
+    folder_.keep();
+    shop_->keep();
+    destination_->keep();
+  }
+
+  const DemoOptions& options_;
+  Signals signals_{kDemoStatus};
+  testkit::TempDir folder_{"outbox-demo"};
+  const std::string url_;
+  const std::string where_;  ///< The destination, as make_destination() takes it.
+  std::mt19937_64 random_{std::random_device{}()};
+  ProgressLine progress_;
+
+  // Each uses earlier ones, so it is destroyed before them.
+  const std::unique_ptr<Shop> shop_{make_shop(url_)};
+  const std::unique_ptr<testkit::Destination> destination_{testkit::make_destination(where_)};
+  const Read arrived_{options_.tasks ? reader() : [this](const auto& each) {
+    destination_->read(each, milliseconds(0));
+  }};
+  std::vector<std::unique_ptr<Courier>> couriers_;
+  std::unique_ptr<Writers> writers_;
+
+  Clock::time_point opened_at_{Clock::now()};
+  int kills_{0};
+  milliseconds kill_due_{0};
+  std::int64_t delivered_since_start_{0};
+  std::unordered_set<std::string> seen_;
+};
+
+}  // namespace
+
+std::unique_ptr<Shop> make_shop(const std::string& url) {
+#ifdef OUTBOX_WITH_SQLITE
+  if (store::kind_of(url) == store::StoreKind::sqlite) return make_sqlite_shop(url);
+#endif
+#ifdef OUTBOX_WITH_POSTGRES
+  if (store::kind_of(url) == store::StoreKind::postgres) return make_postgres_shop(url);
+#endif
+  return nullptr;  // check_options() refuses it
+}
+
+Result<Ending> run_demo(const DemoOptions& options) {
+  if (Status status = check_options(options); !status) return pass(status);
+  try {
+    return Demo(options).run();
+  } catch (const Exception& failure) {
+    return fail(failure.error());
+  }
+}
+
+}  // namespace outbox::demo

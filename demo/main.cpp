@@ -1,0 +1,118 @@
+// The program `outbox-demo`: a shop whose relay is killed again and again.
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cli/exit.hpp"
+#include "cli/program.hpp"
+#include "demo/demo.hpp"
+
+namespace outbox::demo {
+namespace {
+
+using cli::Failure;
+using cli::must;
+
+/// What is on the command line.
+struct Given {
+  std::string store;
+  std::string sink{"file"};
+  std::string brokers;
+  std::string url;
+  std::uint64_t seconds{10};
+  std::uint64_t writers{4};
+  std::optional<std::uint64_t> kills;
+  bool keep{false};
+  bool json{false};
+  bool naive{false};
+  bool tasks{false};
+  std::optional<std::string> publisher;
+  std::optional<std::string> worker;
+};
+
+/// As an int; the demo itself checks the ranges.
+int fitting(const char* option, std::uint64_t number) {
+  if (number <= 1'000'000) return static_cast<int>(number);
+  throw Failure(cli::kUsage,
+                std::string(option) + " " + std::to_string(number) + " is out of range",
+                "see outbox-demo --help");
+}
+
+int show(const Given& given) {
+  if (given.publisher) {
+    must(run_publisher(*given.publisher));
+    return cli::kOk;
+  }
+  if (given.worker) {
+    must(run_worker(*given.worker));
+    return cli::kOk;
+  }
+  const DemoOptions wanted{.store = given.store,
+                           .sink = given.sink,
+                           .brokers = given.brokers,
+                           .url = given.url,
+                           .seconds = fitting("--seconds", given.seconds),
+                           .writers = fitting("--writers", given.writers),
+                           .kills = given.kills
+                                        ? fitting("--kills", *given.kills)
+                                        : default_kills(fitting("--seconds", given.seconds)),
+                           .keep = given.keep,
+                           .json = given.json,
+                           .naive = given.naive,
+                           .tasks = given.tasks};
+  if (const Status status = check_options(wanted); !status)
+    throw Failure(cli::kUsage, status.error().text());
+  switch (must(run_demo(wanted))) {
+    case Ending::held: return cli::kOk;
+    case Ending::broken: return cli::kCheckFailed;
+    case Ending::interrupted: return cli::kInterrupted;
+  }
+  return cli::kError;
+}
+
+void add(CLI::App& program, Given& given) {
+  using cli::add_option;
+  cli::set_body(program, [&given] { return show(given); });
+  add_option(
+      program, "--store", &given.store, "URL",
+      "Where the shop is: postgresql://... (in schemas of its own) or sqlite:PATH of a new file; by default a "
+      "SQLite file in a work folder");
+  add_option(program, "--sink", &given.sink, "SINK",
+             "file, kafka, redis, nats or rabbitmq: each with a topic, stream or queue of its own");
+  add_option(program, "--brokers", &given.brokers, "LIST", "Kafka brokers, HOST:PORT");
+  add_option(program, "--url", &given.url, "URL",
+             "Of the other brokers: redis://, nats:// or amqp://");
+  add_option(program, "--seconds", &given.seconds, "N", "How long the shop is open");
+  add_option(program, "--writers", &given.writers, "N", "Threads that sell");
+  add_option(
+      program, "--kills", &given.kills, "N",
+      "How often the relay is killed with SIGKILL; at most twice a second (default 5, or fewer)");
+  add_option(
+      program, "--naive", &given.naive, {},
+      "Without an outbox: a dual write, with the same kills. Shows what that loses and invents");
+  add_option(program, "--tasks", &given.tasks, {},
+             "Each order is a task for workers, which are killed, instead of an event");
+  add_option(program, "--keep", &given.keep, {},
+             "Keep the work folder, the tables and the topic, and say where");
+  add_option(program, "--json", &given.json, {},
+             "The numbers of the last table as one JSON object");
+  add_option(program, "--publisher", &given.publisher, {}, {});  // What --naive starts for itself.
+  add_option(program, "--worker", &given.worker, {}, {});        // What --tasks starts for itself.
+  cli::add_footer(
+      program,
+      "Needs nothing: it makes what it uses and removes it. Exit status 3 when something was lost, invented or reordered\n"
+      "(not with --naive, which is a lesson), 4 when it was interrupted.");
+  cli::add_example(program, "outbox-demo --seconds 20 --kills 8");
+}
+
+}  // namespace
+}  // namespace outbox::demo
+
+int main(int argc, char** argv) {
+  outbox::demo::Given given;
+  return outbox::cli::run_program(
+      {.name = "outbox-demo",
+       .help = "A small shop whose relay is killed again and again; then a count of what arrived.",
+       .add = [&given](CLI::App& program) { outbox::demo::add(program, given); }},
+      argc, argv);
+}

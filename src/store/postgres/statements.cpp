@@ -1,0 +1,281 @@
+// The SQL of the parts that stand once (src/store/sql), as in queries.hpp.
+#include "store/postgres/queries.hpp"
+
+namespace outbox::store::postgres {
+
+using sql::How;
+
+// $1 subscription, $2 state, $3 aggregate_type, $4 aggregate_id, $5 part of the error, $6 id, $7 seq: null means any; $8 limit,
+// $9 with payload and headers, $10 event_type, $11 scheduled or not, $12 and $13 after which subscription and seq.
+constexpr std::string_view kListParked = R"(
+SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at, next_attempt_at,
+       CASE WHEN $9::boolean THEN payload END, content_type, CASE WHEN $9::boolean THEN headers::text END,
+       created_at, {scheduled}, coalesce((SELECT w.name FROM {schema}.worker w WHERE w.id = p.worker), ''::text), begun_at, percent,
+       coalesce(progress, ''::text)
+FROM {schema}.parked_state p
+WHERE ($1::int IS NULL OR subscription = $1::int) AND ($2::text IS NULL OR state = $2::text)
+  AND ($3::text IS NULL OR aggregate_type = $3::text) AND ($4::text IS NULL OR aggregate_id = $4::text)
+  AND ($5::text IS NULL OR strpos(error, $5::text) > 0) AND ($6::uuid IS NULL OR id = $6::uuid)
+  AND ($7::bigint IS NULL OR seq = $7::bigint) AND ($10::text IS NULL OR event_type = $10::text)
+  AND ($11::boolean IS NULL OR {scheduled} = $11::boolean) AND (subscription, seq) > ($12::int, $13::bigint)
+ORDER BY subscription, seq LIMIT $8::bigint)";
+
+constinit const sql::Statements kStatements{
+
+    // ---- Whoever changes subscriptions. Few rows; by primary key or unique name.
+    // This transaction's commit waits for the disk.
+    .flushed = {.what = "set synchronous_commit", .text = R"(
+SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off')"},
+    // $1 name. FOR UPDATE serializes concurrent calls of apply().
+    .find_subscription = {.what = "find a subscription", .text = R"(
+SELECT id, config::text, lane_group FROM {schema}.subscription WHERE name = $1::text FOR UPDATE)"},
+    // One relay at a time changes owners. Primary key.
+    .lock_fleet = {.what = "lock the owners", .text = R"(
+SELECT generation FROM {schema}.fleet WHERE one FOR UPDATE)"},
+    // $1 group. Primary key. What is being parked is finished first.
+    .lock_lanes = {.what = "lock the lanes", .text = R"(
+SELECT lane::int, owner, generation FROM {schema}.lane WHERE lane_group = $1::text ORDER BY lane FOR UPDATE)"},
+    // $1 id, $2 group. From now on only ownership of the new group's lanes counts that is newer than every one of the old group's.
+    .change_group = {.what = "change a subscription's group", .text = R"(
+WITH newest AS (UPDATE {schema}.fleet SET generation = generation + 1 RETURNING generation)
+UPDATE {schema}.subscription SET lane_group = $2::text, group_generation = newest.generation FROM newest WHERE id = $1::int)"},
+
+    // ---- Catalog.
+    .subscriptions = {.how = How::kept, .what = "list subscriptions", .text = R"(
+SELECT id, name, config::text, config_version, state, reason, stopped_seq, stopped_event, trouble,
+to_char(trouble_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), parked_version, lane_group, group_generation,
+trouble_relay, (SELECT r.id FROM {schema}.replay r WHERE r.subscription = s.id AND r.state = 'running')
+FROM {schema}.subscription s ORDER BY name)"},
+    // $1 name. What a subscription is called now that had this name. Primary key.
+    .former_name = {.what = "look for a former name", .text = R"(
+SELECT s.name FROM {schema}.former_name n JOIN {schema}.subscription s ON s.id = n.subscription WHERE n.name = $1::text)"},
+    // $1 name.
+    .forget_former_name = {.what = "forget a former name", .text = R"(
+SELECT {schema}.forget_former_name($1::text))"},
+    // $1 name, $2 config, $3 group. No row: another process has created it.
+    .create_subscription = {.what = "create a subscription", .text = R"(
+INSERT INTO {schema}.subscription (name, config, lane_group) VALUES ($1::text, $2::jsonb, $3::text) ON CONFLICT (name) DO NOTHING
+RETURNING id)"},
+    // $1 subscription, $2 from now on. '3:3:' is a snapshot in which nothing is visible. A statement's snapshot does not include
+    // its own transaction, so events of the same transaction would still be delivered.
+    .first_settlement = {.what = "write a subscription's first cursor", .text = R"(
+INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1)
+VALUES ($1::int, 'reset', -1, 0, 1, CASE WHEN $2::boolean THEN pg_current_snapshot() ELSE '3:3:'::pg_snapshot END))"},
+    // $1 id, $2 config.
+    .change_subscription = {.what = "change a subscription", .text = R"(
+UPDATE {schema}.subscription SET config = $2::jsonb, config_version = config_version + 1, changed_at = clock_timestamp()
+WHERE id = $1::int)"},
+    // $1 name, $2 reason. A stopped one keeps what stopped it.
+    .pause = {.what = "pause a subscription", .text = R"(
+UPDATE {schema}.subscription
+SET state = CASE state WHEN 'active' THEN 'paused' ELSE state END, reason = CASE state WHEN 'stopped' THEN reason ELSE $2::text END,
+    changed_at = clock_timestamp()
+WHERE name = $1::text RETURNING id)"},
+    // $1 name.
+    .resume = {.what = "resume a subscription", .text = R"(
+UPDATE {schema}.subscription SET state = 'active', reason = '', stopped_seq = NULL, stopped_event = NULL,
+  changed_at = clock_timestamp()
+WHERE name = $1::text RETURNING id)"},
+    // $1 id, $2 generation, $3 reason, $4 seq, $5 event. Locks a lane of that generation: a takeover waits until this is done, or was
+    // done before and then no row qualifies. No row either while another transaction holds one of the locks: this must not wait.
+    .stop = {.what = "stop a subscription", .text = R"(
+UPDATE {schema}.subscription SET state = 'stopped', reason = $3::text, stopped_seq = $4::bigint, stopped_event = $5::uuid,
+  changed_at = clock_timestamp()
+WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
+            WHERE s.id = $1::int AND l.lane_group = s.lane_group AND l.generation = $2::bigint LIMIT 1
+            FOR UPDATE OF s SKIP LOCKED FOR SHARE OF l SKIP LOCKED) RETURNING id)"},
+    // $1 id, $2 generation, $3 the trouble; empty: it is over, $4 relay. Of several relays one reports; only it says that the trouble
+    // is over, or another one when it is gone. No row as above.
+    .report_trouble = {.what = "report a subscription's trouble", .text = R"(
+UPDATE {schema}.subscription SET trouble = $3::text, trouble_relay = CASE WHEN $3::text = '' THEN NULL ELSE $4::uuid END,
+  trouble_since = CASE WHEN $3::text = '' THEN NULL WHEN trouble = '' THEN clock_timestamp() ELSE trouble_since END
+WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
+            WHERE s.id = $1::int AND l.lane_group = s.lane_group AND l.generation = $2::bigint
+              AND (s.trouble = '' OR s.trouble_relay IS NULL OR s.trouble_relay = $4::uuid
+                   OR NOT EXISTS (SELECT FROM {schema}.relay r WHERE r.id = s.trouble_relay)) LIMIT 1
+            FOR UPDATE OF s SKIP LOCKED FOR SHARE OF l SKIP LOCKED))"},
+
+    // ---- SubscriptionChanges. The functions are in 0009_subscriptions.sql.
+    // Few rows.
+    .former_names = {.what = "list former names", .text = R"(
+SELECT n.name, s.name FROM {schema}.former_name n JOIN {schema}.subscription s ON s.id = n.subscription ORDER BY n.name)"},
+    // $1 name. Unique.
+    .name_is_taken = {.what = "look for the name", .text = R"(
+SELECT EXISTS (SELECT FROM {schema}.subscription s WHERE s.name = $1::text))"},
+    // $1 subscription, $2 name.
+    .rename = {.what = "rename a subscription", .text = R"(
+SELECT {schema}.rename_subscription($1::int, $2::text))"},
+    // $1 subscription. Few rows.
+    .running_replay = {.what = "look for a replay", .text = R"(
+SELECT EXISTS (SELECT FROM {schema}.replay r WHERE r.subscription = $1::int AND r.state IN ('loading', 'running')))"},
+    // $1 subscription.
+    .drop = {.what = "drop a subscription", .text = R"(
+SELECT {schema}.drop_subscription($1::int))"},
+
+    // ---- Trials (docs/design/trials.md). The functions are in 0004_parking.sql. `run` has a few rows; the others are found by primary key.
+    // $1 subscription, $2 lanes, $3 relay. A relay that is registered lives: whoever takes its lanes over removes its row.
+    .former_runs = {.what = "read former runs", .text = R"(
+SELECT r.generation, r.lanes & $2::bigint, r.place, r.tried, coalesce(r.first_seq, 0::bigint),
+  EXISTS (SELECT FROM {schema}.parked p WHERE p.subscription = r.subscription AND p.seq = r.first_seq),
+  r.relay IS NULL OR r.relay = $3::uuid OR EXISTS (SELECT FROM {schema}.relay m WHERE m.id = r.relay),
+  r.uncounted & $2::bigint = 0::bigint
+FROM {schema}.run r WHERE r.subscription = $1::int AND r.lanes & $2::bigint <> 0::bigint ORDER BY r.generation DESC)"},
+    // $1 subscription, $2 lanes, $3 generation, $4 relay, $5 place, $6 events on trial, $7 generations that are kept.
+    .begin_run = {.how = How::flushed, .what = "begin to deliver", .text = R"(
+SELECT {schema}.begin_run($1::int, $2::bigint, $3::bigint, $4::uuid, $5::text, $6::bigint, $7::bigint[]))"},
+    // $1 subscription, $2 lanes that are held, $3 generation, $4 lanes of the events, $5 how many, $6 the first one. Only by a relay that was
+    // not taken for dead. Fourteen times in a trial that finds nothing.
+    .open_range = {.how = How::flushed, .what = "try events", .text = R"(
+WITH mine AS (
+  UPDATE {schema}.run r SET tried = CASE WHEN r.lanes & $4::bigint <> 0::bigint THEN $5::bigint ELSE 0::bigint END,
+    first_seq = CASE WHEN r.lanes & $4::bigint <> 0::bigint THEN $6::bigint END
+  WHERE r.subscription = $1::int AND r.generation = $3::bigint
+    AND EXISTS (SELECT FROM {schema}.relay m WHERE m.id = r.relay) RETURNING r.generation)
+SELECT generation FROM mine UNION SELECT r.generation FROM {schema}.run r
+WHERE r.subscription = $1::int AND r.generation < $3::bigint AND r.lanes & $2::bigint <> 0::bigint AND r.relay IS NOT NULL)"},
+    // $1 subscription, $2 lanes, $3 generation, $4 generations that are kept.
+    .close_trial = {.how = How::flushed, .what = "end a trial", .text = R"(
+SELECT {schema}.close_trial($1::int, $2::bigint, $3::bigint, $4::bigint[]))"},
+    // $1 subscription, $2 generation.
+    .end_run = {.how = How::flushed, .what = "end in order", .text = R"(
+WITH gone AS (DELETE FROM {schema}.run WHERE subscription = $1::int AND generation = $2::bigint AND tried = 0)
+UPDATE {schema}.run SET relay = NULL, first_seq = NULL WHERE subscription = $1::int AND generation = $2::bigint AND tried > 0)"},
+
+    // ---- Replays (docs/design/replay.md). The functions are in 0007_replay.sql.
+    // The first event that is certainly there, by event_by_seq; the newest one.
+    .retained = {.how = How::settings, .what = "ask what is retained", .text = R"(
+SELECT f.seq, f.seq > 1::bigint,
+       (SELECT e.created_at FROM {schema}.event e WHERE e.seq >= f.seq ORDER BY e.seq LIMIT 1),
+       coalesce((SELECT e.seq FROM {schema}.event e ORDER BY e.seq DESC LIMIT 1), 0::bigint)
+FROM (SELECT {schema}.retained_from() AS seq) f)"},
+    // $1 replay.
+    .replay_loaded = {.how = How::flushed, .what = "start a replay", .text = R"(
+UPDATE {schema}.replay SET state = 'running' WHERE id = $1::bigint AND state = 'loading')"},
+    // $1 replay, $2 why.
+    .stop_replay = {.how = How::flushed, .what = "stop a replay", .text = R"(
+UPDATE {schema}.replay SET state = 'stopped', reason = $2::text, ended_at = clock_timestamp()
+WHERE id = $1::bigint AND state = 'running' RETURNING id)"},
+    // $1 replay. One whose events are not all there is not kept.
+    .drop_replay = {.how = How::flushed, .what = "remove a replay", .text = R"(
+DELETE FROM {schema}.replay WHERE id = $1::bigint AND state = 'loading' RETURNING id)"},
+    // $1 id (null: all), $2 subscription (0: all), $3 limit. A replay has some thousands of rows of progress at most; they are added up.
+    .list_replays = {.how = How::settings, .what = "list replays", .text = R"(
+SELECT r.id, r.subscription, r.first_seq, r.last_seq, r.filter::text, r.archived, r.state, r.actor, r.reason, r.started_at,
+       r.ended_at,
+       (SELECT min(coalesce((SELECT max(g.position) FROM (
+                  SELECT p.lanes, max(p.position) AS position FROM {schema}.replay_progress p WHERE p.replay = r.id GROUP BY p.lanes) g
+                WHERE (g.lanes >> lane.n) & 1::bigint = 1), r.first_seq - 1::bigint))
+        FROM pg_catalog.generate_series(0, 63) lane(n)),
+       (SELECT coalesce(sum(p.sent), 0::numeric)::bigint FROM {schema}.replay_progress p WHERE p.replay = r.id),
+       (SELECT count(*) FROM {schema}.replay_skip k WHERE k.replay = r.id)
+FROM (SELECT * FROM {schema}.replay a
+      WHERE ($1::bigint IS NULL OR a.id = $1::bigint) AND ($2::int = 0 OR a.subscription = $2::int)
+      ORDER BY a.id DESC LIMIT $3::bigint) r ORDER BY r.id DESC)"},
+    // $1 replay, $2 limit. Primary key.
+    .replay_skips = {.how = How::settings, .what = "read what a replay skipped", .text = R"(
+SELECT seq, id, error, aggregate_type, aggregate_id FROM {schema}.replay_skip WHERE replay = $1::bigint ORDER BY seq LIMIT $2::bigint)"},
+    // $1 replay. Index replay_progress_replay.
+    .replay_places = {.how = How::settings, .what = "read how far a replay is", .text = R"(
+SELECT lanes, max(position) FROM {schema}.replay_progress WHERE replay = $1::bigint GROUP BY lanes)"},
+
+    // ---- TaskRuns (docs/design/tasks.md).
+    // $1 worker, $2 name, $3 note. Primary key. The count begins with the time: one whose row was removed must not come to a number again that
+    // others have seen.
+    .beat_worker = {.how = How::kept, .what = "worker heartbeat", .text = R"(
+INSERT INTO {schema}.worker AS w (id, name, beat, beat_at, types)
+VALUES ($1::uuid, $2::text, (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint, clock_timestamp(), $3::jsonb)
+ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, beat = w.beat + 1, beat_at = EXCLUDED.beat_at, types = EXCLUDED.types
+RETURNING (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint)"},
+    // $1 worker. And those that died without runs, which nobody looks for.
+    .remove_worker = {.what = "remove a worker", .text = R"(
+DELETE FROM {schema}.worker WHERE id = $1::uuid OR beat_at < clock_timestamp() - interval '1 day')"},
+    // $1 worker, $2 names of subscriptions, $3 limit. Index parked_key_worker.
+    .runs_of_worker = {.how = How::kept, .what = "read the runs of a worker", .text = R"(
+SELECT s.id, s.name, p.seq, p.id, k.attempts, k.token, p.event_type, p.headers::text, k.cancelled_by IS NOT NULL
+FROM {schema}.subscription s JOIN {schema}.parked_key k ON k.subscription = s.id AND k.worker = $1::uuid
+  JOIN {schema}.parked p ON p.subscription = k.subscription AND p.seq = k.run_seq
+WHERE s.name = ANY ($2::text[]) LIMIT $3::bigint)"},
+    // $1 worker, $2 names of subscriptions. Index parked_key_worker.
+    .other_workers = {.how = How::kept, .what = "look for other workers", .text = R"(
+SELECT r.worker, w.beat, coalesce((w.types ->> 'heartbeat_ms')::bigint, 0::bigint) FROM (
+  SELECT DISTINCT k.worker FROM {schema}.subscription s JOIN {schema}.parked_key k ON k.subscription = s.id AND k.worker IS NOT NULL
+  WHERE s.name = ANY ($2::text[]) AND k.worker <> $1::uuid) r
+LEFT JOIN {schema}.worker w ON w.id = r.worker)"},
+    // $1 names of subscriptions. Indexes task_end_set_aside, task_end_waits and parked_id. Also those that were set aside by a transaction
+    // which did not see yet that they were replaced, as the one that replaced them did not see that.
+    .replaced_parked = {.how = How::kept, .what = "list replaced tasks", .text = R"(
+WITH replaced AS MATERIALIZED (
+  (SELECT e.id FROM {schema}.task_end e WHERE e.set_aside ORDER BY e.id LIMIT 1000)
+  UNION ALL (SELECT e.id FROM {schema}.task_end e WHERE e.waits AND NOT e.set_aside ORDER BY e.id LIMIT 1000))
+SELECT p.subscription, p.seq FROM replaced r
+CROSS JOIN LATERAL (SELECT k.subscription, k.seq FROM {schema}.parked k WHERE k.id = r.id OFFSET 0) p
+JOIN {schema}.subscription s ON s.id = p.subscription WHERE s.name = ANY ($1::text[]))"},
+
+    // ---- ParkedEvents (docs/design/parking.md).
+    // Primary key.
+    .list_parked = {.how = How::plan_settings, .what = "list parked events", .text = kListParked},
+    // The same with an id: the settings, which avoid a sort, would keep the planner from index parked_id.
+    .find_parked = {.what = "find a parked event", .text = kListParked},
+    // $1 subscription: events that are retried, wait, are dead. Primary key of parked_key, indexes parked_live and parked_dead.
+    .count_parked = {.how = How::kept, .what = "count parked events", .text = R"(
+SELECT k.retrying, greatest(l.live - k.heads, 0::bigint), d.dead
+FROM (SELECT count(*) FILTER (WHERE run_seq IS NULL AND next_attempt_at < 'infinity') AS retrying,
+             count(*) FILTER (WHERE run_seq IS NOT NULL OR next_attempt_at < 'infinity') AS heads
+      FROM {schema}.parked_key WHERE subscription = $1::int) k,
+     (SELECT count(*) AS live FROM {schema}.parked WHERE subscription = $1::int AND NOT dead) l,
+     (SELECT count(*) AS dead FROM {schema}.parked WHERE subscription = $1::int AND dead) d)"},
+
+    // ---- Schedules: a few rows, by their primary key or all of them.
+    .clock = {.what = "read the clock", .text = R"(
+SELECT (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint)"},
+    // $1 name, $2 queue, $3 type, $4 payload, $5 content_type, $6 key, $7 headers, $8 cron, $9 every, $10 time_zone, $11 missed,
+    // $12 next_at of a new one, and of one with other ticks. A row: something changed.
+    .apply_schedule = {.what = "apply a schedule", .text = R"(
+INSERT INTO {schema}.schedule AS s
+  (name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed, next_at)
+VALUES ($1::text, $2::text, $3::text, $4::bytea, $5::text, $6::text, $7::jsonb, $8::text, $9::text, $10::text, $11::text,
+  $12::timestamptz)
+ON CONFLICT (name) DO UPDATE SET queue = EXCLUDED.queue, type = EXCLUDED.type, payload = EXCLUDED.payload,
+  content_type = EXCLUDED.content_type, key = EXCLUDED.key, headers = EXCLUDED.headers, cron = EXCLUDED.cron,
+  every = EXCLUDED.every, time_zone = EXCLUDED.time_zone, missed = EXCLUDED.missed, revision = s.revision + 1,
+  next_at = CASE WHEN (s.cron, s.every, s.time_zone) IS DISTINCT FROM (EXCLUDED.cron, EXCLUDED.every, EXCLUDED.time_zone)
+    THEN EXCLUDED.next_at ELSE s.next_at END
+WHERE (s.queue, s.type, s.payload, s.content_type, s.key, s.headers, s.cron, s.every, s.time_zone, s.missed) IS DISTINCT FROM
+  (EXCLUDED.queue, EXCLUDED.type, EXCLUDED.payload, EXCLUDED.content_type, EXCLUDED.key, EXCLUDED.headers, EXCLUDED.cron,
+   EXCLUDED.every, EXCLUDED.time_zone, EXCLUDED.missed)
+RETURNING 1::int)"},
+    // $1 queues.
+    .next_tick = {.how = How::kept, .what = "look for ticks", .text = R"(
+SELECT (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint, min(next_at)
+FROM {schema}.schedule WHERE queue = ANY ($1::text[]) AND NOT paused)"},
+    // $1 queues, $2 now.
+    .due_schedules = {.how = How::kept, .what = "read due schedules", .text = R"(
+SELECT name, queue, type, payload, content_type, key, headers::text, cron, every, time_zone, missed, paused, revision, next_at,
+  last_at, last_task
+FROM {schema}.schedule WHERE queue = ANY ($1::text[]) AND NOT paused AND next_at <= $2::timestamptz ORDER BY next_at, name)"},
+    // $1 name, $2 next_at, $3 revision, as they were read. No row: another one is at it, or has been.
+    .lock_schedule = {.how = How::kept, .what = "lock a schedule", .text = R"(
+SELECT 1::int FROM {schema}.schedule
+WHERE name = $1::text AND next_at = $2::timestamptz AND revision = $3::bigint AND NOT paused FOR UPDATE SKIP LOCKED)"},
+    // $1 name, $2 next_at; $3 last_at, $4 last_task, null: as they were.
+    .move_schedule = {.how = How::kept, .what = "move a schedule", .text = R"(
+UPDATE {schema}.schedule SET next_at = $2::timestamptz, last_at = coalesce($3::timestamptz, last_at),
+  last_task = coalesce($4::uuid, last_task), revision = revision + 1
+WHERE name = $1::text)"},
+    .list_schedules = {.what = "list schedules", .text = R"(
+SELECT name, queue, type, payload, content_type, key, headers::text, cron, every, time_zone, missed, paused, revision, next_at,
+  last_at, last_task
+FROM {schema}.schedule ORDER BY name)"},
+    // $1 name.
+    .pause_schedule = {.what = "pause a schedule", .text = R"(
+UPDATE {schema}.schedule SET paused = true, revision = revision + 1 WHERE name = $1::text AND NOT paused)"},
+    // $1 name, $2 revision, $3 next_at.
+    .resume_schedule = {.what = "resume a schedule", .text = R"(
+UPDATE {schema}.schedule SET paused = false, next_at = $3::timestamptz, revision = revision + 1
+WHERE name = $1::text AND revision = $2::bigint AND paused RETURNING 1::int)"},
+    // $1 name.
+    .remove_schedule = {.what = "remove a schedule", .text = R"(
+DELETE FROM {schema}.schedule WHERE name = $1::text RETURNING 1::int)"},
+};
+
+}  // namespace outbox::store::postgres

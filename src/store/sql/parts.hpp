@@ -1,0 +1,197 @@
+// The parts of a store that stand once. Those with something of their own in each store are derived from.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "store/ownership.hpp"
+#include "store/parked.hpp"
+#include "store/replay.hpp"
+#include "store/sql/connection.hpp"
+#include "store/subscriptions.hpp"
+#include "store/tasks.hpp"
+
+namespace outbox::store::sql {
+
+[[nodiscard]] std::unique_ptr<store::Schedules> make_schedules(
+    std::unique_ptr<Connection> connection);
+[[nodiscard]] std::unique_ptr<store::Trials> make_trials(std::unique_ptr<Connection> connection);
+
+/// A subscription as find_subscription reads it.
+struct FoundSubscription {
+  std::int32_t id{0};
+  std::string config;
+  std::string group;
+};
+[[nodiscard]] Result<std::optional<FoundSubscription>> find_subscription(Connection& connection,
+                                                                         std::string_view name);
+
+[[nodiscard]] Result<std::vector<SubscriptionRow>> list_subscriptions(Connection& connection);
+[[nodiscard]] Result<ParkedCounts> count_parked(Connection& connection, std::int32_t subscription);
+
+/// Each store reads in its own way how far subscriptions are and which relays live.
+class Catalog : public store::Catalog {
+ public:
+  [[nodiscard]] Result<std::vector<SubscriptionRow>> subscriptions() override {
+    return list_subscriptions(*db_);
+  }
+  [[nodiscard]] Result<bool> apply(const SubscriptionSpec& spec) override {
+    return apply(spec, Wanted::either);
+  }
+  [[nodiscard]] Status create(const SubscriptionSpec& spec) override {
+    auto created = apply(spec, Wanted::a_new_one);
+    return created ? Status{} : Status(pass(created));
+  }
+  [[nodiscard]] Status pause(std::string_view name, std::string_view reason) override;
+  [[nodiscard]] Status resume(std::string_view name) override;
+  [[nodiscard]] Result<bool> stop(std::int32_t id, std::int64_t generation, std::string_view reason,
+                                  std::int64_t seq, const EventId& event) override;
+  [[nodiscard]] Status report_trouble(std::int32_t id, std::int64_t generation,
+                                      std::string_view trouble, const EventId& relay) override;
+
+ protected:
+  enum class Wanted : std::uint8_t { either, a_new_one };
+
+  explicit Catalog(std::unique_ptr<Connection> connection) : db_(std::move(connection)) {}
+  /// Before the transaction in which it is created or changed. True: nothing is to be done.
+  [[nodiscard]] virtual Result<bool> is_applied(const SubscriptionSpec& spec,
+                                                const std::string& config, Wanted wanted) = 0;
+  [[nodiscard]] Connection& db() { return *db_; }
+
+ private:
+  enum class Applied : std::uint8_t { nothing, changed, again };
+
+  [[nodiscard]] Result<bool> apply(const SubscriptionSpec& spec, Wanted wanted);
+  [[nodiscard]] Result<Applied> apply_once(const SubscriptionSpec& spec, const std::string& config,
+                                           Wanted wanted);
+  [[nodiscard]] Status change(const FoundSubscription& found, const SubscriptionSpec& spec,
+                              const std::string& config);
+  [[nodiscard]] Result<Applied> insert(const SubscriptionSpec& spec, const std::string& config,
+                                       Wanted wanted);
+  [[nodiscard]] Status release(const std::string& name, Wanted wanted);
+  [[nodiscard]] Status change_named(Named statement, const Params& params, std::string_view name);
+
+  std::unique_ptr<Connection> db_;
+};
+
+/// Each store writes in its own way where a subscription begins anew.
+class SubscriptionChanges : public store::SubscriptionChanges {
+ public:
+  [[nodiscard]] Result<std::vector<FormerName>> former_names() override;
+  [[nodiscard]] Status rename(std::string_view name, std::string_view new_name) override;
+  [[nodiscard]] Status drop(std::string_view name) override;
+
+ protected:
+  explicit SubscriptionChanges(std::unique_ptr<Connection> connection)
+      : db_(std::move(connection)) {}
+  [[nodiscard]] Connection& db() { return *db_; }
+  [[nodiscard]] Result<FoundSubscription> find(std::string_view name);
+  /// In a transaction: so that no relay parks or settles events of it meanwhile, and retention removes nothing.
+  [[nodiscard]] Result<FoundSubscription> lock_idle(std::string_view name);
+
+ private:
+  std::unique_ptr<Connection> db_;
+};
+
+/// The stores differ in how a replay begins and in what it reads.
+class Replays : public store::Replays {
+ public:
+  [[nodiscard]] Result<RetainedLog> retained() override;
+  [[nodiscard]] Result<std::int64_t> start(const Replay& replay) override {
+    return begin(replay, std::nullopt);
+  }
+  [[nodiscard]] Status loaded(std::int64_t replay) override;
+  [[nodiscard]] Result<bool> stop(std::int64_t replay, std::string_view reason) override;
+  [[nodiscard]] Status resume(std::int64_t replay) override;
+  [[nodiscard]] Result<std::vector<Replay>> list(std::int32_t subscription,
+                                                 std::size_t limit) override {
+    return list_of(nullptr, subscription, limit);
+  }
+  [[nodiscard]] Result<std::optional<Replay>> find(std::int64_t replay) override;
+  [[nodiscard]] Result<std::vector<ReplaySkip>> skips(std::int64_t replay,
+                                                      std::size_t limit) override;
+  [[nodiscard]] Result<std::vector<ReplayPlace>> places(const Replay& replay,
+                                                        LaneMask lanes) override;
+
+ protected:
+  explicit Replays(std::unique_ptr<Connection> connection) : db_(std::move(connection)) {}
+  [[nodiscard]] Connection& db() { return *db_; }
+  /// A new one, or the one with this id, which was stopped. 0: it is not stopped any more.
+  [[nodiscard]] virtual Result<std::int64_t> begin(const Replay& replay,
+                                                   std::optional<std::int64_t> id) = 0;
+
+ private:
+  [[nodiscard]] Result<std::vector<Replay>> list_of(Param id, std::int32_t subscription,
+                                                    std::size_t limit);
+
+  std::unique_ptr<Connection> db_;
+};
+
+/// The stores differ in how people change parked events.
+class ParkedEvents : public store::ParkedEvents {
+ public:
+  [[nodiscard]] Result<std::vector<ParkedListing>> list(const ParkedFilter& filter,
+                                                        std::size_t limit, bool whole) override;
+  [[nodiscard]] Result<ParkedCounts> counts(std::int32_t subscription) override {
+    return count_parked(*db_, subscription);
+  }
+
+ protected:
+  explicit ParkedEvents(std::unique_ptr<Connection> connection) : db_(std::move(connection)) {}
+  [[nodiscard]] Connection& db() { return *db_; }
+
+ private:
+  std::unique_ptr<Connection> db_;
+};
+
+/// The stores differ in how runs end, how unique tasks begin, and how workers share tasks.
+class TaskRuns : public store::TaskRuns {
+ public:
+  [[nodiscard]] Result<std::int64_t> beat(const EventId& worker, std::string_view name,
+                                          std::string_view note) override;
+  [[nodiscard]] Status leave(const EventId& worker) override;
+  [[nodiscard]] Result<std::vector<TaskRunRow>> runs_of(const EventId& worker,
+                                                        std::span<const std::string> subscriptions,
+                                                        std::size_t limit) override;
+  [[nodiscard]] Result<std::vector<OtherWorker>> others(
+      const EventId& me, std::span<const std::string> subscriptions) override;
+  [[nodiscard]] Result<std::vector<ReplacedTask>> replaced(
+      std::span<const std::string> subscriptions) override;
+
+ protected:
+  explicit TaskRuns(std::unique_ptr<Connection> connection) : db_(std::move(connection)) {}
+  [[nodiscard]] Connection& db() { return *db_; }
+
+ private:
+  std::unique_ptr<Connection> db_;
+};
+
+/// "edited", or what stood in the way: "gone", "waiting", "due".
+[[nodiscard]] Status edit_status(std::string_view word, const ParkedEdit& edit);
+
+// ---- Rows about tasks that wait, and what they say.
+
+/// The aggregate_type of the tasks that a subscription of a queue delivers.
+[[nodiscard]] std::string_view tasks_of(const SubscriptionRow& subscription);
+/// Empty: all types but those that have a subscription of their own.
+[[nodiscard]] std::string_view own_type_of(const SubscriptionRow& subscription);
+[[nodiscard]] PendingTask pending_task_of(Row row);
+/// Per type, what is pending: the type (null: no task of these), how many, for how long the first one.
+void add_pending(const Rows& rows, std::int32_t subscription, QueueReport& report,
+                 std::int64_t& looked_at);
+/// Per subscription, type and state, what has a row: how many, for how long the first one of those that are due.
+void add_counts(const Rows& rows, QueueReport& report);
+void add_workers(const Rows& rows, QueueReport& report);
+
+/// `word`: of a task, or what became of its event in the subscription that delivers it (store/history.hpp).
+void set_state(TaskStatus& status, std::string_view word);
+
+[[nodiscard]] inline TaskStatus::Time task_time(std::int64_t us_since_1970) {
+  return TaskStatus::Time(std::chrono::microseconds(us_since_1970));
+}
+
+}  // namespace outbox::store::sql

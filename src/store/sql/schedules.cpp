@@ -1,0 +1,117 @@
+// Schedules of tasks.
+#include <map>
+#include <utility>
+
+#include "event/json_event.hpp"
+#include "store/common/enqueue.hpp"
+#include "store/sql/parts.hpp"
+#include "store/tasks.hpp"
+
+namespace outbox::store::sql {
+namespace {
+
+std::string headers_json(const std::map<std::string, std::string>& headers) {
+  return event::headers_to_json({headers.begin(), headers.end()});
+}
+
+/// Anything but a JSON object of texts counts as no headers.
+std::map<std::string, std::string> headers_map(std::string_view json) {
+  const auto headers = event::headers_from_json(json);
+  return headers ? std::map<std::string, std::string>(headers->begin(), headers->end())
+                 : std::map<std::string, std::string>();
+}
+
+ScheduleRow schedule_of(Row row) {
+  ScheduleRow found;
+  Schedule& schedule = found.schedule;
+  std::string headers;
+  row.read(schedule.name, schedule.queue, schedule.type, schedule.payload, schedule.content_type,
+           schedule.key, headers, schedule.cron, schedule.every, schedule.time_zone,
+           schedule.missed, found.paused, found.revision, found.next_at_us, found.last_at_us,
+           found.last_task);
+  schedule.headers = headers_map(headers);
+  return found;
+}
+
+class SqlSchedules final : public store::Schedules {
+ public:
+  explicit SqlSchedules(std::unique_ptr<Connection> connection) : db_(std::move(connection)) {}
+
+  [[nodiscard]] Result<std::int64_t> now_us() override {
+    OUTBOX_TRY(const Rows rows, db_->exec(&Statements::clock));
+    return rows.first<std::int64_t>();
+  }
+
+  [[nodiscard]] Result<bool> apply(const Schedule& schedule, std::int64_t next_at_us) override {
+    const std::string headers = headers_json(schedule.headers);
+    return changed(&Statements::apply_schedule,
+                   {schedule.name, schedule.queue, schedule.type, Bytes{schedule.payload},
+                    schedule.content_type, schedule.key, headers, schedule.cron, schedule.every,
+                    schedule.time_zone, schedule.missed, Time{next_at_us}});
+  }
+
+  [[nodiscard]] Result<DueSchedules> due(std::span<const std::string> queues) override {
+    OUTBOX_TRY(const Rows times, db_->exec(&Statements::next_tick, {queues}));
+    DueSchedules found;
+    times[0].read(found.now_us, found.next_at_us);
+    if (!found.next_at_us || *found.next_at_us > found.now_us) return found;
+    OUTBOX_TRY(const Rows rows,
+               db_->exec(&Statements::due_schedules, {queues, Time{found.now_us}}));
+    found.due = rows.list(schedule_of);
+    return found;
+  }
+
+  [[nodiscard]] Result<bool> tick(const ScheduleRow& row, const Tick& tick) override {
+    const std::span<const Event> tasks(tick.task ? &*tick.task : nullptr, tick.task ? 1 : 0);
+    if (Status status = validate_all(tasks, EventLimits{}); !status) return pass(status);
+    const std::vector<EventId> ids = ids_of(tasks);
+    bool done = false;
+    Status status = db_->transact([&]() -> Result<Decision> {
+      OUTBOX_TRY(done, changed(&Statements::lock_schedule,
+                               {row.schedule.name, Time{row.next_at_us}, row.revision}));
+      if (!done) return Decision::rollback;
+      Params moved{row.schedule.name, Time{tick.next_at_us}, nullptr, nullptr};
+      if (tick.task) moved = {moved[0], moved[1], Time{tick.at_us}, ids.front()};
+      Status written = db_->run_and_write(&Statements::move_schedule, moved, tasks, ids);
+      if (!written) return pass(written);
+      return Decision::commit;
+    });
+    if (!status) return pass(status);
+    return done;
+  }
+
+  [[nodiscard]] Result<std::vector<ScheduleRow>> list() override {
+    OUTBOX_TRY(const Rows rows, db_->exec(&Statements::list_schedules));
+    return rows.list(schedule_of);
+  }
+
+  [[nodiscard]] Status pause(std::string_view name) override {
+    return db_->run(&Statements::pause_schedule, {name});
+  }
+
+  [[nodiscard]] Result<bool> resume(const ScheduleRow& row, std::int64_t next_at_us) override {
+    return changed(&Statements::resume_schedule,
+                   {row.schedule.name, row.revision, Time{next_at_us}});
+  }
+
+  [[nodiscard]] Result<bool> remove(std::string_view name) override {
+    return changed(&Statements::remove_schedule, {name});
+  }
+
+ private:
+  /// Whether the statement found a row.
+  [[nodiscard]] Result<bool> changed(Named statement, const Params& params) {
+    OUTBOX_TRY(const Rows rows, db_->exec(statement, params));
+    return !rows.empty();
+  }
+
+  std::unique_ptr<Connection> db_;
+};
+
+}  // namespace
+
+std::unique_ptr<store::Schedules> make_schedules(std::unique_ptr<Connection> connection) {
+  return std::make_unique<SqlSchedules>(std::move(connection));
+}
+
+}  // namespace outbox::store::sql

@@ -1,0 +1,56 @@
+// The statements of the parts that stand once. Each store has a table of them, with its own SQL (statements.cpp of the store).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace outbox::store::sql {
+
+/// How PostgreSQL runs a statement. SQLite keeps all of them prepared, and sets nothing.
+enum class How : std::uint8_t {
+  plainly,
+  kept,  ///< Prepared, and kept by its name.
+  // In a transaction of its own, with settings. Inside another transaction: plainly.
+  flushed,
+  plan_settings,
+  no_limits,
+  settings,
+};
+
+struct Statement {
+  How how{How::plainly};
+  /// SQLite: only for the owner of the lanes, under which generation ($3) they are held for a subscription ($1). PostgreSQL's
+  /// functions check that themselves.
+  bool for_owner{false};
+  std::string_view
+      what{};  ///< PostgreSQL: for error messages. SQLite's texts begin with it, as a comment.
+  /// Empty: this store needs nothing of the kind. On SQLite it may be several statements, which are one transaction.
+  std::string_view text{};
+};
+
+/// The parameters of a statement, and the columns of its rows, are the same in both stores.
+struct Statements {
+  // Whoever changes subscriptions.
+  Statement flushed, find_subscription, lock_fleet, lock_lanes, change_group;
+  // Catalog.
+  Statement subscriptions, former_name, forget_former_name, create_subscription, first_settlement,
+      change_subscription, pause, resume, stop, report_trouble;
+  // SubscriptionChanges.
+  Statement former_names, name_is_taken, rename, running_replay, drop;
+  // Trials.
+  Statement former_runs, begin_run, open_range, close_trial, end_run;
+  // Replays.
+  Statement retained, replay_loaded, stop_replay, drop_replay, list_replays, replay_skips,
+      replay_places;
+  // TaskRuns.
+  Statement beat_worker, remove_worker, runs_of_worker, other_workers, replaced_parked;
+  // ParkedEvents.
+  Statement list_parked, find_parked, count_parked;
+  // Schedules.
+  Statement clock, apply_schedule, next_tick, due_schedules, lock_schedule, move_schedule,
+      list_schedules, pause_schedule, resume_schedule, remove_schedule;
+};
+
+using Named = Statement Statements::*;
+
+}  // namespace outbox::store::sql

@@ -1,0 +1,260 @@
+// The SQL of the parts that stand once (src/store/sql), as in queries.hpp. outbox_now() is the store's clock, in microseconds.
+#include "store/sqlite/connection.hpp"
+
+namespace outbox::store::sqlite {
+
+// ?1 subscription, ?2 state, ?3 and ?4 the key, ?5 part of the error, ?6 id, ?7 seq: null means any; ?8 limit, ?9 with payload and
+// headers, ?10 event type, ?11 scheduled or not, ?12 and ?13 after which subscription and seq. A task is scheduled that waits for the
+// time of its header. Primary key.
+constexpr std::string_view kListParked = R"(
+/* list parked */ SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at,
+next_attempt_at, CASE WHEN ?9 THEN payload END, content_type, CASE WHEN ?9 THEN headers END, created_at, scheduled,
+(SELECT w.name FROM outbox_worker w WHERE w.id = r.worker), begun_at, percent, progress FROM (SELECT p.*,
+p.state = 'retrying' AND p.attempts = 0 AND p.next_attempt_at > outbox_now() AND p.aggregate_type LIKE 'outbox-task:%'
+AND json_valid(p.headers) AND coalesce(julianday(json_extract(p.headers, '$."task-execute-at"'))
+> julianday(outbox_now() / 1000000.0, 'unixepoch'), 0)
+AS scheduled FROM outbox_parked_state p) r
+WHERE (subscription, seq) > (?12, ?13) AND subscription <= coalesce(?1, 2147483647) AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR aggregate_type = ?3)
+AND (?4 IS NULL OR aggregate_id = ?4) AND (?5 IS NULL OR instr(error, ?5) > 0)
+AND (?6 IS NULL OR id = CAST(?6 AS BLOB)) AND (?7 IS NULL OR seq = ?7)
+AND (?10 IS NULL OR event_type = ?10) AND (?11 IS NULL OR scheduled = ?11)
+ORDER BY subscription, seq LIMIT ?8)";
+
+constinit const sql::Statements kStatements{
+
+    // ---- Whoever changes subscriptions: a table of a few rows. One writer at a time: there is nothing to be locked.
+    .flushed = {},
+    // ?1 name.
+    .find_subscription = {.text = R"(
+/* read subscription */ SELECT id, config, lane_group FROM outbox_subscription WHERE name = ?1)"},
+    .lock_fleet = {},
+    .lock_lanes = {},
+    // ?1 id, ?2 group. From now on only ownership of the new group counts that is newer than every one of the old group.
+    .change_group = {.text = R"(
+/* raise generation */ UPDATE outbox_meta SET generation = generation + 1 WHERE one = 1;
+/* change group */ UPDATE outbox_subscription SET lane_group = ?2,
+group_generation = (SELECT generation FROM outbox_meta WHERE one = 1) WHERE id = ?1)"},
+
+    // ---- Catalog.
+    .subscriptions = {.text = R"(
+/* list subscriptions */ SELECT id, name, config, config_version, state, reason, stopped_seq, stopped_event,
+trouble, trouble_since, parked_version, lane_group, group_generation, trouble_relay,
+(SELECT r.id FROM outbox_replay r WHERE r.subscription = s.id AND r.state = 'running')
+FROM outbox_subscription s ORDER BY name)"},
+    // ?1 name. What a subscription is called now that had this name. Primary key.
+    .former_name = {.text = R"(
+/* look for a former name */ SELECT s.name FROM outbox_former_name n JOIN outbox_subscription s ON s.id = n.subscription
+WHERE n.name = ?1)"},
+    // ?1 name.
+    .forget_former_name = {.text = R"(
+/* forget a former name */ DELETE FROM outbox_former_name WHERE name = ?1)"},
+    // ?1 name, ?2 config, ?3 group.
+    .create_subscription = {.text = R"(
+/* create subscription */ INSERT INTO outbox_subscription (name, config, lane_group) VALUES (?1, ?2, ?3) RETURNING id)"},
+    // ?1 subscription, ?2 from now on: with the write lock it neither misses nor repeats an event that is being written.
+    .first_settlement = {.text = R"(
+/* write first cursor */ INSERT INTO outbox_settlement
+(subscription, kind, generation, config_version, from_position, position, at)
+SELECT ?1, 'reset', 0, 1, p.seq, p.seq, outbox_now() FROM (SELECT coalesce((SELECT s.seq FROM sqlite_sequence s
+WHERE s.name = 'outbox_event' AND ?2), 0) AS seq) p)"},
+    // ?1 id, ?2 config.
+    .change_subscription = {.text = R"(
+/* change subscription */ UPDATE outbox_subscription SET config = ?2, config_version = config_version + 1,
+changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?1)"},
+    // ?1 name, ?2 reason. A stopped one stays stopped, and keeps why: its first event would be rejected again.
+    .pause = {.text = R"(
+/* pause subscription */ UPDATE outbox_subscription SET
+state = CASE state WHEN 'active' THEN 'paused' ELSE state END,
+reason = CASE state WHEN 'stopped' THEN reason ELSE ?2 END,
+changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE name = ?1 RETURNING id)"},
+    // ?1 name.
+    .resume = {.text = R"(
+/* resume subscription */ UPDATE outbox_subscription SET state = 'active', reason = '', stopped_seq = NULL,
+stopped_event = '', changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE name = ?1 RETURNING id)"},
+    // ?1 id, ?2 generation, ?3 reason, ?4 seq, ?5 event.
+    .stop = {.text = R"(
+/* stop subscription */ UPDATE outbox_subscription SET state = 'stopped', reason = ?3, stopped_seq = ?4,
+stopped_event = ?5, changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
+WHERE id = ?1 AND ?2 = (SELECT o.generation FROM outbox_owner o WHERE o.lane_group = outbox_subscription.lane_group) RETURNING id)"},
+    // ?1 id, ?2 generation, ?3 the trouble; empty: it is over, ?4 relay.
+    .report_trouble = {.text = R"(
+/* report trouble */ UPDATE outbox_subscription SET trouble = ?3, trouble_relay = CASE WHEN ?3 = '' THEN '' ELSE ?4 END,
+trouble_since = CASE WHEN ?3 = '' THEN '' WHEN trouble = '' THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now') ELSE trouble_since END
+WHERE id = ?1 AND ?2 = (SELECT o.generation FROM outbox_owner o WHERE o.lane_group = outbox_subscription.lane_group))"},
+
+    // ---- SubscriptionChanges.
+    .former_names = {.text = R"(
+/* list former names */ SELECT n.name, s.name FROM outbox_former_name n JOIN outbox_subscription s ON s.id = n.subscription
+ORDER BY n.name)"},
+    // ?1 name.
+    .name_is_taken = {.text = R"(
+/* read subscription */ SELECT EXISTS (SELECT 1 FROM outbox_subscription WHERE name = ?1))"},
+    // ?1 id, ?2 name.
+    .rename = {.text = R"(
+/* forget a former name */ DELETE FROM outbox_former_name WHERE name = ?2;
+/* note a former name */ INSERT INTO outbox_former_name (name, subscription, at)
+SELECT name, id, outbox_now() FROM outbox_subscription WHERE id = ?1;
+/* rename subscription */ UPDATE outbox_subscription SET name = ?2, config_version = config_version + 1,
+changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?1)"},
+    // ?1 subscription. Index outbox_replay_running.
+    .running_replay = {.text = R"(
+/* look for a replay */ SELECT EXISTS (SELECT 1 FROM outbox_replay WHERE subscription = ?1
+AND state IN ('loading', 'running')))"},
+    // ?1 id. With what it has.
+    .drop = {.text = R"(
+/* note a dropped subscription */ INSERT INTO outbox_dropped (subscription, at) VALUES (?1, outbox_now());
+/* drop subscription */ DELETE FROM outbox_subscription WHERE id = ?1;
+/* drop parked */ DELETE FROM outbox_parked WHERE subscription = ?1;
+/* drop parked keys */ DELETE FROM outbox_parked_key WHERE subscription = ?1;
+/* drop run */ DELETE FROM outbox_run WHERE subscription = ?1;
+/* drop former names */ DELETE FROM outbox_former_name WHERE subscription = ?1;
+/* drop skips */ DELETE FROM outbox_replay_skip WHERE replay IN (SELECT id FROM outbox_replay WHERE subscription = ?1);
+/* drop replays */ DELETE FROM outbox_replay WHERE subscription = ?1)"},
+
+    // ---- Trials (docs/design/trials.md). ?1 subscription; all by primary keys, a row or two.
+    // ?2 lanes, ?3 relay. A relay that is registered lives: whoever takes its group over removes its row.
+    .former_runs = {.text = R"(
+/* read former runs */ SELECT generation, ?2, place, tried, first_seq,
+EXISTS (SELECT 1 FROM outbox_parked p WHERE p.subscription = ?1 AND p.seq = r.first_seq),
+relay IN ('', ?3) OR EXISTS (SELECT 1 FROM outbox_relay m WHERE m.id = r.relay), counted
+FROM outbox_run r WHERE subscription = ?1 ORDER BY generation DESC)"},
+    // ?3 generation, ?4 relay, ?5 place, ?6 events on trial, ?7 generations that are kept.
+    .begin_run = {.for_owner = true, .text = R"(
+/* forget run */ DELETE FROM outbox_run WHERE subscription = ?1 AND generation NOT IN (SELECT value FROM json_each(?7));
+/* count runs */ UPDATE outbox_run SET counted = 1 WHERE subscription = ?1;
+/* begin run */ INSERT INTO outbox_run (subscription, generation, relay, place, tried)
+VALUES (?1, ?3, ?4, ?5, ?6))"},
+    // ?3 generation, ?5 events, ?6 the first one.
+    .open_range = {.for_owner = true, .text = R"(
+/* try events */ UPDATE outbox_run SET tried = ?5, first_seq = ?6
+WHERE subscription = ?1 AND generation = ?3 AND relay <> '';
+/* read deaths */ SELECT ?3 UNION ALL SELECT generation FROM outbox_run WHERE subscription = ?1 AND generation < ?3 AND relay <> '')"},
+    // ?3 generation, ?4 generations that are kept.
+    .close_trial = {.for_owner = true, .text = R"(
+/* forget run */ DELETE FROM outbox_run WHERE subscription = ?1 AND generation <> ?3 AND generation NOT IN (SELECT value FROM json_each(?4));
+/* try events */ UPDATE outbox_run SET tried = 0, first_seq = 0
+WHERE subscription = ?1 AND generation = ?3 AND relay <> '')"},
+    // ?2 generation.
+    .end_run = {.text = R"(
+/* end run */ DELETE FROM outbox_run WHERE subscription = ?1 AND generation = ?2 AND tried = 0;
+/* leave trial */ UPDATE outbox_run SET relay = '', first_seq = 0 WHERE subscription = ?1 AND generation = ?2)"},
+
+    // ---- Replays (docs/design/replay.md).
+    // Everything before the first seq was removed.
+    .retained = {.text = R"(
+/* ask what is retained */ SELECT r.first, r.first > 1,
+(SELECT e.created_at FROM outbox_event e WHERE e.seq >= r.first ORDER BY e.seq LIMIT 1),
+coalesce((SELECT s.seq FROM sqlite_sequence s WHERE s.name = 'outbox_event'), 0)
+FROM (SELECT coalesce(max(last_seq), 0) + 1 AS first FROM outbox_pruned) r)"},
+    // ?1 replay.
+    .replay_loaded = {.text = R"(
+/* start replay */ UPDATE outbox_replay SET state = 'running' WHERE id = ?1 AND state = 'loading')"},
+    // ?1 replay, ?2 why.
+    .stop_replay = {.text = R"(
+/* stop replay */ UPDATE outbox_replay SET state = 'stopped', reason = ?2, ended_at = outbox_now()
+WHERE id = ?1 AND state = 'running' RETURNING id)"},
+    // ?1 replay. One whose events are not all there is not kept.
+    .drop_replay = {.text = R"(
+/* remove replay */ DELETE FROM outbox_replay WHERE id = ?1 AND state = 'loading' RETURNING id)"},
+    // ?1 id (null: all), ?2 subscription (0: all), ?3 limit.
+    .list_replays = {.text = R"(
+/* list replays */ SELECT r.id, r.subscription, r.first_seq, r.last_seq, r.filter, r.archived, r.state, r.actor, r.reason,
+r.started_at, r.ended_at, r.position, r.sent,
+(SELECT count(*) FROM outbox_replay_skip k WHERE k.replay = r.id)
+FROM outbox_replay r WHERE (?1 IS NULL OR r.id = ?1) AND (?2 = 0 OR r.subscription = ?2) ORDER BY r.id DESC LIMIT ?3)"},
+    // ?1 replay, ?2 limit.
+    .replay_skips = {.text = R"(
+/* read what a replay skipped */ SELECT seq, id, error, aggregate_type, aggregate_id FROM outbox_replay_skip WHERE replay = ?1 ORDER BY seq LIMIT ?2)"},
+    // ?1 replay. All lanes are at one place.
+    .replay_places = {.text = R"(
+/* read how far a replay is */ SELECT -1, position FROM outbox_replay WHERE id = ?1)"},
+
+    // ---- TaskRuns (docs/design/tasks.md).
+    // ?1 worker, ?2 name, ?3 note. Primary key. The count begins with the time: one whose row was removed must not come to a number
+    // again that others have seen.
+    .beat_worker = {.text = R"(
+/* worker heartbeat */ INSERT INTO outbox_worker (id, name, beat, beat_at, types) VALUES (CAST(?1 AS BLOB), ?2, outbox_now(), outbox_now(), ?3)
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, beat = beat + 1, beat_at = excluded.beat_at, types = excluded.types
+RETURNING outbox_now())"},
+    // ?1 worker. And those that died a day ago without runs, which nobody looks for.
+    .remove_worker = {.text = R"(
+/* remove worker */ DELETE FROM outbox_worker WHERE id = CAST(?1 AS BLOB) OR beat_at < outbox_now() - 86400000000)"},
+    // ?1 worker, ?2 names of subscriptions, ?3 limit. Index outbox_parked_key_worker.
+    .runs_of_worker = {.text = R"(
+/* read runs */ SELECT s.id, s.name, k.run_seq, p.id, k.attempts, k.token, p.event_type, p.headers, k.cancelled_by IS NOT NULL
+FROM outbox_subscription s CROSS JOIN outbox_parked_key k INDEXED BY outbox_parked_key_worker
+ON k.subscription = s.id AND k.worker = CAST(?1 AS BLOB)
+CROSS JOIN outbox_parked p ON p.subscription = k.subscription AND p.seq = k.run_seq WHERE s.name IN (SELECT value FROM json_each(?2)) LIMIT ?3)"},
+    // ?1 worker, ?2 names of subscriptions.
+    .other_workers = {.text = R"(
+/* look for workers */ SELECT DISTINCT k.worker, w.beat, w.types ->> 'heartbeat_ms' FROM outbox_subscription s
+CROSS JOIN outbox_parked_key k INDEXED BY outbox_parked_key_worker ON k.subscription = s.id AND k.worker <> CAST(?1 AS BLOB)
+LEFT JOIN outbox_worker w ON w.id = k.worker WHERE s.name IN (SELECT value FROM json_each(?2)))"},
+    // ?1 names of subscriptions. Indexes outbox_task_end_set_aside and outbox_parked_id.
+    .replaced_parked = {.text = R"(
+/* list replaced tasks */ SELECT p.subscription, p.seq FROM outbox_task_end e CROSS JOIN outbox_parked p ON p.id = e.id
+JOIN outbox_subscription s ON s.id = p.subscription WHERE e.set_aside = 1 AND s.name IN (SELECT value FROM json_each(?1)) LIMIT 1000)"},
+
+    // ---- ParkedEvents (docs/design/parking.md).
+    .list_parked = {.text = kListParked},
+    .find_parked = {.text = kListParked},
+    // ?1 subscription. Those whose turn it is, those that wait, the dead. What runs is none of them. Indexes outbox_parked_key_due,
+    // outbox_parked_key_worker, outbox_parked_live and outbox_parked_dead.
+    .count_parked = {.text = R"(
+/* count parked */ WITH n AS MATERIALIZED (SELECT
+(SELECT count(*) FROM outbox_parked_key INDEXED BY outbox_parked_key_due
+WHERE subscription = ?1 AND run_seq IS NULL AND next_attempt_at < 9223372036854775807) AS retrying,
+(SELECT count(*) FROM outbox_parked_key INDEXED BY outbox_parked_key_worker
+WHERE subscription = ?1 AND worker IS NOT NULL) AS running,
+(SELECT count(*) FROM outbox_parked INDEXED BY outbox_parked_live WHERE subscription = ?1 AND dead = 0) AS live,
+(SELECT count(*) FROM outbox_parked INDEXED BY outbox_parked_dead WHERE subscription = ?1 AND dead = 1) AS dead)
+SELECT retrying, max(live - running - retrying, 0), dead FROM n)"},
+
+    // ---- Schedules: a few rows, by their primary key or all of them.
+    .clock = {.text = R"(
+/* read the clock */ SELECT outbox_now())"},
+    // ?1 name, ?2 queue, ?3 type, ?4 payload, ?5 content_type, ?6 key, ?7 headers, ?8 cron, ?9 every, ?10 time_zone, ?11 missed,
+    // ?12 next_at of a new one, and of one with other ticks. No row where it is there as it is.
+    .apply_schedule = {.text = R"(
+/* apply schedule */ INSERT INTO outbox_schedule AS s
+(name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed, next_at)
+VALUES (?1, ?2, ?3, CAST(?4 AS BLOB), ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+ON CONFLICT (name) DO UPDATE SET queue = excluded.queue, type = excluded.type, payload = excluded.payload,
+content_type = excluded.content_type, key = excluded.key, headers = excluded.headers, cron = excluded.cron,
+every = excluded.every, time_zone = excluded.time_zone, missed = excluded.missed, revision = s.revision + 1,
+next_at = iif((s.cron, s.every, s.time_zone) IS (excluded.cron, excluded.every, excluded.time_zone),
+s.next_at, excluded.next_at)
+WHERE (s.queue, s.type, s.payload, s.content_type, s.key, s.headers, s.cron, s.every, s.time_zone, s.missed) IS NOT
+(excluded.queue, excluded.type, excluded.payload, excluded.content_type, excluded.key, excluded.headers, excluded.cron,
+excluded.every, excluded.time_zone, excluded.missed) RETURNING 1)"},
+    // ?1 queues.
+    .next_tick = {.text = R"(
+/* look for ticks */ SELECT outbox_now(), min(next_at) FROM outbox_schedule WHERE queue IN (SELECT value FROM json_each(?1)) AND NOT paused)"},
+    // ?1 queues, ?2 now.
+    .due_schedules = {.text = R"(
+/* read due schedules */ SELECT name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed,
+paused, revision, next_at, last_at, last_task FROM outbox_schedule
+WHERE queue IN (SELECT value FROM json_each(?1)) AND NOT paused AND next_at <= ?2 ORDER BY next_at, name)"},
+    // ?1 name, ?2 next_at, ?3 revision, as they were read. No row: another one has been at it.
+    .lock_schedule = {.text = R"(
+/* look for schedule */ SELECT 1 FROM outbox_schedule WHERE name = ?1 AND next_at = ?2 AND revision = ?3 AND NOT paused)"},
+    // ?1 name, ?2 next_at; ?3 last_at, ?4 last_task, null: as they were.
+    .move_schedule = {.text = R"(
+/* move schedule */ UPDATE outbox_schedule SET next_at = ?2, last_at = coalesce(?3, last_at),
+last_task = coalesce(CAST(?4 AS BLOB), last_task), revision = revision + 1 WHERE name = ?1)"},
+    .list_schedules = {.text = R"(
+/* list schedules */ SELECT name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed,
+paused, revision, next_at, last_at, last_task FROM outbox_schedule ORDER BY name)"},
+    // ?1 name.
+    .pause_schedule = {.text = R"(
+/* pause schedule */ UPDATE outbox_schedule SET paused = 1, revision = revision + 1 WHERE name = ?1 AND NOT paused)"},
+    // ?1 name, ?2 revision, ?3 next_at.
+    .resume_schedule = {.text = R"(
+/* resume schedule */ UPDATE outbox_schedule SET paused = 0, next_at = ?3, revision = revision + 1
+WHERE name = ?1 AND revision = ?2 AND paused RETURNING 1)"},
+    // ?1 name.
+    .remove_schedule = {.text = R"(
+/* remove schedule */ DELETE FROM outbox_schedule WHERE name = ?1 RETURNING 1)"},
+};
+
+}  // namespace outbox::store::sqlite
