@@ -88,11 +88,11 @@ std::int64_t tasks_to_do(const QueueLine& line) {
 }  // namespace
 
 QueueView look_at_queues(store::Store& store,
-                         const std::vector<store::SubscriptionRow>& subscriptions,
+                         const std::vector<store::SubscriptionOverview>& subscriptions,
                          std::int64_t limit) {
   std::vector<store::SubscriptionRow> of_queues;
   std::map<std::int32_t, std::string> queues;
-  for (const auto& row : subscriptions) {
+  for (const auto& [row, progress, parked] : subscriptions) {
     const auto queue = event::queue_of_subscription(row.spec.name);
     if (!queue) continue;
     queues[row.id] = *queue;

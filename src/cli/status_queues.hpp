@@ -35,9 +35,9 @@ struct QueueView {
 };
 
 /// Nothing is read when there is no queue.
-[[nodiscard]] QueueView look_at_queues(store::Store& store,
-                                       const std::vector<store::SubscriptionRow>& subscriptions,
-                                       std::int64_t limit);
+[[nodiscard]] QueueView look_at_queues(
+    store::Store& store, const std::vector<store::SubscriptionOverview>& subscriptions,
+    std::int64_t limit);
 /// What needs a person.
 [[nodiscard]] std::vector<std::string> problems_of(const QueueView& view);
 void print_queues(const QueueView& view);

@@ -17,6 +17,7 @@ namespace {
 
 /// Enough to know how far behind a subscription is.
 constexpr std::int64_t kPendingLimit = 10'000;
+constexpr std::chrono::minutes kMaxLag{5};
 constexpr std::string_view kCustom = "custom";
 
 store::StoreOptions store_options(const RelayOptions& relay) {
@@ -112,7 +113,7 @@ void Doctor::look_at_deliveries(const Checks::Report& report) {
     findings.not_checked("subscriptions", rows.error());
     return report(std::move(findings));
   }
-  judge_subscriptions(*rows, findings);
+  judge_subscriptions(*rows, kMaxLag, findings);
   judge_difference(relay.subscriptions, *rows, patient_.loaded.file, findings);
   if (const auto relays = (*catalog)->relays()) {
     judge_relays(*relays, *rows, findings);

@@ -27,6 +27,15 @@ const char* to_string(Severity severity) noexcept {
   return "error";
 }
 
+std::string Finding::headline() const {
+  return check + (subject.empty() ? "" : " " + subject) + ": " + what;
+}
+
+std::string Finding::text() const {
+  return headline() + (reason.empty() ? "" : "; " + reason) +
+         (command.empty() ? "" : " (hint: " + command + ")");
+}
+
 void Findings::not_checked(std::string check, const Error& error) {
   const bool no_right = error.code == Errc::permission_denied;
   const bool locked = error.origin == "pg:55P03" && error.hint.empty();

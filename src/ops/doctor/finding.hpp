@@ -1,4 +1,4 @@
-// What `outbox doctor` says: one finding for each thing that it looked at (docs/guide/doctor.md). Pure.
+// What `outbox doctor` and `outbox status` say is wrong: one finding for each thing that was looked at (docs/guide/doctor.md). Pure.
 #pragma once
 
 #include <chrono>
@@ -29,6 +29,13 @@ struct Finding {
   std::string what;
   std::string reason{};   ///< What it means for events.
   std::string command{};  ///< What mends it: for the shell, or a statement, which ends in ';'.
+  /// Something stands still, or is late, and a person has to act: `outbox status` names it, and its --check fails.
+  bool problem{false};
+
+  /// "sequence event_seq: has CACHE 32"
+  [[nodiscard]] std::string headline() const;
+  /// "relays: no relay is alive; nothing is delivered (hint: outbox relay)"
+  [[nodiscard]] std::string text() const;
 };
 
 /// Collects findings of checks.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/count.hpp"
+#include "base/units.hpp"
 #include "event/spec.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
@@ -16,13 +17,6 @@ namespace {
 
 using store::SubscriptionOverview;
 using store::SubscriptionState;
-
-constexpr std::chrono::minutes kOldPending{5};
-
-/// In "default 32, heavy 64".
-bool has_lanes_of(const std::string& lanes, const std::string& group) {
-  return (", " + lanes).find(", " + group + " ") != std::string::npos;
-}
 
 bool is_queue(const SubscriptionSpec& spec) {
   return event::queue_of_subscription(spec.name).has_value();
@@ -35,7 +29,7 @@ void judge_served(const SubscriptionOverview& one, const std::vector<store::Rela
                   Findings& findings) {
   const auto& row = one.row;
   const bool served = std::any_of(relays.begin(), relays.end(), [&](const auto& relay) {
-    return relay.alive && has_lanes_of(relay.lanes, row.group);
+    return relay.alive && relay.lanes.contains(row.group);
   });
   // A priority or a type that nobody uses needs no worker.
   const bool unused = is_queue(row.spec) && one.progress.pending == 0;
@@ -49,7 +43,8 @@ void judge_served(const SubscriptionOverview& one, const std::vector<store::Rela
                 .subject = row.spec.name,
                 .what = fmt::format("no live relay has lanes of group {}", row.group),
                 .reason = "its events stay pending",
-                .command = std::move(command)});
+                .command = std::move(command),
+                .problem = true});
 }
 
 void judge_state(const SubscriptionOverview& one, Findings& findings) {
@@ -61,7 +56,8 @@ void judge_state(const SubscriptionOverview& one, Findings& findings) {
                   .subject = name,
                   .what = "stopped: " + row.reason,
                   .reason = "none of its events is delivered until a person acts",
-                  .command = "outbox subscription resume " + shell_word(name)});
+                  .command = "outbox subscription resume " + shell_word(name),
+                  .problem = true});
   } else if (row.state == SubscriptionState::paused) {
     findings.add({.severity = Severity::note,
                   .check = "subscriptions",
@@ -86,7 +82,7 @@ void judge_state(const SubscriptionOverview& one, Findings& findings) {
          .reason = "its events stay pending; none is lost",
          .command = "outbox sinks " + shell_word(name)});
   }
-  if (one.progress.matches_nothing() && !event::is_of_queue(row.spec)) {
+  if (matches_nothing(one)) {
     findings.add(
         {.severity = Severity::warning,
          .check = "subscriptions",
@@ -98,18 +94,22 @@ void judge_state(const SubscriptionOverview& one, Findings& findings) {
 }
 
 /// True: it is behind.
-bool judge_pending(const SubscriptionOverview& one, Findings& findings) {
+bool judge_pending(const SubscriptionOverview& one, std::chrono::milliseconds max_lag,
+                   Findings& findings) {
   const bool active = one.row.state == SubscriptionState::active;
-  if (one.progress.pending == 0 || !active || one.progress.lag < kOldPending) return false;
+  if (one.progress.pending == 0 || !active || one.progress.lag <= max_lag) return false;
+  const std::string& trouble = one.row.trouble;
   findings.add({.severity = Severity::warning,
                 .check = "pending",
                 .subject = one.row.spec.name,
-                .what = fmt::format("{}{} pending, the oldest for {}",
+                .what = fmt::format("{}{} pending, the oldest for {}, more than {}",
                                     one.progress.pending_capped ? "more than " : "",
                                     outbox::count("event", one.progress.pending, "is", "are"),
-                                    about(one.progress.lag)),
-                .reason = "they are late, and hold history back",
-                .command = "outbox status"});
+                                    about(one.progress.lag), format_duration(max_lag)),
+                .reason = "they are late, and hold history back" +
+                          (trouble.empty() ? "" : " (" + trouble + ")"),
+                .command = "outbox status",
+                .problem = true});
   return true;
 }
 
@@ -126,32 +126,54 @@ bool judge_dead(const SubscriptionOverview& one, Findings& findings) {
                 .command = queue ? fmt::format("outbox tasks list --queue {} --state dead",
                                                shell_word(*queue))
                                  : fmt::format("outbox parked list --subscription {} --state dead",
-                                               shell_word(one.row.spec.name))});
+                                               shell_word(one.row.spec.name)),
+                .problem = true});
   return true;
 }
 
 }  // namespace
 
+bool matches_nothing(const SubscriptionOverview& one) {
+  return one.progress.matches_nothing() && !event::is_of_queue(one.row.spec);
+}
+
+bool has_owner(const std::vector<store::RelayRow>& relays) {
+  return std::any_of(relays.begin(), relays.end(),
+                     [](const auto& relay) { return relay.owner && relay.alive; });
+}
+
 void judge_relays(const std::vector<store::RelayRow>& relays,
                   const std::vector<SubscriptionOverview>& subscriptions, Findings& findings) {
   const auto alive =
       std::count_if(relays.begin(), relays.end(), [](const auto& relay) { return relay.alive; });
-  if (alive == 0 && !subscriptions.empty()) {
-    const bool only_queues = std::all_of(subscriptions.begin(), subscriptions.end(),
+  if (alive == 0) {
+    const bool only_queues = !subscriptions.empty() &&
+                             std::all_of(subscriptions.begin(), subscriptions.end(),
                                          [](const auto& one) { return is_queue(one.row.spec); });
     return findings.add({.severity = Severity::warning,
                          .check = "relays",
                          .subject = {},
                          .what = only_queues ? "no worker is alive" : "no relay is alive",
                          .reason = only_queues ? "no task is done" : "nothing is delivered",
-                         .command = only_queues ? "outbox work" : "outbox relay"});
+                         .command = only_queues ? "outbox work" : "outbox relay",
+                         .problem = true});
+  }
+  if (!has_owner(relays)) {
+    return findings.add({.severity = Severity::warning,
+                         .check = "relays",
+                         .subject = {},
+                         .what = fmt::format("no live relay has lanes, {} for them",
+                                             outbox::count("relay", alive, "waits", "wait")),
+                         .reason = "nothing is delivered",
+                         .command = "outbox status in a moment, then see the relays' logs",
+                         .problem = true});
   }
   for (const auto& one : subscriptions) judge_served(one, relays, findings);
   if (!findings.complains("relays")) findings.ok("relays", fmt::format("{} alive", alive));
 }
 
 void judge_subscriptions(const std::vector<SubscriptionOverview>& subscriptions,
-                         Findings& findings) {
+                         std::optional<std::chrono::milliseconds> max_lag, Findings& findings) {
   if (subscriptions.empty()) {
     return findings.add(
         {.severity = Severity::warning,
@@ -159,19 +181,21 @@ void judge_subscriptions(const std::vector<SubscriptionOverview>& subscriptions,
          .subject = {},
          .what = "the store has no subscriptions",
          .reason = "events are kept for nobody, and removed when their time is over",
-         .command = "outbox subscription apply"});
+         .command = "outbox subscription apply",
+         .problem = true});
   }
   bool late = false;
   bool dead = false;
   for (const auto& one : subscriptions) {
     judge_state(one, findings);
-    late = judge_pending(one, findings) || late;
+    late = (max_lag && judge_pending(one, *max_lag, findings)) || late;
     dead = judge_dead(one, findings) || dead;
   }
   if (!findings.complains("subscriptions"))
     findings.ok("subscriptions",
                 fmt::format("{} of them, none stopped or in trouble", subscriptions.size()));
-  if (!late) findings.ok("pending", fmt::format("no event is older than {}", about(kOldPending)));
+  if (max_lag && !late)
+    findings.ok("pending", fmt::format("no event is older than {}", about(*max_lag)));
   if (!dead) findings.ok("parked", "no event is dead");
 }
 
@@ -193,7 +217,8 @@ void judge_history(const std::vector<store::Hold>& holds,
                                                 about_bytes(static_cast<std::int64_t>(quota)))
                                   : ""),
          .reason = "the log grows until it has delivered that; nothing undelivered is removed",
-         .command = "outbox prune"});
+         .command = "outbox prune",
+         .problem = over});
   }
   if (!findings.complains("history")) findings.ok("history", "no subscription holds history back");
 }

@@ -1,7 +1,9 @@
 // Findings about what is delivered: relays, subscriptions, parked events, and the configuration compared with the store. Pure.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <optional>
 #include <outbox/subscription.hpp>
 #include <vector>
 
@@ -11,12 +13,17 @@
 
 namespace outbox::ops {
 
+/// Its filter is probably wrong. That of a priority of a queue that nobody uses is not.
+[[nodiscard]] bool matches_nothing(const store::SubscriptionOverview& one);
+/// Whether a live relay has lanes.
+[[nodiscard]] bool has_owner(const std::vector<store::RelayRow>& relays);
+
 void judge_relays(const std::vector<store::RelayRow>& relays,
                   const std::vector<store::SubscriptionOverview>& subscriptions,
                   Findings& findings);
-/// State, trouble, pending age, parked events.
+/// State, trouble, parked events; and, unless `max_lag` is none, whether an active one has pending events that are older.
 void judge_subscriptions(const std::vector<store::SubscriptionOverview>& subscriptions,
-                         Findings& findings);
+                         std::optional<std::chrono::milliseconds> max_lag, Findings& findings);
 /// `quota`: what one may hold back. Unit: bytes.
 void judge_history(const std::vector<store::Hold>& holds,
                    const std::vector<store::SubscriptionOverview>& subscriptions, std::size_t quota,

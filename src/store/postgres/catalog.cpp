@@ -26,7 +26,7 @@ RelayRow relay_of(const Rows& rows, int row) {
           .alive = rows.boolean(row, 3),
           .generation = owner ? rows.int8(row, 2) : 0,
           .heartbeat_at = rows.text(row, 4),
-          .lanes = rows.text(row, 5)};
+          .lanes = lanes_by_group(rows.text(row, 5))};
 }
 
 class PostgresCatalog final : public sql::Catalog {

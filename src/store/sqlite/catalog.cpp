@@ -79,7 +79,7 @@ class SqliteCatalog final : public sql::Catalog {
                         .alive = !is_dead(member, self_, monotonic_us()),
                         .generation = row.integer(10),
                         .heartbeat_at = row.text(9),
-                        .lanes = row.text(11)});
+                        .lanes = lanes_by_group(row.text(11))});
       if (Status status = row.next(); !status) return pass(status);
     }
     return relays;

@@ -1,5 +1,6 @@
 // Findings about relays, subscriptions, the configuration and destinations, from facts.
 #include "base/error.hpp"
+#include "event/task_queue.hpp"
 #include "findings.hpp"
 #include "ops/doctor/sinks.hpp"
 #include "ops/doctor/subscriptions.hpp"
@@ -19,13 +20,13 @@ SubscriptionOverview subscription(const std::string& name) {
   return one;
 }
 
-store::RelayRow relay(const std::string& lanes, bool alive = true) {
+store::RelayRow relay(const std::string& group, bool alive = true) {
   return {.id = "r",
           .name = "host:1",
           .owner = true,
           .alive = alive,
           .heartbeat_at = {},
-          .lanes = lanes};
+          .lanes = {{group, 64}}};
 }
 
 Findings of_relays(const std::vector<store::RelayRow>& relays, const SubscriptionOverview& one) {
@@ -36,24 +37,41 @@ Findings of_relays(const std::vector<store::RelayRow>& relays, const Subscriptio
 
 Findings of(const SubscriptionOverview& one) {
   Findings findings;
-  judge_subscriptions({one}, findings);
+  judge_subscriptions({one}, std::chrono::minutes(5), findings);
   return findings;
 }
 
 TEST(DoctorRelays, one_that_serves_the_group_is_enough) {
-  expect_in_order(of_relays({relay("default 64")}, subscription("orders")), "relays");
-  EXPECT_EQ(
-      complaint(of_relays({relay("default 64", false)}, subscription("orders")), "relays").what,
-      "no relay is alive");
-  const Finding found = complaint(of_relays({relay("other 64")}, subscription("orders")), "relays");
+  expect_in_order(of_relays({relay("default")}, subscription("orders")), "relays");
+  EXPECT_EQ(complaint(of_relays({relay("default", false)}, subscription("orders")), "relays").what,
+            "no relay is alive");
+  const Finding found = complaint(of_relays({relay("other")}, subscription("orders")), "relays");
   EXPECT_EQ(found.command, "outbox relay --group default");
   EXPECT_EQ(found.subject, "orders");
+}
+
+TEST(DoctorRelays, relays_that_all_wait_deliver_nothing) {
+  auto waits = relay("default");
+  waits.owner = false;
+  waits.lanes.clear();
+  EXPECT_EQ(complaint(of_relays({waits, waits}, subscription("orders")), "relays").text(),
+            "relays: no live relay has lanes, 2 relays wait for them; nothing is delivered "
+            "(hint: outbox status in a moment, then see the relays' logs)");
+}
+
+TEST(DoctorRelays, a_priority_that_nobody_uses_needs_no_worker) {
+  auto one = subscription("task.mail");
+  ASSERT_TRUE(event::queue_of_subscription(one.row.spec.name));
+  expect_in_order(of_relays({relay("other")}, one), "relays");
+  one.progress.pending = 1;
+  EXPECT_EQ(complaint(of_relays({relay("other")}, one), "relays").command,
+            "outbox work (queue mail)");
 }
 
 TEST(DoctorRelays, a_paused_one_needs_no_relay) {
   auto one = subscription("orders");
   one.row.state = store::SubscriptionState::paused;
-  expect_in_order(of_relays({relay("other 64")}, one), "relays");
+  expect_in_order(of_relays({relay("other")}, one), "relays");
 }
 
 TEST(DoctorSubscriptions, one_that_delivers) {
@@ -64,8 +82,9 @@ TEST(DoctorSubscriptions, one_that_delivers) {
 
 TEST(DoctorSubscriptions, none) {
   Findings findings;
-  judge_subscriptions({}, findings);
+  judge_subscriptions({}, std::nullopt, findings);
   EXPECT_EQ(complaint(findings, "subscriptions").severity, Severity::warning);
+  EXPECT_TRUE(complaint(findings, "subscriptions").problem);
 }
 
 TEST(DoctorSubscriptions, stopped_paused_and_in_trouble) {
@@ -77,6 +96,7 @@ TEST(DoctorSubscriptions, stopped_paused_and_in_trouble) {
   EXPECT_EQ(found.command, "outbox subscription resume 'my orders'");
   one.row.state = store::SubscriptionState::paused;
   EXPECT_EQ(complaint(of(one), "subscriptions").severity, Severity::note);
+  EXPECT_FALSE(complaint(of(one), "subscriptions").problem) << "it is what a person wished";
   one.row.state = store::SubscriptionState::active;
   one.row.trouble = "connection refused";
   one.row.trouble_since = "2026-01-01T00:00:00Z";
@@ -93,7 +113,7 @@ TEST(DoctorSubscriptions, late_and_dead_events) {
   EXPECT_FALSE(of(one).complains("pending"));
   one.progress.lag = std::chrono::minutes(90);
   EXPECT_THAT(complaint(of(one), "pending").what,
-              HasSubstr("12 events are pending, the oldest for 1 h"));
+              HasSubstr("12 events are pending, the oldest for 1 h, more than 5min"));
   EXPECT_EQ(complaint(of(one), "parked").command,
             "outbox parked list --subscription orders --state dead");
 }
