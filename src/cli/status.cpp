@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/count.hpp"
@@ -22,7 +23,7 @@
 #include "cli/watch.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
-#include "ops/doctor/subscriptions.hpp"
+#include "ops/health.hpp"
 #include "store/ownership.hpp"
 #include "store/url.hpp"
 
@@ -63,7 +64,7 @@ struct View {
   std::string store;
   std::vector<SubscriptionLine> subscriptions;
   std::vector<store::RelayRow> relays;
-  QueueView queues;
+  ops::Queues queues;
   Adoptions adoptions;
   std::vector<std::string> problems;
 };
@@ -88,37 +89,33 @@ std::optional<std::chrono::milliseconds> max_lag_of(const StatusOptions& options
 // ---- reading the store
 
 /// What needs a person. A subscription that a person paused does not, nor does its lag.
-std::vector<std::string> problems_of(const ops::Findings& findings, const View& view) {
+std::vector<std::string> problems_of(ops::Findings findings, const Adoptions& adoptions) {
+  ops::judge_adoptions(adoptions, findings);
   std::vector<std::string> problems;
   for (const ops::Finding& one : findings.all()) {
     if (one.problem) problems.push_back(one.text());
   }
-  for (std::string& problem : problems_of(view.queues)) problems.push_back(std::move(problem));
-  for (std::string& problem : problems_of_adoptions(view.adoptions))
-    problems.push_back(std::move(problem));
   return problems;
 }
 
 View look(const StatusOptions& options, std::optional<std::chrono::milliseconds> max_lag,
           const config::Loaded& loaded) {
+  const RelayOptions& relay = loaded.config.relay;
   const auto store = Context::checked_store(loaded);
-  const auto catalog = must(store->catalog());
-  View view;
-  view.store = store::shown_url(loaded.config.relay.store_url);
   const auto limit = std::min(options.limit, kLargestLimit);
-  auto overviews = must(catalog->overview(static_cast<std::int64_t>(limit)));
-  view.relays = must(catalog->relays());
-  view.queues = look_at_queues(*store, overviews, static_cast<std::int64_t>(limit));
-  view.adoptions = must(store::open_adoptions(Context::store_options(loaded)));
-  const auto holds =
-      store::holds_of(must(must(store->retention())->survey(loaded.config.relay.retention)));
-  ops::Findings findings;
-  ops::judge_relays(view.relays, overviews, findings);
-  ops::judge_subscriptions(overviews, max_lag, findings);
-  ops::judge_history(holds, overviews, loaded.config.relay.quota, findings);
-  view.problems = problems_of(findings, view);
+  auto seen =
+      must(ops::look_at_deliveries(*store, relay.retention, static_cast<std::int64_t>(limit)));
+  ops::Findings findings = ops::judge(seen, {.max_lag = max_lag, .quota = relay.quota});
+  View view{.store = store::shown_url(relay.store_url),
+            .subscriptions = {},
+            .relays = must(std::move(seen.relays)),
+            .queues = must(std::move(seen.queues)),
+            .adoptions = must(store::open_adoptions(Context::store_options(loaded))),
+            .problems = {}};
+  view.problems = problems_of(std::move(findings), view.adoptions);
+  const auto holds = must(std::move(seen.holds));
   std::unique_ptr<store::Replays> replays;
-  for (auto& one : overviews) {
+  for (auto& one : seen.subscriptions) {
     SubscriptionLine& line = view.subscriptions.emplace_back(
         SubscriptionLine{.overview = std::move(one), .hold = {}, .replay = {}});
     const store::SubscriptionRow& row = line.overview.row;

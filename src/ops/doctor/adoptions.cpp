@@ -7,6 +7,7 @@
 #include "base/count.hpp"
 #include "event/time_text.hpp"
 #include "ops/doctor/store.hpp"
+#include "ops/health.hpp"
 
 namespace outbox::ops {
 namespace {
@@ -72,23 +73,35 @@ std::string mend_trigger(const AdoptionFacts& one, const StoreName& name) {
          anew;
 }
 
-void judge_fault(const AdoptionFacts& one, const StoreName& name, Findings& findings) {
-  const AdoptionRow& row = one.row;
+/// What status and doctor say of it; the doctor, which knows the table's columns, knows what mends it.
+Finding fault_of(const AdoptionRow& row, const StoreName& name) {
+  Finding found{
+      .severity = Severity::error,
+      .check = "adoption",
+      .subject = row.table,
+      .what = store::fault_text(row),
+      .reason = "rows inserted since then are in the table only: no event of theirs is delivered",
+      .command = name.command("doctor"),
+      .problem = true};
   if (row.fault == AdoptionFault::dropped) {
-    return add_adoption(findings, Severity::warning, row.table, store::fault_text(row),
-                        "no event comes from it any more; what was forwarded is in the log",
-                        adopt(name, row.table, "--undo --apply"));
+    found.severity = Severity::warning;
+    found.reason = "no event comes from it any more; what was forwarded is in the log";
+    found.command = adopt(name, row.table, "--undo --apply");
+  } else if (row.fault == AdoptionFault::replaced) {
+    found.reason = fmt::format(
+        "rows inserted into {} are in it only: no event of theirs is delivered", row.fault_at);
   }
-  std::string reason =
-      "rows inserted since then are in the table only: no event of theirs is delivered";
-  if (row.fault == AdoptionFault::replaced) {
-    reason = fmt::format("rows inserted into {} are in it only: no event of theirs is delivered",
-                         row.fault_at);
+  return found;
+}
+
+void judge_fault(const AdoptionFacts& one, const StoreName& name, Findings& findings) {
+  Finding found = fault_of(one.row, name);
+  if (one.row.fault != AdoptionFault::dropped) {
+    if (!can_say_what_was_forwarded(one))
+      found.reason += ", until they are deleted and inserted again after the command";
+    found.command = mend_trigger(one, name);
   }
-  if (!can_say_what_was_forwarded(one))
-    reason += ", until they are deleted and inserted again after the command";
-  add_adoption(findings, Severity::error, row.table, store::fault_text(row), std::move(reason),
-               mend_trigger(one, name));
+  findings.add(std::move(found));
 }
 
 void judge_unfinished(const AdoptionRow& row, const StoreName& name, Findings& findings) {
@@ -100,14 +113,18 @@ void judge_unfinished(const AdoptionRow& row, const StoreName& name, Findings& f
                         fmt::format("is being adopted ({}): {}", row.state, staged),
                         "they are delivered once its old rows are in the log", "outbox status");
   }
-  add_adoption(
-      findings, Severity::error, row.table,
-      fmt::format("its adoption was begun at {} and not finished ({}): {}",
-                  event::time_text(row.begun_us), row.state, staged),
-      copying
-          ? "nothing of it is delivered, neither the rows that were pending nor new ones; none is lost"
-          : "new rows are not delivered; none is lost",
-      adopt(name, row.table, "--apply"));
+  findings.add(
+      {.severity = Severity::error,
+       .check = "adoption",
+       .subject = row.table,
+       .what = fmt::format("its adoption was begun at {} and not finished ({}): {}",
+                           event::time_text(row.begun_us), row.state, staged),
+       .reason =
+           copying
+               ? "nothing of it is delivered, neither the rows that were pending nor new ones; none is lost"
+               : "new rows are not delivered; none is lost",
+       .command = adopt(name, row.table, "--apply"),
+       .problem = true});
 }
 
 void judge_change(const AdoptionFacts& one, const ColumnChange& change, const StoreName& name,
@@ -174,6 +191,16 @@ void judge_silent(const store::SilentSessions& one, Findings& findings) {
 }
 
 }  // namespace
+
+void judge_adoptions(const std::vector<AdoptionRow>& rows, Findings& findings) {
+  for (const AdoptionRow& row : rows) {
+    if (row.fault != AdoptionFault::none) {
+      findings.add(fault_of(row, {}));
+    } else if (row.is_unfinished()) {
+      judge_unfinished(row, {}, findings);
+    }
+  }
+}
 
 void judge(const store::AdoptionsFacts& adoptions, const StoreName& name, Findings& findings) {
   for (const AdoptionFacts& one : adoptions.tables) judge_table(one, name, findings);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "ops/doctor/finding.hpp"
+#include "ops/finding.hpp"
 
 namespace outbox::ops {
 

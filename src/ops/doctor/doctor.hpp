@@ -12,10 +12,11 @@
 #include "base/mutex.hpp"
 #include "config/load.hpp"
 #include "ops/doctor/checks.hpp"
-#include "ops/doctor/finding.hpp"
 #include "ops/doctor/sinks.hpp"
 #include "ops/doctor/store.hpp"
+#include "ops/finding.hpp"
 #include "sink/inspection.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::ops {
 
@@ -27,8 +28,12 @@ struct Patient {
 
 /// The problems of a configuration that cannot be used as it is.
 [[nodiscard]] Findings judge_problems(const config::Problems& problems);
-/// Of one that can.
+/// The warnings of one that can.
 [[nodiscard]] Findings judge_configuration(const config::Loaded& loaded);
+/// How the store differs from the subscriptions of the configuration in this file.
+void judge_difference(const std::vector<SubscriptionSpec>& wanted,
+                      const std::vector<store::SubscriptionOverview>& subscriptions,
+                      const std::string& file, Findings& findings);
 
 class Doctor {
  public:

@@ -5,7 +5,7 @@
 #include <optional>
 #include <outbox/subscription.hpp>
 
-#include "ops/doctor/finding.hpp"
+#include "ops/finding.hpp"
 #include "sink/inspection.hpp"
 
 namespace outbox::ops {

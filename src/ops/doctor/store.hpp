@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "ops/doctor/finding.hpp"
+#include "ops/finding.hpp"
 #include "store/diagnosis.hpp"
 
 namespace outbox::ops {

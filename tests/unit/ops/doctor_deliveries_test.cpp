@@ -2,8 +2,9 @@
 #include "base/error.hpp"
 #include "event/task_queue.hpp"
 #include "findings.hpp"
+#include "ops/doctor/doctor.hpp"
 #include "ops/doctor/sinks.hpp"
-#include "ops/doctor/subscriptions.hpp"
+#include "ops/health.hpp"
 
 namespace outbox::ops {
 namespace {
@@ -131,6 +132,32 @@ TEST(DoctorHistory, more_than_the_quota_is_an_error) {
                   {subscription("orders")}, over ? 999 : 1'000, findings);
     EXPECT_EQ(complaint(findings, "history").severity, over ? Severity::error : Severity::note);
   }
+}
+
+TEST(DoctorQueues, a_type_that_no_live_worker_has) {
+  Queues queues;
+  queues.lines = {{.queue = "mail", .type = "welcome", .ready = 2}};
+  Findings findings;
+  judge_queues(queues, findings);
+  expect_in_order(findings, "queues");
+  store::WorkerRow worker{.name = "w", .silent = {}, .running = 0, .note = {}};
+  worker.note.types.push_back({.queue = "mail", .name = "other", .runs = {}});
+  queues.workers.push_back(worker);
+  judge_queues(queues, findings);
+  EXPECT_EQ(complaint(findings, "queues").what,
+            "no worker has a handler for type welcome, and 2 tasks of it wait");
+  EXPECT_TRUE(complaint(findings, "queues").problem);
+}
+
+TEST(DoctorHealth, a_part_that_could_not_be_read_leaves_the_others) {
+  const Deliveries seen{.subscriptions = {subscription("orders")},
+                        .relays = fail(Errc::deadline_exceeded, "no answer"),
+                        .holds = {},
+                        .queues = {}};
+  const Findings findings = judge(seen, {.max_lag = {}, .quota = 1});
+  EXPECT_EQ(complaint(findings, "relays").what, "not checked: no answer");
+  expect_in_order(findings, "subscriptions");
+  expect_in_order(findings, "history");
 }
 
 TEST(DoctorDifference, between_the_configuration_and_the_store) {

@@ -1,4 +1,4 @@
-#include "ops/doctor/finding.hpp"
+#include "ops/finding.hpp"
 
 #include <fmt/format.h>
 

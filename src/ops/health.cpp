@@ -1,13 +1,14 @@
-#include "ops/doctor/subscriptions.hpp"
+#include "ops/health.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/count.hpp"
+#include "base/error.hpp"
 #include "base/units.hpp"
-#include "event/spec.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
 #include "store/ownership.hpp"
@@ -21,9 +22,6 @@ using store::SubscriptionState;
 bool is_queue(const SubscriptionSpec& spec) {
   return event::queue_of_subscription(spec.name).has_value();
 }
-
-/// "-c outbox.toml"
-std::string with(const std::string& file) { return file.empty() ? "" : " -c " + shell_word(file); }
 
 void judge_served(const SubscriptionOverview& one, const std::vector<store::RelayRow>& relays,
                   Findings& findings) {
@@ -93,7 +91,7 @@ void judge_state(const SubscriptionOverview& one, Findings& findings) {
   }
 }
 
-/// True: it is behind.
+/// Whether it is behind.
 bool judge_pending(const SubscriptionOverview& one, std::chrono::milliseconds max_lag,
                    Findings& findings) {
   const bool active = one.row.state == SubscriptionState::active;
@@ -113,7 +111,7 @@ bool judge_pending(const SubscriptionOverview& one, std::chrono::milliseconds ma
   return true;
 }
 
-/// True: some are dead.
+/// Whether some of its events are dead.
 bool judge_dead(const SubscriptionOverview& one, Findings& findings) {
   if (one.parked.dead == 0) return false;
   const auto queue = event::queue_of_subscription(one.row.spec.name);
@@ -131,7 +129,46 @@ bool judge_dead(const SubscriptionOverview& one, Findings& findings) {
   return true;
 }
 
+Result<std::vector<store::Hold>> look_at_holds(store::Store& store,
+                                               std::chrono::milliseconds keep) {
+  OUTBOX_TRY(const auto retention, store.retention());
+  OUTBOX_TRY(const auto pieces, retention->survey(keep));
+  return store::holds_of(pieces);
+}
+
 }  // namespace
+
+Result<Deliveries> look_at_deliveries(store::Store& store, std::chrono::milliseconds keep,
+                                      std::int64_t limit) {
+  OUTBOX_TRY(const auto catalog, store.catalog());
+  OUTBOX_TRY(auto subscriptions, catalog->overview(limit));
+  auto queues = look_at_queues(store, subscriptions, limit);
+  return Deliveries{.subscriptions = std::move(subscriptions),
+                    .relays = catalog->relays(),
+                    .holds = look_at_holds(store, keep),
+                    .queues = std::move(queues)};
+}
+
+Findings judge(const Deliveries& seen, const HealthLimits& limits) {
+  Findings findings;
+  judge_subscriptions(seen.subscriptions, limits.max_lag, findings);
+  if (seen.relays) {
+    judge_relays(*seen.relays, seen.subscriptions, findings);
+  } else {
+    findings.not_checked("relays", seen.relays.error());
+  }
+  if (seen.holds) {
+    judge_history(*seen.holds, seen.subscriptions, limits.quota, findings);
+  } else {
+    findings.not_checked("history", seen.holds.error());
+  }
+  if (seen.queues) {
+    judge_queues(*seen.queues, findings);
+  } else {
+    findings.not_checked("queues", seen.queues.error());
+  }
+  return findings;
+}
 
 bool matches_nothing(const SubscriptionOverview& one) {
   return one.progress.matches_nothing() && !event::is_of_queue(one.row.spec);
@@ -223,43 +260,24 @@ void judge_history(const std::vector<store::Hold>& holds,
   if (!findings.complains("history")) findings.ok("history", "no subscription holds history back");
 }
 
-void judge_difference(const std::vector<SubscriptionSpec>& wanted,
-                      const std::vector<SubscriptionOverview>& subscriptions,
-                      const std::string& file, Findings& findings) {
-  const auto add = [&](Severity severity, const std::string& name, std::string what,
-                       std::string reason, std::string command) {
-    findings.add(
-        {severity, "difference", name, std::move(what), std::move(reason), std::move(command)});
-  };
-  if (wanted.empty()) return;
-  const std::string apply = "outbox subscription apply" + with(file);
-  for (const SubscriptionSpec& spec : wanted) {
-    const auto row = std::find_if(subscriptions.begin(), subscriptions.end(),
-                                  [&](const auto& one) { return one.row.spec.name == spec.name; });
-    if (row == subscriptions.end()) {
-      add(Severity::warning, spec.name, "is in the configuration, but not in the store",
-          "no event is delivered for it, nor kept", apply);
-      continue;
-    }
-    const auto differences = event::differences(row->row.spec, spec);
-    if (differences.empty()) continue;
-    std::string settings;
-    for (const auto& one : differences)
-      settings.append(settings.empty() ? "" : ", ").append(one.setting);
-    add(Severity::warning, spec.name, "the configuration and the store differ in " + settings,
-        "relays deliver by what is in the store; one that gets its lanes applies its own file",
-        apply);
+void judge_queues(const Queues& queues, Findings& findings) {
+  for (const QueueLine& line : queues.lines) {
+    if (line.has_handler || line.tasks_to_do() == 0 || !queues.has_worker(line.queue)) continue;
+    findings.add({.severity = Severity::warning,
+                  .check = "queues",
+                  .subject = line.queue,
+                  .what = fmt::format(
+                      "no worker has a handler for type {}, and {}{}", line.type,
+                      line.more ? "more than " : "",
+                      outbox::count("task", line.tasks_to_do(), "of it waits", "of it wait")),
+                  .reason = "they wait until a worker has one",
+                  .command = fmt::format(
+                      "start a worker that has one; outbox tasks list --queue {} --type {}",
+                      shell_word(line.queue), shell_word(line.type)),
+                  .problem = true});
   }
-  for (const auto& one : subscriptions) {
-    const bool named = std::any_of(wanted.begin(), wanted.end(), [&](const auto& spec) {
-      return spec.name == one.row.spec.name;
-    });
-    if (named || is_queue(one.row.spec) || event::is_of_queue(one.row.spec)) continue;
-    add(Severity::note, one.row.spec.name, "is in the store, but not in this configuration",
-        "it is delivered as the store says, and holds history back", "outbox subscription list");
-  }
-  if (!findings.complains("difference"))
-    findings.ok("difference", "the store has the subscriptions of the configuration");
+  if (!queues.lines.empty() && !findings.complains("queues"))
+    findings.ok("queues", "the workers have a handler for each type of tasks that wait");
 }
 
 }  // namespace outbox::ops
