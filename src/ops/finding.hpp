@@ -42,6 +42,12 @@ struct Finding {
 class Findings {
  public:
   void add(Finding one) { all_.push_back(std::move(one)); }
+  /// `subject` may be empty.
+  void add(Severity severity, std::string check, std::string subject, std::string what,
+           std::string reason, std::string command);
+  /// The same of one that `outbox status` names and for which its --check fails.
+  void problem(Severity severity, std::string check, std::string subject, std::string what,
+               std::string reason, std::string command);
   void ok(std::string check, std::string what) {
     add({.severity = Severity::ok,
          .check = std::move(check),
@@ -50,6 +56,11 @@ class Findings {
   }
   /// A note when a right is missing, else a warning: it might be wrong, and nobody knows.
   void not_checked(std::string check, const Error& error);
+  /// Calls `judge` with the answer to a question about the store; one that was not answered is not_checked().
+  template <class T, class Judge>
+  void check(const char* name, const Result<T>& answer, const Judge& judge) {
+    answer ? judge(*answer) : not_checked(name, answer.error());
+  }
   void append(Findings others);
   /// The worst first; of one severity in the order of adding.
   [[nodiscard]] std::vector<Finding> sorted() const;

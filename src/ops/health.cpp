@@ -36,58 +36,36 @@ void judge_served(const SubscriptionOverview& one, const std::vector<store::Rela
   if (row.spec.sink == "custom") command = "start the service that gives its sink to Relay::use()";
   if (const auto queue = event::queue_of_subscription(row.spec.name))
     command = "outbox work (queue " + *queue + ")";
-  findings.add({.severity = Severity::warning,
-                .check = "relays",
-                .subject = row.spec.name,
-                .what = fmt::format("no live relay has lanes of group {}", row.group),
-                .reason = "its events stay pending",
-                .command = std::move(command),
-                .problem = true});
+  findings.problem(Severity::warning, "relays", row.spec.name,
+                   fmt::format("no live relay has lanes of group {}", row.group),
+                   "its events stay pending", std::move(command));
 }
 
 void judge_state(const SubscriptionOverview& one, Findings& findings) {
   const auto& row = one.row;
   const std::string& name = row.spec.name;
   if (row.state == SubscriptionState::stopped) {
-    findings.add({.severity = Severity::error,
-                  .check = "subscriptions",
-                  .subject = name,
-                  .what = "stopped: " + row.reason,
-                  .reason = "none of its events is delivered until a person acts",
-                  .command = "outbox subscription resume " + shell_word(name),
-                  .problem = true});
+    findings.problem(Severity::error, "subscriptions", name, "stopped: " + row.reason,
+                     "none of its events is delivered until a person acts",
+                     "outbox subscription resume " + shell_word(name));
   } else if (row.state == SubscriptionState::paused) {
-    findings.add({.severity = Severity::note,
-                  .check = "subscriptions",
-                  .subject = name,
-                  .what = "paused: " + row.reason,
-                  .reason = "its events stay pending, and hold history back",
-                  .command = "outbox subscription resume " + shell_word(name)});
+    findings.add(Severity::note, "subscriptions", name, "paused: " + row.reason,
+                 "its events stay pending, and hold history back",
+                 "outbox subscription resume " + shell_word(name));
   } else if (row.trouble.starts_with(store::kOnTrial)) {
-    findings.add(
-        {.severity = Severity::note,
-         .check = "subscriptions",
-         .subject = name,
-         .what = fmt::format("since {} {}", row.trouble_since, row.trouble),
-         .reason = "it is slower until that is over; then an event that kills relays is parked",
-         .command = "outbox status"});
+    findings.add(Severity::note, "subscriptions", name,
+                 fmt::format("since {} {}", row.trouble_since, row.trouble),
+                 "it is slower until that is over; then an event that kills relays is parked",
+                 "outbox status");
   } else if (!row.trouble.empty()) {
-    findings.add(
-        {.severity = Severity::warning,
-         .check = "subscriptions",
-         .subject = name,
-         .what = fmt::format("makes no progress since {}: {}", row.trouble_since, row.trouble),
-         .reason = "its events stay pending; none is lost",
-         .command = "outbox sinks " + shell_word(name)});
+    findings.add(Severity::warning, "subscriptions", name,
+                 fmt::format("makes no progress since {}: {}", row.trouble_since, row.trouble),
+                 "its events stay pending; none is lost", "outbox sinks " + shell_word(name));
   }
   if (matches_nothing(one)) {
-    findings.add(
-        {.severity = Severity::warning,
-         .check = "subscriptions",
-         .subject = name,
-         .what = "its filter has matched none of " + outbox::count("event", one.progress.filtered),
-         .reason = "it delivers nothing: the filter is probably wrong",
-         .command = "outbox subscription list"});
+    findings.add(Severity::warning, "subscriptions", name,
+                 "its filter has matched none of " + outbox::count("event", one.progress.filtered),
+                 "it delivers nothing: the filter is probably wrong", "outbox subscription list");
   }
 }
 
@@ -97,17 +75,14 @@ bool judge_pending(const SubscriptionOverview& one, std::chrono::milliseconds ma
   const bool active = one.row.state == SubscriptionState::active;
   if (one.progress.pending == 0 || !active || one.progress.lag <= max_lag) return false;
   const std::string& trouble = one.row.trouble;
-  findings.add({.severity = Severity::warning,
-                .check = "pending",
-                .subject = one.row.spec.name,
-                .what = fmt::format("{}{} pending, the oldest for {}, more than {}",
-                                    one.progress.pending_capped ? "more than " : "",
-                                    outbox::count("event", one.progress.pending, "is", "are"),
-                                    about(one.progress.lag), format_duration(max_lag)),
-                .reason = "they are late, and hold history back" +
-                          (trouble.empty() ? "" : " (" + trouble + ")"),
-                .command = "outbox status",
-                .problem = true});
+  findings.problem(
+      Severity::warning, "pending", one.row.spec.name,
+      fmt::format("{}{} pending, the oldest for {}, more than {}",
+                  one.progress.pending_capped ? "more than " : "",
+                  outbox::count("event", one.progress.pending, "is", "are"),
+                  about(one.progress.lag), format_duration(max_lag)),
+      "they are late, and hold history back" + (trouble.empty() ? "" : " (" + trouble + ")"),
+      "outbox status");
   return true;
 }
 
@@ -115,17 +90,14 @@ bool judge_pending(const SubscriptionOverview& one, std::chrono::milliseconds ma
 bool judge_dead(const SubscriptionOverview& one, Findings& findings) {
   if (one.parked.dead == 0) return false;
   const auto queue = event::queue_of_subscription(one.row.spec.name);
-  findings.add({.severity = Severity::warning,
-                .check = "parked",
-                .subject = one.row.spec.name,
-                .what = outbox::count(queue ? "dead task" : "dead event", one.parked.dead),
-                .reason = queue ? "they do not run again until a person acts"
-                                : "they are not sent again until a person acts",
-                .command = queue ? fmt::format("outbox tasks list --queue {} --state dead",
-                                               shell_word(*queue))
-                                 : fmt::format("outbox parked list --subscription {} --state dead",
-                                               shell_word(one.row.spec.name)),
-                .problem = true});
+  findings.problem(
+      Severity::warning, "parked", one.row.spec.name,
+      outbox::count(queue ? "dead task" : "dead event", one.parked.dead),
+      queue ? "they do not run again until a person acts"
+            : "they are not sent again until a person acts",
+      queue ? fmt::format("outbox tasks list --queue {} --state dead", shell_word(*queue))
+            : fmt::format("outbox parked list --subscription {} --state dead",
+                          shell_word(one.row.spec.name)));
   return true;
 }
 
@@ -152,21 +124,13 @@ Result<Deliveries> look_at_deliveries(store::Store& store, std::chrono::millisec
 Findings judge(const Deliveries& seen, const HealthLimits& limits) {
   Findings findings;
   judge_subscriptions(seen.subscriptions, limits.max_lag, findings);
-  if (seen.relays) {
-    judge_relays(*seen.relays, seen.subscriptions, findings);
-  } else {
-    findings.not_checked("relays", seen.relays.error());
-  }
-  if (seen.holds) {
-    judge_history(*seen.holds, seen.subscriptions, limits.quota, findings);
-  } else {
-    findings.not_checked("history", seen.holds.error());
-  }
-  if (seen.queues) {
-    judge_queues(*seen.queues, findings);
-  } else {
-    findings.not_checked("queues", seen.queues.error());
-  }
+  findings.check("relays", seen.relays,
+                 [&](const auto& relays) { judge_relays(relays, seen.subscriptions, findings); });
+  findings.check("history", seen.holds, [&](const auto& holds) {
+    judge_history(holds, seen.subscriptions, limits.quota, findings);
+  });
+  findings.check("queues", seen.queues,
+                 [&](const Queues& queues) { judge_queues(queues, findings); });
   return findings;
 }
 
@@ -187,23 +151,17 @@ void judge_relays(const std::vector<store::RelayRow>& relays,
     const bool only_queues = !subscriptions.empty() &&
                              std::all_of(subscriptions.begin(), subscriptions.end(),
                                          [](const auto& one) { return is_queue(one.row.spec); });
-    return findings.add({.severity = Severity::warning,
-                         .check = "relays",
-                         .subject = {},
-                         .what = only_queues ? "no worker is alive" : "no relay is alive",
-                         .reason = only_queues ? "no task is done" : "nothing is delivered",
-                         .command = only_queues ? "outbox work" : "outbox relay",
-                         .problem = true});
+    return findings.problem(Severity::warning, "relays", "",
+                            only_queues ? "no worker is alive" : "no relay is alive",
+                            only_queues ? "no task is done" : "nothing is delivered",
+                            only_queues ? "outbox work" : "outbox relay");
   }
   if (!has_owner(relays)) {
-    return findings.add({.severity = Severity::warning,
-                         .check = "relays",
-                         .subject = {},
-                         .what = fmt::format("no live relay has lanes, {} for them",
-                                             outbox::count("relay", alive, "waits", "wait")),
-                         .reason = "nothing is delivered",
-                         .command = "outbox status in a moment, then see the relays' logs",
-                         .problem = true});
+    return findings.problem(Severity::warning, "relays", "",
+                            fmt::format("no live relay has lanes, {} for them",
+                                        outbox::count("relay", alive, "waits", "wait")),
+                            "nothing is delivered",
+                            "outbox status in a moment, then see the relays' logs");
   }
   for (const auto& one : subscriptions) judge_served(one, relays, findings);
   if (!findings.complains("relays")) findings.ok("relays", fmt::format("{} alive", alive));
@@ -212,14 +170,10 @@ void judge_relays(const std::vector<store::RelayRow>& relays,
 void judge_subscriptions(const std::vector<SubscriptionOverview>& subscriptions,
                          std::optional<std::chrono::milliseconds> max_lag, Findings& findings) {
   if (subscriptions.empty()) {
-    return findings.add(
-        {.severity = Severity::warning,
-         .check = "subscriptions",
-         .subject = {},
-         .what = "the store has no subscriptions",
-         .reason = "events are kept for nobody, and removed when their time is over",
-         .command = "outbox subscription apply",
-         .problem = true});
+    return findings.problem(Severity::warning, "subscriptions", "",
+                            "the store has no subscriptions",
+                            "events are kept for nobody, and removed when their time is over",
+                            "outbox subscription apply");
   }
   bool late = false;
   bool dead = false;
@@ -263,18 +217,14 @@ void judge_history(const std::vector<store::Hold>& holds,
 void judge_queues(const Queues& queues, Findings& findings) {
   for (const QueueLine& line : queues.lines) {
     if (line.has_handler || line.tasks_to_do() == 0 || !queues.has_worker(line.queue)) continue;
-    findings.add({.severity = Severity::warning,
-                  .check = "queues",
-                  .subject = line.queue,
-                  .what = fmt::format(
-                      "no worker has a handler for type {}, and {}{}", line.type,
-                      line.more ? "more than " : "",
-                      outbox::count("task", line.tasks_to_do(), "of it waits", "of it wait")),
-                  .reason = "they wait until a worker has one",
-                  .command = fmt::format(
-                      "start a worker that has one; outbox tasks list --queue {} --type {}",
-                      shell_word(line.queue), shell_word(line.type)),
-                  .problem = true});
+    findings.problem(
+        Severity::warning, "queues", line.queue,
+        fmt::format("no worker has a handler for type {}, and {}{}", line.type,
+                    line.more ? "more than " : "",
+                    outbox::count("task", line.tasks_to_do(), "of it waits", "of it wait")),
+        "they wait until a worker has one",
+        fmt::format("start a worker that has one; outbox tasks list --queue {} --type {}",
+                    shell_word(line.queue), shell_word(line.type)));
   }
   if (!queues.lines.empty() && !findings.complains("queues"))
     findings.ok("queues", "the workers have a handler for each type of tasks that wait");

@@ -17,12 +17,6 @@ using store::AdoptionFault;
 using store::AdoptionRow;
 using store::ColumnChange;
 
-void add_adoption(Findings& findings, Severity severity, std::string subject, std::string what,
-                  std::string reason, std::string command) {
-  findings.add({severity, "adoption", std::move(subject), std::move(what), std::move(reason),
-                std::move(command)});
-}
-
 /// "outbox adopt public.t --undo --apply"
 std::string adopt(const StoreName& name, const std::string& table, const std::string& options) {
   return name.command(fmt::format("adopt {} {}", shell_word(table), options));
@@ -109,22 +103,18 @@ void judge_unfinished(const AdoptionRow& row, const StoreName& name, Findings& f
                              outbox::count("new row", row.waiting, "waits", "wait");
   const bool copying = row.state == "copying";
   if (row.running) {
-    return add_adoption(findings, Severity::note, row.table,
+    return findings.add(Severity::note, "adoption", row.table,
                         fmt::format("is being adopted ({}): {}", row.state, staged),
                         "they are delivered once its old rows are in the log", "outbox status");
   }
-  findings.add(
-      {.severity = Severity::error,
-       .check = "adoption",
-       .subject = row.table,
-       .what = fmt::format("its adoption was begun at {} and not finished ({}): {}",
-                           event::time_text(row.begun_us), row.state, staged),
-       .reason =
-           copying
-               ? "nothing of it is delivered, neither the rows that were pending nor new ones; none is lost"
-               : "new rows are not delivered; none is lost",
-       .command = adopt(name, row.table, "--apply"),
-       .problem = true});
+  findings.problem(
+      Severity::error, "adoption", row.table,
+      fmt::format("its adoption was begun at {} and not finished ({}): {}",
+                  event::time_text(row.begun_us), row.state, staged),
+      copying
+          ? "nothing of it is delivered, neither the rows that were pending nor new ones; none is lost"
+          : "new rows are not delivered; none is lost",
+      adopt(name, row.table, "--apply"));
 }
 
 void judge_change(const AdoptionFacts& one, const ColumnChange& change, const StoreName& name,
@@ -132,8 +122,8 @@ void judge_change(const AdoptionFacts& one, const ColumnChange& change, const St
   const AdoptionRow& row = one.row;
   const std::string column = identifier(change.column);
   if (change.type_now) {
-    return add_adoption(
-        findings, Severity::error, row.table,
+    return findings.add(
+        Severity::error, "adoption", row.table,
         fmt::format("the type of its column {} was changed from {} to {}", change.column,
                     change.type, *change.type_now),
         "the trigger's function was made for the old one: INSERTs fail, or events have other content",
@@ -151,8 +141,8 @@ void judge_change(const AdoptionFacts& one, const ColumnChange& change, const St
     // Another column may be recognised in its place.
     command = one.took_pending ? adopt_anew(name, one, "") : adopt_anew_at_rest(name, one);
   }
-  add_adoption(
-      findings, Severity::error, row.table,
+  findings.add(
+      Severity::error, "adoption", row.table,
       fmt::format("its column {} {}", change.column,
                   change.renamed_to ? "is now called " + *change.renamed_to : "was dropped"),
       "the trigger's function reads it: every INSERT fails, with the transaction that it is in",
@@ -165,7 +155,7 @@ void judge_table(const AdoptionFacts& one, const StoreName& name, Findings& find
   if (one.row.is_unfinished()) judge_unfinished(one.row, name, findings);
   for (const ColumnChange& change : one.changes) judge_change(one, change, name, findings);
   if (one.replicated) {
-    add_adoption(findings, Severity::note, one.row.table,
+    findings.add(Severity::note, "adoption", one.row.table,
                  "it gets rows by logical replication, too",
                  "those are not forwarded: its trigger fires for INSERTs of this server only",
                  "adopt the table on the server where the application writes");
@@ -184,7 +174,7 @@ void judge_silent(const store::SilentSessions& one, Findings& findings) {
     whose = "of this database";
     command = fmt::format("ALTER DATABASE {} RESET session_replication_role;", one.database);
   }
-  add_adoption(findings, one.login.empty() ? Severity::error : Severity::warning, one.login,
+  findings.add(one.login.empty() ? Severity::error : Severity::warning, "adoption", one.login,
                "session_replication_role of new sessions " + whose + " is replica",
                "what they insert into adopted tables is not forwarded: no event of it is delivered",
                std::move(command));

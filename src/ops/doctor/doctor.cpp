@@ -40,12 +40,9 @@ bool are_named(const std::vector<SubscriptionSpec>& specs, const std::string& na
 Findings judge_problems(const config::Problems& problems) {
   Findings findings;
   for (const config::Problem& one : problems) {
-    findings.add({.severity = Severity::error,
-                  .check = "configuration",
-                  .subject = one.path,
-                  .what = one.where.empty() ? one.what : one.what + " (" + one.where + ")",
-                  .reason = "a relay with this configuration does not start",
-                  .command = one.hint});
+    findings.add(Severity::error, "configuration", one.path,
+                 one.where.empty() ? one.what : one.what + " (" + one.where + ")",
+                 "a relay with this configuration does not start", one.hint);
   }
   return findings;
 }
@@ -53,12 +50,8 @@ Findings judge_problems(const config::Problems& problems) {
 Findings judge_configuration(const config::Loaded& loaded) {
   Findings findings;
   for (const std::string& warning : loaded.warnings) {
-    findings.add({.severity = Severity::warning,
-                  .check = "configuration",
-                  .subject = {},
-                  .what = warning,
-                  .reason = "the setting that was meant has its default",
-                  .command = "outbox config show"});
+    findings.add(Severity::warning, "configuration", "", warning,
+                 "the setting that was meant has its default", "outbox config show");
   }
   if (!findings.complains("configuration")) {
     findings.ok("configuration",
@@ -71,11 +64,6 @@ Findings judge_configuration(const config::Loaded& loaded) {
 void judge_difference(const std::vector<SubscriptionSpec>& wanted,
                       const std::vector<store::SubscriptionOverview>& subscriptions,
                       const std::string& file, Findings& findings) {
-  const auto add = [&](Severity severity, const std::string& name, std::string what,
-                       std::string reason, std::string command) {
-    findings.add(
-        {severity, "difference", name, std::move(what), std::move(reason), std::move(command)});
-  };
   if (wanted.empty()) return;
   const std::string apply =
       "outbox subscription apply" + (file.empty() ? "" : " -c " + shell_word(file));
@@ -83,8 +71,9 @@ void judge_difference(const std::vector<SubscriptionSpec>& wanted,
     const auto row = std::find_if(subscriptions.begin(), subscriptions.end(),
                                   [&](const auto& one) { return one.row.spec.name == spec.name; });
     if (row == subscriptions.end()) {
-      add(Severity::warning, spec.name, "is in the configuration, but not in the store",
-          "no event is delivered for it, nor kept", apply);
+      findings.add(Severity::warning, "difference", spec.name,
+                   "is in the configuration, but not in the store",
+                   "no event is delivered for it, nor kept", apply);
       continue;
     }
     const auto differences = event::differences(row->row.spec, spec);
@@ -92,14 +81,18 @@ void judge_difference(const std::vector<SubscriptionSpec>& wanted,
     std::string settings;
     for (const auto& one : differences)
       settings.append(settings.empty() ? "" : ", ").append(one.setting);
-    add(Severity::warning, spec.name, "the configuration and the store differ in " + settings,
+    findings.add(
+        Severity::warning, "difference", spec.name,
+        "the configuration and the store differ in " + settings,
         "relays deliver by what is in the store; one that gets its lanes applies its own file",
         apply);
   }
   for (const auto& one : subscriptions) {
     if (are_named(wanted, one.row.spec.name) || is_of_queue(one.row.spec)) continue;
-    add(Severity::note, one.row.spec.name, "is in the store, but not in this configuration",
-        "it is delivered as the store says, and holds history back", "outbox subscription list");
+    findings.add(Severity::note, "difference", one.row.spec.name,
+                 "is in the store, but not in this configuration",
+                 "it is delivered as the store says, and holds history back",
+                 "outbox subscription list");
   }
   if (!findings.complains("difference"))
     findings.ok("difference", "the store has the subscriptions of the configuration");
@@ -134,14 +127,10 @@ void Doctor::look_at_store(const Checks::Report& report) {
     return;
   Findings findings;
   findings.add(
-      {.severity = Severity::note,
-       .check = "subscriptions",
-       .subject = {},
-       .what =
-           "not checked: relays, pending and parked events, history, the difference to the configuration",
-       .reason = "this login has not the right to read events",
-       .command = fmt::format("GRANT outbox_reader TO {};",
-                              identifier(diagnosis.postgres->server->login))});
+      Severity::note, "subscriptions", "",
+      "not checked: relays, pending and parked events, history, the difference to the configuration",
+      "this login has not the right to read events",
+      fmt::format("GRANT outbox_reader TO {};", identifier(diagnosis.postgres->server->login)));
   report(std::move(findings));
 }
 

@@ -54,16 +54,6 @@ class Questions {
                         .server = server(),
                         .clock = clock(),
                         .version = version(),
-                        .log = not_asked(),
-                        .schema_facts = not_asked(),
-                        .sequences = not_asked(),
-                        .roles = not_asked(),
-                        .partitions = not_asked(),
-                        .vacuum = not_asked(),
-                        .sizes = not_asked(),
-                        .wake = not_asked(),
-                        .adoptions = not_asked(),
-                        .recent_payload = not_asked(),
                         .holders = holders(),
                         .slots = slots(),
                         .connections = connections(),
@@ -84,10 +74,6 @@ class Questions {
   }
 
  private:
-  [[nodiscard]] static tl::unexpected<Error> not_asked() {
-    return fail(Errc::unsupported, "not asked", "");
-  }
-
   [[nodiscard]] Status in_time() const {
     if (SteadyClock::now() < until_) return {};
     return fail(Errc::deadline_exceeded, "the time for all checks is up",
