@@ -1,5 +1,5 @@
-// adopt: a hand-written table with pending rows is adopted beside writers. How long it takes, how long a writer waits, and whether
-// the log then has every row once, each key in order.
+// adopt: a hand-written table with pending rows is adopted beside writers. It measures how long
+// that takes and a writer waits, and checks that the log then has every row once, in order of keys.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,20 +10,20 @@
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "store/adoption.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::must;
+using test::must;
 
 constexpr int kAdoptWriters = 4;
-/// Between two events of a writer: the measurement is about waiting, not about a busy machine.
+/// The pause between two events of a writer: the measurement is about waiting, not a busy machine.
 constexpr std::chrono::milliseconds kAdoptPause{2};
 constexpr int kAdoptKeys = 10'000;
 
-/// Each key counts its events, in the transaction that writes one: then they are 1, 2, 3 ...
+/// Each key counts its events, 1, 2, 3 ..., in the transactions that write them.
 void make_table(Pg& pg, std::int64_t rows) {
   pg.run(fmt::format(R"(
 CREATE TABLE {0}.counter (key int PRIMARY KEY, n bigint NOT NULL);
@@ -37,7 +37,7 @@ ANALYZE {0}.shop_outbox; CHECKPOINT)",
                      kSchema, kAdoptKeys, rows));
 }
 
-/// The longest wait of a writer, in milliseconds.
+/// Writers that measure their longest wait, in milliseconds.
 class AdoptWriters {
  public:
   explicit AdoptWriters(const std::string& url) : longest_(kAdoptWriters) {
@@ -70,7 +70,7 @@ class AdoptWriters {
   std::vector<std::jthread> threads_;
 };
 
-/// The same rows by one statement, and nothing else. Rows per second; the log is empty afterwards.
+/// Copies the same rows by one statement. Returns rows per second; the log is empty afterwards.
 double bare_copy(Pg& pg, std::int64_t rows) {
   const auto start = Clock::now();
   pg.run(fmt::format(

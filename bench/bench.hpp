@@ -12,18 +12,18 @@
 namespace outbox::bench {
 
 struct BenchOptions {
-  /// Empty: all that store and brokers allow, except those that run by name only.
+  /// If empty, all that store and brokers allow, except those that run only by name.
   std::vector<std::string> names;
   std::string store_url;
-  std::string brokers;            ///< Kafka bootstrap servers; empty: no Kafka figures.
+  std::string brokers;            ///< Kafka's bootstrap servers; no Kafka figures if empty.
   std::vector<std::string> to{};  ///< KIND=ADDRESS of brokers, for `sinks`.
-  std::string peer{};             ///< River's program, for `tasks`; empty: not measured.
+  std::string peer{};             ///< River's program, for `tasks`; it is not measured if empty.
   std::int64_t events{1'000'000};
-  int repeats{3};  ///< Each figure is a median of so many runs.
-  std::string
-      between;  ///< A shell command, for `cold`: makes the server forget what it has in memory.
-  double seconds{5};  ///< Length of one measurement, for figures that run for a time.
-  std::function<void(const std::string&)> progress;  ///< Gets one line per step.
+  int repeats{3};  ///< Each figure is a median of this many runs.
+  /// For `cold`, a shell command that makes the server forget what it has in memory.
+  std::string between;
+  double seconds{5};  ///< The length of one measurement, for figures that run for a time.
+  std::function<void(const std::string&)> progress;  ///< Called with one line per step.
 };
 
 struct Benchmark {
@@ -32,18 +32,18 @@ struct Benchmark {
   bool by_hand{false};
   bool needs_kafka{false};
   bool needs_to{false};
-  bool sqlite{false};  ///< Runs on SQLite too, not on PostgreSQL alone.
+  bool sqlite{false};  ///< Whether it runs on SQLite, too, and not on PostgreSQL alone.
   std::vector<Figure> (*run)(const BenchOptions& options);  ///< Throws outbox::Exception.
 };
 
 [[nodiscard]] const std::vector<Benchmark>& all_benchmarks();
 
-/// Refuses unknown names, listing the known ones, and those that need brokers if there are none.
+/// Refuses unknown names, with a list of the known ones, and names that need missing brokers.
 [[nodiscard]] Status check_names(const BenchOptions& options);
 
 [[nodiscard]] Result<std::vector<Figure>> run_benchmarks(const BenchOptions& options);
 
-// Defined in one file per subject.
+// Each subject is defined in a file of its own.
 [[nodiscard]] std::vector<Figure> bench_drain(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_backlog(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_pinned(const BenchOptions& options);

@@ -1,4 +1,5 @@
-// beside: what a live subscription delivers beside one that is paused, one whose destination is down and one whose destination is slow.
+// beside: what a live subscription delivers beside one that is paused, one whose destination is
+// down and one whose destination is slow.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -8,9 +9,9 @@
 #include "bench/bench.hpp"
 #include "bench/counting_sink.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/eventually.hpp"
-#include "testkit/failure.hpp"
-#include "testkit/store.hpp"
+#include "support/eventually.hpp"
+#include "support/failure.hpp"
+#include "support/store.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -35,39 +36,38 @@ class DownSink final : public BatchSink {
 
 SubscriptionSpec custom(const std::string& name) { return {.name = name, .sink = "custom"}; }
 
-/// Events per second to the live one, which is resumed when everything stands.
+/// The live subscription's events per second, measured from its resumption, when everything stands.
 double rate_beside(PostgresFixture& log, bool beside) {
   const Count taken = std::make_shared<std::atomic<std::int64_t>>(0);
   const Count taken_slowly = std::make_shared<std::atomic<std::int64_t>>(0);
-  const auto catalog = testkit::must(
-      testkit::migrated_store(log.options().store_url, kSchema, "outbox-bench")->catalog());
+  const auto catalog =
+      test::must(test::migrated_store(log.options().store_url, kSchema, "outbox-bench")->catalog());
   RelayOptions options = log.relay_options(custom("live"));
   if (beside)
     options.subscriptions.insert(options.subscriptions.end(),
                                  {custom("paused"), custom("down"), custom("slow")});
-  for (const SubscriptionSpec& spec : options.subscriptions)
-    (void)testkit::must(catalog->apply(spec));
-  testkit::must(catalog->pause("live", "the others start first"));
-  if (beside) testkit::must(catalog->pause("paused", "for the benchmark"));
-  const auto relay = testkit::must(Relay::create(options));
-  testkit::must(relay->use(
-      "live", std::make_unique<CountingSink>(taken, 1000, std::chrono::microseconds(0))));
+  for (const SubscriptionSpec& spec : options.subscriptions) (void)test::must(catalog->apply(spec));
+  test::must(catalog->pause("live", "the others start first"));
+  if (beside) test::must(catalog->pause("paused", "for the benchmark"));
+  const auto relay = test::must(Relay::create(options));
+  test::must(relay->use("live",
+                        std::make_unique<CountingSink>(taken, 1000, std::chrono::microseconds(0))));
   if (beside) {
-    testkit::must(relay->use("paused", std::make_unique<DownSink>()));
-    testkit::must(relay->use("down", std::make_unique<DownSink>()));
-    testkit::must(relay->use(
+    test::must(relay->use("paused", std::make_unique<DownSink>()));
+    test::must(relay->use("down", std::make_unique<DownSink>()));
+    test::must(relay->use(
         "slow", std::make_unique<CountingSink>(taken_slowly, 1, std::chrono::milliseconds(1))));
   }
-  testkit::must(relay->start());
-  if (beside && !testkit::eventually([&] { return *taken_slowly > 0; }))
-    testkit::give_up(Errc::deadline_exceeded, "the slow subscription did not start");
-  testkit::must(catalog->resume("live"));
-  if (!testkit::eventually([&] { return *taken > 0; }))
-    testkit::give_up(Errc::deadline_exceeded, "the live subscription did not start");
+  test::must(relay->start());
+  if (beside && !test::eventually([&] { return *taken_slowly > 0; }))
+    test::give_up(Errc::deadline_exceeded, "the slow subscription did not start");
+  test::must(catalog->resume("live"));
+  if (!test::eventually([&] { return *taken > 0; }))
+    test::give_up(Errc::deadline_exceeded, "the live subscription did not start");
   const std::int64_t first = *taken;
   const auto start = Clock::now();
-  if (!testkit::eventually([&] { return *taken >= log.options().events; }, kBesideLimit))
-    testkit::give_up(Errc::deadline_exceeded, "not all events were delivered");
+  if (!test::eventually([&] { return *taken >= log.options().events; }, kBesideLimit))
+    test::give_up(Errc::deadline_exceeded, "not all events were delivered");
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   (void)relay->stop(std::chrono::seconds(10));
   log.drop_subscriptions();

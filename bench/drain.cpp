@@ -3,7 +3,7 @@
 
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -14,7 +14,7 @@ SubscriptionSpec to_null(const std::string& name, int number) {
   return SubscriptionSpec{.name = fmt::format("{}-{}", name, number), .sink = "null"};
 }
 
-/// Each to a subscription of its own.
+/// Delivers the log to a new subscription each time.
 Drain drain_to_null(PostgresFixture& log, std::int64_t events, const std::string& name) {
   return median_drain(log.options().repeats, [&](int number) {
     const Drain drain = log.drain(to_null(name, number), events);
@@ -23,7 +23,7 @@ Drain drain_to_null(PostgresFixture& log, std::int64_t events, const std::string
   });
 }
 
-/// Appends the rates of several drains of one log. `pinned`: an idle transaction holds a snapshot all the time.
+/// Appends the rates of several drains of one log. `pinned`: beside an old snapshot.
 void drain_a_log(const BenchOptions& options, std::int64_t events, bool pinned,
                  std::vector<double>& rates) {
   PostgresFixture log(options);
@@ -53,8 +53,8 @@ std::vector<Figure> bench_drain(const BenchOptions& options) {
 
 std::vector<Figure> bench_cold(const BenchOptions& options) {
   if (options.between.empty())
-    testkit::give_up(Errc::invalid_argument, "benchmark cold needs --between",
-                     "a command that restarts the server and drops the caches");
+    test::give_up(Errc::invalid_argument, "benchmark cold needs --between",
+                  "a command that restarts the server and drops the caches");
   PostgresFixture log(options);
   log.fill(options.events);
   std::vector<double> cold;
@@ -80,7 +80,7 @@ std::vector<Figure> bench_backlog(const BenchOptions& options) {
               .ratio_at_most(1.15)};
 }
 
-/// Many small logs in turn, so that a slow phase of the machine affects both.
+/// Drains many small logs in turn, so that a slow phase of the machine affects both.
 std::vector<Figure> bench_pinned(const BenchOptions& options) {
   const std::int64_t events = std::max<std::int64_t>(options.events / 8, 1000);
   std::vector<double> with;

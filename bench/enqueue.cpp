@@ -1,5 +1,5 @@
-// enqueue: business transactions per second with an event, beside the same with a plain INSERT instead, from C++ and by SQL.
-// Synchronous commit, unless said otherwise.
+// enqueue: business transactions per second with an event, beside the same with a plain INSERT
+// instead, from C++ and by SQL. Commits are synchronous unless stated otherwise.
 #include <fmt/format.h>
 
 #include <array>
@@ -22,7 +22,7 @@ constexpr const char* kTables =
     "CREATE TABLE {0}.bench_note (id bigserial PRIMARY KEY, kind text NOT NULL, account text NOT NULL, "
     "body text NOT NULL, at timestamptz NOT NULL)";
 
-/// {0}: the schema, {1}: the account.
+/// {0} is the schema, {1} the account.
 constexpr const char* kBusiness =
     "UPDATE {0}.bench_account SET balance = balance + 1 WHERE id = {1}::int";
 
@@ -84,10 +84,10 @@ Figure from_cpp(const PostgresFixture& log, bool wake) {
 
 struct Way {
   const char* name;
-  const char* sql;  ///< {0}: the schema, {1}: the account, {2}: the body.
+  const char* sql;  ///< {0} is the schema, {1} the account, {2} the body.
 };
 
-// The others are measured against the first one.
+// The first way is what the others are measured against.
 constexpr std::array<Way, 4> kWays{
     {{"plain",
       "INSERT INTO {0}.bench_note (kind, account, body, at) VALUES ('AccountCredited', {1}, {2}, now())"},
@@ -99,10 +99,10 @@ constexpr std::array<Way, 4> kWays{
       "INSERT INTO {0}.new_event (aggregate_type, aggregate_id, event_type, payload) VALUES "
       "('account', {1}, 'AccountCredited', {2})"}}};
 
-/// What is measured: the statement alone with asynchronous commit, or in a transaction with an UPDATE before it.
+/// The statement alone with asynchronous commit, or in a transaction with an UPDATE before it.
 enum class Scope { alone, business };
 
-/// One session, one way.
+/// A session that enqueues in one way.
 class Script {
  public:
   Script(const std::string& url, const Way& way, bool prepared, Scope scope)
@@ -153,7 +153,7 @@ std::string name_of(const Way& way, bool prepared) {
   return std::string("enqueue.") + way.name + (prepared ? "" : "-simple");
 }
 
-/// 16 clients, each transaction an UPDATE and an event: beside the same with a plain INSERT.
+/// Measures 16 clients: transactions of an UPDATE and an event, beside those with a plain INSERT.
 void with_many(const PostgresFixture& log, bool prepared, std::vector<Figure>& figures) {
   const auto tps = rates_of_ways(log, kClients, prepared, Scope::business);
   for (std::size_t i = 1; i < kWays.size(); ++i) {
@@ -163,7 +163,7 @@ void with_many(const PostgresFixture& log, bool prepared, std::vector<Figure>& f
   }
 }
 
-/// One client, only the event in a transaction: the cost of the event alone.
+/// Measures one client with only the event in a transaction: the cost of the event alone.
 void with_one(const PostgresFixture& log, bool prepared, std::vector<Figure>& figures) {
   const auto tps = rates_of_ways(log, 1, prepared, Scope::alone);
   for (std::size_t i = 1; i < kWays.size(); ++i) {

@@ -1,4 +1,4 @@
-// enqueue on SQLite, with WAL and synchronous = FULL, in a database of its own beside the one named.
+// enqueue on SQLite, with WAL and synchronous = FULL, in a new database beside the named one.
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -8,27 +8,27 @@
 
 #include "bench/bench.hpp"
 #include "bench/rate.hpp"
-#include "testkit/sqlite.hpp"
-#include "testkit/store.hpp"
+#include "support/sqlite.hpp"
+#include "support/store.hpp"
 
 namespace outbox::bench {
 namespace {
 
-/// The tables of the outbox and of the business. Removed at the end.
+/// The tables of the outbox and of the business. They are removed at the end.
 struct Database {
   explicit Database(const std::string& url)
       : path(std::filesystem::path(url.substr(std::string("sqlite:").size())).parent_path() /
              fmt::format("outbox-bench-{}.db",
                          std::chrono::steady_clock::now().time_since_epoch().count())) {
-    (void)testkit::migrated_store("sqlite:" + path, "outbox", "outbox-bench");
-    testkit::SqliteFile(path).run(
+    (void)test::migrated_store("sqlite:" + path, "outbox", "outbox-bench");
+    test::SqliteFile(path).run(
         "CREATE TABLE bench_account (id INTEGER PRIMARY KEY, balance INTEGER NOT NULL DEFAULT 0);"
         "CREATE TABLE bench_note (id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT, account TEXT, body TEXT, at INTEGER);"
         "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) INSERT INTO bench_account (id) SELECT i FROM n");
   }
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
-  ~Database() { testkit::remove_sqlite_files(path); }
+  ~Database() { test::remove_sqlite_files(path); }
 
   const std::string path;
 };
@@ -54,7 +54,7 @@ class SqliteApplication {
   }
 
  private:
-  static void run(const testkit::SqliteStatement& statement,
+  static void run(const test::SqliteStatement& statement,
                   std::initializer_list<std::string_view> texts) {
     int number = 0;
     for (const std::string_view text : texts) {
@@ -65,10 +65,10 @@ class SqliteApplication {
     sqlite3_reset(statement.get());
   }
 
-  testkit::SqliteFile file_;
-  testkit::SqliteStatement update_{
+  test::SqliteFile file_;
+  test::SqliteStatement update_{
       file_.prepare("UPDATE bench_account SET balance = balance + 1 WHERE id = ?1")};
-  testkit::SqliteStatement note_{
+  test::SqliteStatement note_{
       file_.prepare("INSERT INTO bench_note (kind, account, body, at) VALUES (?1, ?2, ?3, ?4)")};
   sqlite::Outbox box_;
   std::string body_ = R"({"text": ")" + std::string(188, 'x') + R"("})";

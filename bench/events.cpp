@@ -1,4 +1,5 @@
-// events: what it costs to find an event by its id and to see what became of it, and `status`, with 20 subscriptions.
+// events: what it costs to find an event by its id with its states, and `status`, of 20
+// subscriptions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,21 +9,21 @@
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "store/store.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::give_up;
-using testkit::must;
+using test::give_up;
+using test::must;
 
 constexpr int kEventSubscriptions = 20;
 constexpr int kLooks = 31;
 constexpr std::int64_t kEventChunk = 5000;
 
-// One transaction: events with ids of ours, and the settlements of those subscriptions that keep up; the others have
-// everything pending. {0} schema, {1} events.
+// One transaction: events with ids of ours, and the settlements of those subscriptions that keep
+// up; for the others everything is pending. {0} is the schema, {1} the number of events.
 constexpr const char* kChunkSql = R"(
 INSERT INTO {0}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
 SELECT {0}.new_id(), 'order', (i % 10000)::text, 'OrderPlaced', convert_to(rpad('{{"text": "', 197, 'x') || '"}}', 'UTF8'),
@@ -40,7 +41,7 @@ void fill(PostgresFixture& log) {
   log.admin().run("CHECKPOINT");
 }
 
-/// The median of some runs. Unit: milliseconds.
+/// The median of some runs, in milliseconds.
 double median_ms(const std::function<void(int number)>& look) {
   std::vector<double> times;
   for (int i = 0; i < kLooks; ++i) {
@@ -74,7 +75,7 @@ std::vector<Figure> bench_events(const BenchOptions& options) {
         "SELECT id FROM {}.event WHERE seq >= {} ORDER BY seq LIMIT 1", kSchema, seq)))));
   }
   log.say("looking");
-  // As the commands do, with connections of their own.
+  // Looks as the commands do, with connections of its own.
   const double by_id = median_ms([&](int i) {
     must(store->check());
     const auto page =

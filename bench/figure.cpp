@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kRow = "{:<34} {:>12} {:<14} {:>12} {:>7}  {:<16} {}\n";
 
-/// Null where there is nothing.
+/// The value, or null if there is none.
 template <class T>
 Json json_of(const std::optional<T>& value) {
   return value ? Json(*value) : Json();

@@ -17,20 +17,20 @@ struct Figure {
 
   /// Sets the limit.
   Figure& beside(double measured);
-  // Set the target.
+  // These set the target.
   Figure& at_least(double least);
   Figure& at_most(double most);
   Figure& ratio_at_least(double least);
   Figure& ratio_at_most(double most);
-  /// At most `more` above the limit.
+  /// Sets the target to at most `more` above the limit.
   Figure& above_limit_at_most(double more);
 
   std::string name;
   double value{0};
   std::string unit;
-  std::optional<double> limit;  ///< The same without the outbox, measured in the same run.
+  std::optional<double> limit;  ///< The figure without the outbox, measured in the same run.
   std::optional<double> ratio;  ///< value / limit.
-  std::string target;           ///< "ratio >= 0.70", "value <= 2 ms"; empty: none.
+  std::string target;           ///< "ratio >= 0.70", "value <= 2 ms"; empty if there is none.
   std::optional<bool> ok;       ///< Whether the target holds.
 
  private:
@@ -38,7 +38,7 @@ struct Figure {
 };
 
 void print_table(std::ostream& out, const std::vector<Figure>& figures);
-/// {"figures": [{"name", "value", "unit", "limit", "ratio", "target", "ok"}, ...]}
+/// Prints {"figures": [{"name", "value", "unit", "limit", "ratio", "target", "ok"}, ...]}.
 void print_json(std::ostream& out, const std::vector<Figure>& figures);
 
 [[nodiscard]] inline double ms_since(std::chrono::steady_clock::time_point start) {
@@ -46,7 +46,7 @@ void print_json(std::ostream& out, const std::vector<Figure>& figures);
   return std::chrono::duration<double, std::milli>(now - start).count();
 }
 [[nodiscard]] double median(std::vector<double> values);
-/// q in [0, 1].
+/// `q` is in [0, 1].
 [[nodiscard]] double quantile(std::vector<double> values, double q);
 
 }  // namespace outbox::bench

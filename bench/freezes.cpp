@@ -1,5 +1,6 @@
-// freezes: three relays share a subscription that has a backlog and a rate; 20 times in a row one of them is frozen for longer than its
-// lease, or killed and started again. How long after the last time it delivers at half of its rate.
+// freezes: three relays share a subscription that has a backlog and a rate. 20 times in a row one
+// of them is frozen for longer than its lease, or killed and started again. It measures how long
+// after the last fault the subscription delivers at half of its rate.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -10,8 +11,8 @@
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "bench/relay_under_test.hpp"
-#include "testkit/failure.hpp"
-#include "testkit/temp_dir.hpp"
+#include "support/failure.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -24,7 +25,7 @@ constexpr std::chrono::milliseconds kFrozenFor = kLeaseUnderTest + std::chrono::
 constexpr std::chrono::milliseconds kBetweenFaults{300};
 constexpr std::chrono::milliseconds kRateWindow{500};
 constexpr std::chrono::minutes kFaultLimit{3};
-/// Lower than what a relay can do, so that the backlog lasts until the end.
+/// The rate is lower than what a relay can do, so that the backlog lasts until the end.
 constexpr const char* kFaultRate = "rate = \"15000/s\"\n";
 
 class Fleet {
@@ -43,7 +44,7 @@ class Fleet {
     gone_bytes_ += relays_[which]->bytes();
     relays_[which] = start();
   }
-  /// Of all relays together. Unit: bytes per second.
+  /// The rate of all relays together, in bytes per second.
   [[nodiscard]] double rate(std::chrono::milliseconds time) const {
     const auto start = Clock::now();
     const auto before = bytes();
@@ -63,7 +64,7 @@ class Fleet {
   }
 
   const BenchOptions& options_;
-  testkit::TempDir folder_;
+  test::TempDir folder_;
   std::vector<std::unique_ptr<RelayUnderTest>> relays_;
   std::uintmax_t gone_bytes_{0};
   int started_{0};
@@ -91,7 +92,7 @@ std::vector<Figure> bench_freezes(const BenchOptions& options) {
   double rate = fleet.rate(kRateWindow);
   for (; rate < undisturbed / 2; rate = fleet.rate(kRateWindow)) {
     if (Clock::now() - start > kFaultLimit)
-      testkit::give_up(Errc::deadline_exceeded, "it stayed below half of its rate");
+      test::give_up(Errc::deadline_exceeded, "it stayed below half of its rate");
   }
   const double seconds = ms_since(start) / 1000;
   log.say(fmt::format("freezes: {:.0f} bytes/s after {:.1f} s", rate, seconds));

@@ -1,4 +1,4 @@
-// head: what a poll costs when there is nothing to do, with many transactions in flight and many partitions.
+// head: what an idle poll costs beside many transactions in flight and many partitions.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -7,19 +7,19 @@
 #include "bench/postgres_fixture.hpp"
 #include "store/delivery.hpp"
 #include "store/store.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::must;
+using test::must;
 
 constexpr int kInFlight = 100;
 constexpr int kHeadPartitions = 90;
 constexpr int kPolls = 400;
 
-/// As many partitions as a long history has; empty and ahead of the writers.
+/// Makes as many partitions as a long history has, empty and ahead of the writers.
 void many_partitions(Pg& pg) {
   pg.run(fmt::format(R"(
 DO $$ DECLARE bound bigint;
@@ -35,7 +35,7 @@ END $$)",
                      kSchema, kHeadPartitions));
 }
 
-/// Writers that have enqueued but not committed.
+/// Opens writers that have enqueued but not committed.
 std::vector<Pg> open_writers(const BenchOptions& options) {
   std::vector<Pg> writers;
   for (int i = 0; i < kInFlight; ++i) {
@@ -75,7 +75,7 @@ std::vector<Figure> bench_head(const BenchOptions& options) {
     must(reader->wait_durable());
     cursor.s1 = page.pair->s2;
   }
-  // The limit is the cheapest possible query: the current snapshot.
+  // The limit is the cheapest possible query, for the current snapshot.
   return {Figure("head", median(times), "ms/poll").beside(median(round_trips)).at_most(1),
           Figure("head.p99", quantile(times, 0.99), "ms/poll")};
 }

@@ -10,14 +10,14 @@
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "store/postgres/connection.hpp"
-#include "testkit/eventually.hpp"
-#include "testkit/failure.hpp"
+#include "support/eventually.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
 
 constexpr std::size_t kIdleSubscriptions = 20;
-/// For the last settlements, and the polls that follow work more closely.
+/// The time for the last settlements, and for the frequent polls that follow work.
 constexpr std::chrono::seconds kUntilAtRest{3};
 double cpu_seconds() {
   rusage usage{};
@@ -28,7 +28,7 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// As a login of the role outbox_relay has them; for another one each read sends three more statements.
+/// Sets what a login of outbox_relay has; for another one each read sends three more statements.
 std::string with_plan_settings(const std::string& url) {
   std::string options;
   for (const char* setting :
@@ -48,8 +48,8 @@ std::vector<Figure> bench_idle(const BenchOptions& options) {
   for (std::size_t i = 1; i < kIdleSubscriptions; ++i)
     relay_options.subscriptions.push_back({.name = fmt::format("idle-{}", i), .sink = "null"});
   relay_options.store_url = with_plan_settings(options.store_url);
-  const auto relay = testkit::must(Relay::create(relay_options));
-  testkit::must(relay->start());
+  const auto relay = test::must(Relay::create(relay_options));
+  test::must(relay->start());
   log.write(1000);
   const auto all_delivered = [&] {
     const RelayReport report = relay->report();
@@ -57,9 +57,8 @@ std::vector<Figure> bench_idle(const BenchOptions& options) {
            std::all_of(report.subscriptions.begin(), report.subscriptions.end(),
                        [](const auto& each) { return each.delivered == 1000; });
   };
-  if (!testkit::eventually(all_delivered))
-    testkit::give_up(Errc::deadline_exceeded, "the relay did not deliver",
-                     relay->report().last_error);
+  if (!test::eventually(all_delivered))
+    test::give_up(Errc::deadline_exceeded, "the relay did not deliver", relay->report().last_error);
   log.say("resting");
   std::this_thread::sleep_for(kUntilAtRest);
   const double cpu_before = cpu_seconds();

@@ -1,6 +1,6 @@
 // kafka: a backlog in PostgreSQL to a real broker under the no-gap rule.
-// latency-kafka: from just before a writer sends COMMIT to a consumer's hands, at 1,000 events a second.
-#include "testkit/kafka.hpp"
+// latency-kafka: from just before a writer's COMMIT to a consumer, at 1,000 events a second.
+#include "support/kafka.hpp"
 
 #include <fmt/format.h>
 
@@ -10,18 +10,18 @@
 #include "bench/bench.hpp"
 #include "bench/latency.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
 
-using testkit::give_up;
-using testkit::KafkaTopic;
+using test::give_up;
+using test::KafkaTopic;
 
-/// Rate of a bare producer with 200-byte messages.
+/// The rate of a bare producer with 200-byte messages.
 double bare_produce(const BenchOptions& options) {
   KafkaTopic topic(options.brokers, 1);
-  testkit::KafkaProducer producer(
+  test::KafkaProducer producer(
       topic.brokers(), topic.name(),
       {{"linger.ms", "5"}, {"batch.size", "1000000"}, {"queue.buffering.max.messages", "100000"}});
   const std::string body(200, 'x');
@@ -35,8 +35,9 @@ double bare_produce(const BenchOptions& options) {
          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// A broker that has just started interprets its own code, and every request takes ten times as long until the JVM has
-/// compiled it. That takes some ten thousand requests, so each message is one here.
+/// A broker that has just started interprets its own code, and every request takes ten times as
+/// long until the JVM has compiled it. That takes some ten thousand requests, so each message is
+/// one here.
 constexpr Pace kWarmUp{.messages = 40'000, .per_second = 4'000, .unmeasured = 40'000};
 
 /// Reads a topic from its beginning and notes when each message arrived.
@@ -53,25 +54,25 @@ class TopicConsumer {
  private:
   void run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      const testkit::KafkaMessage message = reader_.poll(50);
+      const test::KafkaMessage message = reader_.poll(50);
       if (message && message->err == RD_KAFKA_RESP_ERR_NO_ERROR)
         arrivals_.arrived({static_cast<const char*>(message->payload), message->len});
     }
   }
 
-  testkit::KafkaReader reader_;
+  test::KafkaReader reader_;
   Arrivals& arrivals_;
   std::jthread thread_;
 };
 
-/// Latencies without a database and a relay: from just before the producer gets a message to the consumer.
+/// Latencies without database and relay: from just before producing a message to its consumer.
 std::vector<double> measure_bare(const std::string& brokers, const Pace& pace,
                                  const std::string& linger_ms) {
   KafkaTopic topic(brokers, 1);
   Arrivals arrivals;
   const TopicConsumer consumer(topic, arrivals);
-  testkit::KafkaProducer producer(brokers, topic.name(),
-                                  {{"linger.ms", linger_ms}, {"socket.nagle.disable", "true"}});
+  test::KafkaProducer producer(brokers, topic.name(),
+                               {{"linger.ms", linger_ms}, {"socket.nagle.disable", "true"}});
   send_at(pace, [&](std::int64_t number, bool measured) {
     const std::string payload = stamped_payload(measured ? now_ns() : 0);
     if (!producer.send(std::to_string(number % 10000), payload, 0))
@@ -91,10 +92,10 @@ std::vector<Figure> bench_kafka(const BenchOptions& options) {
   const Drain all = median_drain(options.repeats, [&](int number) {
     KafkaTopic topic(options.brokers, 1);
     Drain drain = log.drain(topic.subscription(fmt::format("kafka-{}", number)), options.events);
-    // The bare producer is in this process, too, and its memory is not all given back.
+    // The bare producer is in this process, too, and does not return all of its memory.
     if (memory == 0) memory = drain.peak_rss_mib;
     drain.bare = bare_produce(options);
-    // Counted by the broker, not by the relay.
+    // The broker counts, not the relay.
     if (const auto count = topic.count(); count != static_cast<std::size_t>(options.events)) {
       give_up(Errc::corrupt,
               fmt::format("the topic holds {} messages, not {}", count, options.events));

@@ -12,14 +12,14 @@
 #include <utility>
 
 #include "bench/bench.hpp"
-#include "testkit/eventually.hpp"
-#include "testkit/failure.hpp"
+#include "support/eventually.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::must;
+using test::must;
 
 constexpr int kLatencyWriters = 2;
 constexpr std::chrono::seconds kArrivalLimit{30};
@@ -109,9 +109,9 @@ void Arrivals::arrived(std::string_view body) {
 }
 
 std::vector<double> Arrivals::latencies_ms(std::int64_t count) {
-  if (!testkit::eventually([&] { return count_ >= count; }, kArrivalLimit)) {
-    testkit::give_up(Errc::deadline_exceeded,
-                     fmt::format("only {} of {} messages arrived", count_.load(), count));
+  if (!test::eventually([&] { return count_ >= count; }, kArrivalLimit)) {
+    test::give_up(Errc::deadline_exceeded,
+                  fmt::format("only {} of {} messages arrived", count_.load(), count));
   }
   const MutexLock lock(mutex_);
   return latencies_ms_;

@@ -21,25 +21,26 @@ namespace outbox::bench {
 struct Pace {
   std::int64_t messages{0};
   std::int64_t per_second{1000};
-  std::int64_t unmeasured{1000};  ///< At the beginning, while relay, client and consumer connect.
+  std::int64_t unmeasured{1000};  ///< The first messages, while relay, client and consumer connect.
 };
-/// For the length of the benchmark.
+/// The pace for the length of the benchmark.
 [[nodiscard]] Pace pace_of(const BenchOptions& options);
-/// Calls `send` for each message on time; with `step`, for every step-th from `first` on.
+/// Calls `send` for each message on time, or with `step` for every step-th message from `first` on.
 void send_at(const Pace& pace, const std::function<void(std::int64_t number, bool measured)>& send,
              std::int64_t first = 0, std::int64_t step = 1);
 
-/// Unit: nanoseconds of the steady clock.
+/// The steady clock's time, in nanoseconds.
 [[nodiscard]] std::int64_t now_ns();
-/// A payload that begins with this time, padded to the 200 bytes of all benchmarks. 0: its latency is not measured.
+/// A payload that begins with this time, padded to the 200 bytes of all benchmarks. With 0 its
+/// latency is not measured.
 [[nodiscard]] std::string stamped_payload(std::int64_t sent_ns);
 
-/// Takes the time when each such payload arrives.
+/// Notes when each such payload arrives.
 class Arrivals {
  public:
-  /// Any thread.
+  /// May be called by any thread.
   void arrived(std::string_view body);
-  /// Waits for so many arrivals; throws when they take too long. Returns what was measured.
+  /// Waits for this many arrivals, and throws if they take too long. Returns what was measured.
   [[nodiscard]] std::vector<double> latencies_ms(std::int64_t count);
 
  private:
@@ -50,11 +51,11 @@ class Arrivals {
 
 struct Latencies {
   std::vector<double> event_ms;   ///< From just before COMMIT to the arrival.
-  std::vector<double> commit_ms;  ///< Of COMMIT alone: no latency can be shorter.
+  std::vector<double> commit_ms;  ///< The time of COMMIT alone: no latency can be shorter.
 };
 
-/// Starts a relay with this subscription (to this sink if it is custom) and writes one-event transactions with synchronous
-/// commit on two connections. Waits for all to arrive.
+/// Starts a relay with this subscription (to this sink if it is custom) and writes one-event
+/// transactions with synchronous commit on two connections. Waits for all to arrive.
 [[nodiscard]] Latencies measure_latencies(PostgresFixture& log, SubscriptionSpec spec, bool wake_up,
                                           Arrivals& arrivals, std::unique_ptr<Sink> sink = nullptr);
 
@@ -63,9 +64,9 @@ struct LatencyTargets {
   double p99_ms{0};
 };
 
-/// Runs `measure` with wake-up and by polling alone in turn; medians over the repeats. The log is emptied before each run, since
-/// a new relay starts at its beginning. The limit is what `bare` measures, the same path without the outbox; without `bare` it is
-/// the COMMIT alone.
+/// Runs `measure` with wake-up and by polling alone, in turn, and returns medians over the repeats.
+/// The log is emptied before each run, since a new relay starts at its beginning. The limit is what
+/// `bare` measures, the same path without the outbox, or else the COMMIT alone.
 [[nodiscard]] std::vector<Figure> latency_figures(
     PostgresFixture& log, const std::string& name, LatencyTargets targets,
     const std::function<Latencies(bool wake_up)>& measure,

@@ -24,7 +24,7 @@ namespace {
 using cli::Failure;
 using cli::must;
 
-/// What is on the command line.
+/// What the command line says.
 struct Given {
   std::vector<std::string> names;
   std::string brokers;
@@ -75,7 +75,7 @@ void check(const Given& given) {
   }
 }
 
-/// Without the store.
+/// The options without the store.
 BenchOptions wanted_of(const Given& given) {
   BenchOptions wanted;
   wanted.names = given.names;

@@ -1,6 +1,7 @@
-// parked: what many parked events and scheduled tasks cost, on either store: the start of a relay and of a worker, a person's retry of
-// those that are dead beside delivery, more dead events of a key that has many, a pass of retention over many subscriptions; and how
-// long an application waits for the store meanwhile.
+// parked: what many parked events and scheduled tasks cost, on either store: the start of a relay
+// and of a worker, a person's retry of dead events beside delivery, more dead events of a key that
+// has many, retention over many subscriptions, and how long an application waits for the store
+// meanwhile.
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -24,15 +25,15 @@
 #include "bench/bench.hpp"
 #include "bench/latency.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/eventually.hpp"
-#include "testkit/sqlite.hpp"
-#include "testkit/store.hpp"
+#include "support/eventually.hpp"
+#include "support/sqlite.hpp"
+#include "support/store.hpp"
 
 namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::must;
+using test::must;
 
 constexpr const char* kParkedName = "parked";
 constexpr const char* kParkedQueue = "parked";
@@ -43,24 +44,25 @@ constexpr std::int64_t kMoreOfOneKey = 2000;
 constexpr std::int64_t kSubscriptions = 2000;
 constexpr std::chrono::minutes kParkedLimit{20};
 
-/// The tables of the outbox on either store, and an application that writes to them. Made anew, removed at the end.
+/// The tables of the outbox on either store, and an application that writes to them. They are made
+/// anew, and removed at the end.
 class ParkedLog {
  public:
   explicit ParkedLog(const BenchOptions& options)
       : options_(options), is_sqlite_(options.store_url.starts_with("sqlite:")) {
     if (is_sqlite_) {
       path_ = options.store_url.substr(std::string("sqlite:").size()) + "-outbox-bench-parked";
-      testkit::remove_sqlite_files(path_);
+      test::remove_sqlite_files(path_);
     } else {
       postgres_.emplace(options);
     }
-    store_ = testkit::migrated_store(url(), schema(), "outbox-bench");
+    store_ = test::migrated_store(url(), schema(), "outbox-bench");
   }
   ParkedLog(const ParkedLog&) = delete;
   ParkedLog& operator=(const ParkedLog&) = delete;
   ~ParkedLog() {
     store_.reset();
-    if (is_sqlite_) testkit::remove_sqlite_files(path_);
+    if (is_sqlite_) test::remove_sqlite_files(path_);
   }
 
   [[nodiscard]] bool is_sqlite() const { return is_sqlite_; }
@@ -78,7 +80,8 @@ class ParkedLog {
     explicit Application(const ParkedLog& log) {
       if (log.is_sqlite_) {
         file_.emplace(log.path_);
-        // Asks for the lock all the time: what it waits is what others hold the lock for. SQLite's own pauses grow to 100 ms.
+        // Asks for the lock all the time: what it waits is what others hold the lock for. SQLite's
+        // own pauses grow to 100 ms.
         sqlite3_busy_handler(
             file_->native(),
             [](void*, int) {
@@ -113,8 +116,8 @@ class ParkedLog {
       }
     }
 
-    std::optional<testkit::SqliteFile> file_;
-    std::optional<testkit::Pg> pg_;
+    std::optional<test::SqliteFile> file_;
+    std::optional<test::Pg> pg_;
     sqlite::Outbox sqlite_box_;
     postgres::Outbox postgres_box_{postgres::Options{.schema = kSchema}};
   };
@@ -143,7 +146,7 @@ class ParkedLog {
   std::unique_ptr<store::Store> store_;
 };
 
-/// Transactions of one event each, one every few milliseconds, until it is asked how long the longest took.
+/// Writes a transaction of one event every few milliseconds, until it is asked for the longest one.
 class WriterBeside {
  public:
   explicit WriterBeside(const ParkedLog& log)
@@ -160,13 +163,13 @@ class WriterBeside {
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
           }
         })) {}
-  /// Unit: milliseconds.
+  /// The longest transaction in milliseconds.
   [[nodiscard]] double longest() {
     thread_.request_stop();
     if (thread_.joinable()) thread_.join();
     return static_cast<double>(longest_ns_) / 1e6;
   }
-  /// After longest().
+  /// Must be called after longest().
   [[nodiscard]] std::int64_t written() const { return written_; }
 
  private:
@@ -175,10 +178,11 @@ class WriterBeside {
   std::jthread thread_;
 };
 
-/// What a sink of the benchmark has seen, for longer than it lives.
+/// What a sink of the benchmark has seen. It outlives the sink.
 struct Seen {
   std::atomic<std::int64_t> accepted{0};
-  std::atomic<std::int64_t> longest_ns{0};  ///< From an application's transaction to here.
+  /// The time from an application's transaction to the sink.
+  std::atomic<std::int64_t> longest_ns{0};
 };
 
 /// Rejects the events of one type until it is told not to.
@@ -221,7 +225,8 @@ Event rejected_event(const std::string& key) {
           .content_type = "text/plain"};
 }
 
-/// Of keys of their own. Others are between them, since a destination that accepts nothing counts as out of order.
+/// Writes events with keys of their own. Others are between them, since a destination that accepts
+/// nothing counts as out of order.
 void write_rejected(ParkedLog& log, std::int64_t count, const std::string& prefix) {
   constexpr std::int64_t kAcceptedEvery = 8;
   log.write<Event>(count * kAcceptedEvery / (kAcceptedEvery - 1), [&](std::int64_t i) {
@@ -240,18 +245,18 @@ SubscriptionSpec parks(std::size_t max_attempts) {
   return spec;
 }
 
-/// Until nothing is pending. Unit: seconds.
+/// Delivers until nothing is pending, and returns the time in seconds.
 double deliver_all(ParkedLog& log, const SubscriptionSpec& spec, bool rejects) {
   Seen seen;
   const auto relay = must(Relay::create(log.relay_options({spec})));
   must(relay->use(spec.name, std::make_unique<RejectingByType>(seen, rejects)));
   const auto start = Clock::now();
   const RunReport report = must(relay->run_once(kParkedLimit));
-  if (!report.settled) testkit::give_up(Errc::deadline_exceeded, report.reason);
+  if (!report.settled) test::give_up(Errc::deadline_exceeded, report.reason);
   return ms_since(start) / 1000;
 }
 
-/// From the start of a relay to the delivery of an event that waits for it. Unit: milliseconds.
+/// The time from a relay's start to the delivery of an event that waits for it, in milliseconds.
 double start_of_relay(ParkedLog& log, const SubscriptionSpec& spec) {
   Seen seen;
   log.write<Event>(1, [](std::int64_t) {
@@ -273,7 +278,8 @@ double start_of_relay(ParkedLog& log, const SubscriptionSpec& spec) {
 }
 
 double most_added_at_start(const ParkedLog& log) { return log.is_sqlite() ? 3000 : 1000; }
-/// No transaction of ours may take 100 ms. On SQLite, where all writers wait for each other, an application may come behind two of them.
+/// No transaction of ours may take 100 ms. On SQLite, where all writers wait for each other, an
+/// application may come behind two of them.
 double most_waited(const ParkedLog& log) { return log.is_sqlite() ? 200 : 100; }
 
 std::vector<Figure> parked_keys(const BenchOptions& options) {
@@ -296,7 +302,7 @@ std::vector<Figure> parked_keys(const BenchOptions& options) {
           Figure("parked.start.writer", waited_starting, "ms").at_most(most_waited(log))};
 }
 
-/// As `outbox parked retry --state dead --apply` does it.
+/// Does what `outbox parked retry --state dead --apply` does.
 std::size_t retry_dead(ParkedLog& log) {
   const auto parked = must(log.store().parked_events());
   store::ParkedFilter filter{.state = store::ParkedState::dead};
@@ -325,7 +331,7 @@ std::vector<Figure> retry_of_dead(const BenchOptions& options) {
   const std::size_t retried = retry_dead(log);
   const double seconds = ms_since(start) / 1000;
   const double waited = writer.longest();
-  (void)testkit::eventually([&] { return seen.accepted >= writer.written(); });
+  (void)test::eventually([&] { return seen.accepted >= writer.written(); });
   const double latency = static_cast<double>(seen.longest_ns) / 1e6;
   (void)relay->stop(std::chrono::seconds(10));
   log.say(fmt::format("parked: {} of {} dead ones retried", retried, options.events / 2));
@@ -334,7 +340,7 @@ std::vector<Figure> retry_of_dead(const BenchOptions& options) {
           Figure("parked.retry.delivery", latency, "ms")};
 }
 
-/// How long a few more rejected events of a key take. Unit: seconds.
+/// How long a few more rejected events of a key take, in seconds.
 double more_of(ParkedLog& log, const std::string& key) {
   log.write<Event>(kMoreOfOneKey, [&](std::int64_t) { return rejected_event(key); });
   return deliver_all(log, parks(1), true);
@@ -342,7 +348,7 @@ double more_of(ParkedLog& log, const std::string& key) {
 
 std::vector<Figure> dead_of_one_key(const BenchOptions& options) {
   ParkedLog log(options);
-  (void)more_of(log, "first");  // connects, and makes the subscription
+  (void)more_of(log, "first");  // This connects, and makes the subscription.
   const std::int64_t many = options.events * 3 / 2;
   log.write<Event>(many, [&](std::int64_t) { return rejected_event("one"); });
   const double seconds = deliver_all(log, parks(1), true);
@@ -356,7 +362,7 @@ std::vector<Figure> dead_of_one_key(const BenchOptions& options) {
   return {Figure("parked.one-key", median(more), "s").beside(median(other)).ratio_at_most(1.5)};
 }
 
-/// From the start of a worker to the run of a task that waits for it. Unit: milliseconds.
+/// The time from a worker's start to the run of a task that waits for it, in milliseconds.
 double start_of_worker(ParkedLog& log) {
   std::atomic<bool> has_run{false};
   Handlers handlers;
@@ -410,7 +416,7 @@ std::vector<Figure> many_subscriptions(const BenchOptions& options) {
   log.write<Event>(1, [](std::int64_t) { return rejected_event("one"); });
   const auto relay = must(Relay::create(log.relay_options(all)));
   const RunReport report = must(relay->run_once(kParkedLimit));
-  if (!report.settled) testkit::give_up(Errc::deadline_exceeded, report.reason);
+  if (!report.settled) test::give_up(Errc::deadline_exceeded, report.reason);
   const auto retention = must(log.store().retention());
   WriterBeside writer(log);
   const auto start = Clock::now();

@@ -1,4 +1,5 @@
-// Other task libraries, measured beside ours: programs of bench/peers, which scripts/bench-peers builds.
+// Other task libraries, measured beside ours: programs of bench/peers, built by
+// scripts/bench-peers.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ struct PeerDrain {
   double peak_rss_mib{0};
 };
 
-/// Runs the program of the options. It makes its tables in this schema, and leaves them. Throws Exception.
+/// Runs the program of the options, which leaves its tables in this schema. Throws Exception.
 [[nodiscard]] PeerDrain run_peer(const BenchOptions& options, const std::string& schema,
                                  std::int64_t jobs);
 

@@ -1,7 +1,7 @@
-// poison: how fast the others are delivered while events are parked. The bad events are those of some
-// keys, rejected by a destination in memory; every second event, each of a key of its own, refused
-// by the sink before it sends anything; one event in ten, each of a key of its own, answered with 422
-// by a receiver of webhooks.
+// poison: how fast the others are delivered while events are parked. The bad events are those of
+// some keys, rejected by a destination in memory; every second event, each with its own key,
+// refused by the sink before it sends anything; one event in ten, each with its own key, answered
+// with 422 by a receiver of webhooks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 #include "bench/postgres_fixture.hpp"
 #include "bench/receiver.hpp"
 #include "event/key.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 #ifdef OUTBOX_WITH_KAFKA
-#include "testkit/kafka.hpp"
+#include "support/kafka.hpp"
 #endif
 
 namespace outbox::bench {
@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kPoisonName = "poison";
 constexpr const char* kBadType = "Bad";
 
-/// Rejects the events of one key in so many; 0: none.
+/// Rejects the events of one key in `one_in`, or none if that is 0.
 class RejectingSink final : public Sink {
  public:
   explicit RejectingSink(std::uint64_t one_in) : one_in_(one_in) {}
@@ -59,7 +59,7 @@ class RejectingSink final : public Sink {
   std::vector<Outcome> outcomes_;
 };
 
-/// Gapless. Refuses the events of one type by itself, as a sink does whose topic is illegal.
+/// A gapless sink that refuses the events of one type itself, as for an illegal topic.
 class RefusingSink final : public BatchSink {
  public:
   explicit RefusingSink(std::string_view type) : type_(type) {}
@@ -95,18 +95,18 @@ SubscriptionSpec parking(SubscriptionSpec spec) {
 
 SubscriptionSpec custom() { return {.name = kPoisonName, .sink = "custom"}; }
 
-/// Per second, until nothing is pending.
+/// Rates per second until nothing is pending.
 struct Rate {
   double delivered{0};
   double parked{0};
 };
 
 Rate rate_with(PostgresFixture& log, const SubscriptionSpec& spec, std::unique_ptr<Sink> sink) {
-  const auto relay = testkit::must(Relay::create(log.relay_options(parking(spec))));
-  if (sink) testkit::must(relay->use(spec.name, std::move(sink)));
+  const auto relay = test::must(Relay::create(log.relay_options(parking(spec))));
+  if (sink) test::must(relay->use(spec.name, std::move(sink)));
   const auto start = Clock::now();
-  const RunReport report = testkit::must(relay->run_once(std::chrono::minutes(20)));
-  if (!report.settled) testkit::give_up(Errc::deadline_exceeded, report.reason);
+  const RunReport report = test::must(relay->run_once(std::chrono::minutes(20)));
+  if (!report.settled) test::give_up(Errc::deadline_exceeded, report.reason);
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const auto parked =
       std::stoll(log.admin().value(fmt::format("SELECT count(*) FROM {}.parked", kSchema)));
@@ -116,7 +116,7 @@ Rate rate_with(PostgresFixture& log, const SubscriptionSpec& spec, std::unique_p
           .parked = static_cast<double>(parked) / seconds};
 }
 
-/// Every so many events is bad, of a key of its own.
+/// One event in `one_in` is bad and has a key of its own.
 Rows with_bad(int one_in) {
   const auto bad = [&](const std::string& then, const std::string& otherwise) {
     return fmt::format("CASE WHEN i % {} = 0 THEN {} ELSE {} END", one_in, then, otherwise);
@@ -128,7 +128,7 @@ Rows with_bad(int one_in) {
   return rows;
 }
 
-/// The same log twice, in turns: with nothing rejected, and as it is.
+/// Measures the same log twice, in turns: with nothing rejected, and as it is.
 using Measure = std::function<Rate(bool rejects)>;
 
 Figure compared(PostgresFixture& log, const std::string& name, const Measure& measure) {
@@ -176,7 +176,7 @@ std::vector<Figure> refused(const BenchOptions& options) {
 #ifdef OUTBOX_WITH_KAFKA
   if (!options.brokers.empty()) {
     figures.push_back(compared(log, "poison.refused-kafka", [&](bool rejects) {
-      const testkit::KafkaTopic topic(options.brokers, 1);
+      const test::KafkaTopic topic(options.brokers, 1);
       SubscriptionSpec spec = topic.subscription(kPoisonName);
       if (rejects) spec.topic += "{header:suffix}";
       return rate_with(log, spec, nullptr);
@@ -186,7 +186,7 @@ std::vector<Figure> refused(const BenchOptions& options) {
   return figures;
 }
 
-/// A request for each event: a tenth of the events is enough.
+/// Measures a request for each event, for which a tenth of the events is enough.
 Figure webhooks(const BenchOptions& options) {
   BenchOptions fewer = options;
   fewer.events = std::max<std::int64_t>(options.events / 10, 1);

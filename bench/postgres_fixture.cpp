@@ -12,17 +12,17 @@
 #include <thread>
 #include <utility>
 
-#include "testkit/store.hpp"
+#include "support/store.hpp"
 
 namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::give_up;
-using testkit::must;
+using test::give_up;
+using test::must;
 
 constexpr int kPage = 1000;
-/// The comment on the schema, by which we recognize it: then it may be dropped.
+/// The comment on the schema, by which we recognize that it may be dropped.
 constexpr const char* kMarker = "made by outbox-bench";
 constexpr std::chrono::minutes kDrainLimit{10};
 
@@ -40,7 +40,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// CPU time of this process, user and system. Unit: microseconds.
+/// The CPU time of this process, user and system, in microseconds.
 double cpu_us() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -66,7 +66,7 @@ void make_schema(Pg& admin, const std::string& schema) {
       schema, kMarker));
 }
 
-/// Waits until the relay has delivered `events`; returns how many it has.
+/// Waits until the relay has delivered `events`, and returns how many it has.
 std::int64_t wait_for_delivered(const std::function<RelayReport()>& look_at, std::int64_t events,
                                 Clock::time_point deadline, std::chrono::microseconds look) {
   while (true) {
@@ -115,7 +115,7 @@ Drain median_drain(int repeats, const std::function<Drain(int number)>& drain) {
 PostgresFixture::PostgresFixture(const BenchOptions& options, std::string schema)
     : options_(options), schema_(std::move(schema)), admin_(options.store_url) {
   make_schema(admin_, schema_);
-  (void)testkit::migrated_store(options_.store_url, schema_, "outbox-bench");
+  (void)test::migrated_store(options_.store_url, schema_, "outbox-bench");
 }
 
 PostgresFixture::~PostgresFixture() {
@@ -152,7 +152,8 @@ double PostgresFixture::bare_drain(std::uint64_t after) const {
       "FROM {}.event WHERE seq > $1::bigint ORDER BY seq LIMIT {}",
       schema_, kPage);
   (void)pg.check(PQprepare(pg.native(), "bare", sql.c_str(), 0, nullptr));
-  std::uint64_t position = htobe64(after);  // in the binary format of libpq, as it is received
+  // The binary format of libpq is used, as it is received.
+  std::uint64_t position = htobe64(after);
   std::int64_t rows = 0;
   const auto start = Clock::now();
   while (true) {
@@ -191,7 +192,7 @@ Drain PostgresFixture::measure(const Calls& calls, std::int64_t events) {
   const double wal_before = wal_position();
   reset_peak_rss();
   must(calls.start());
-  // Measured from the first delivery on, as the bare loop is from its first page on.
+  // Measures from the first delivery on, as the bare loop does from its first page on.
   const auto deadline = Clock::now() + kDrainLimit;
   const auto first = wait_for_delivered(calls.report, 1, deadline, std::chrono::microseconds(500));
   const auto start = Clock::now();
@@ -218,7 +219,7 @@ double PostgresFixture::wal_position() {
 }
 
 void PostgresFixture::run_between() {
-  if (std::system(options_.between.c_str()) != 0)  // NOLINT(cert-env33-c): what it was asked to run
+  if (std::system(options_.between.c_str()) != 0)  // A user asked to run it.
     give_up(Errc::invalid_argument, "the command of --between failed", options_.between);
   admin_ = Pg(options_.store_url);
 }

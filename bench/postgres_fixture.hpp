@@ -1,4 +1,5 @@
-// The schema of the benchmarks in the database that --store names: made anew, dropped at the end. Throws Exception.
+// The schema of the benchmarks in the database that --store names. It is made anew, and dropped at
+// the end. Throws Exception.
 #pragma once
 
 #include <chrono>
@@ -8,33 +9,33 @@
 #include <string>
 
 #include "bench/bench.hpp"
-#include "testkit/pg.hpp"
+#include "support/pg.hpp"
 
 namespace outbox::bench {
 
-using testkit::Pg;
+using test::Pg;
 
 inline constexpr const char* kSchema = "outbox_bench";
 
 /// What a drain of the log cost.
 struct Drain {
   double events_per_second{0};
-  double bare{0};              ///< Rate of the same without the outbox, where it was measured.
-  double cpu_us_per_event{0};  ///< Of this process, which includes the relay.
+  double bare{0};              ///< The rate without the outbox, where it was measured.
+  double cpu_us_per_event{0};  ///< The CPU time of this process, which includes the relay.
   double peak_rss_mib{0};
-  double wal_bytes{0};  ///< Written by the server during the drain.
+  double wal_bytes{0};  ///< Bytes that the server wrote during the drain.
   double statements{0};
   double settlements{0};
 };
 
-/// Medians of so many drains; of the memory the most.
+/// Medians of this many drains, but the most of the memory.
 [[nodiscard]] Drain median_drain(int repeats, const std::function<Drain(int number)>& drain);
 
-/// Of this process.
+/// These are about this process.
 void reset_peak_rss();
 [[nodiscard]] double peak_rss_mib();
 
-/// What a log is filled with: SQL expressions, in which `i` counts.
+/// SQL expressions that fill a log, in which `i` counts.
 struct Rows {
   std::string aggregate_type{"'order'"};
   std::string aggregate_id{"(i % 10000)::text"};
@@ -50,18 +51,19 @@ class PostgresFixture {
   PostgresFixture& operator=(const PostgresFixture&) = delete;
   ~PostgresFixture();
 
-  /// Writes events, each in a transaction of its own: 200-byte payloads, 10,000 keys. Then reads all of them once, so that
-  /// hint bits are set and the cache is warm.
+  /// Writes events, each in its own transaction: 200-byte payloads, 10,000 keys. Then reads all of
+  /// them once, to set hint bits and warm the cache.
   void fill(std::int64_t events, const Rows& rows = {});
-  /// The same without reading.
+  /// Writes events without reading them.
   void write(std::int64_t events, const Rows& rows = {});
-  /// Rate of a bare loop that pages the same rows by seq, one page after the other, and does nothing. From the row after `after` on.
+  /// The rate of a bare loop that pages the same rows by seq, from the row after `after` on, one
+  /// page after the other, and does nothing.
   [[nodiscard]] double bare_drain(std::uint64_t after = 0) const;
   /// Drains the log to a new subscription, and removes the subscription.
   [[nodiscard]] Drain drain(SubscriptionSpec spec, std::int64_t events);
-  /// The same, and leaves the subscription.
+  /// Drains the log to a new subscription, and leaves the subscription.
   [[nodiscard]] Drain deliver(SubscriptionSpec spec, std::int64_t events);
-  /// The same with whatever delivers: a relay or a worker.
+  /// Drains the log with whatever delivers: a relay or a worker.
   template <class Deliverer>
   [[nodiscard]] Drain measure(Deliverer& deliverer, std::int64_t events) {
     return measure({.start = [&] { return deliverer.start(); },
@@ -70,7 +72,7 @@ class PostgresFixture {
                    events);
   }
 
-  /// Of a relay with this subscription.
+  /// The options of a relay with this subscription.
   [[nodiscard]] RelayOptions relay_options(SubscriptionSpec spec) const;
   void drop_subscriptions();
   /// Runs the command of the options, and connects again.

@@ -7,7 +7,7 @@
 namespace outbox::bench {
 
 inline constexpr int kAccounts = 10000;
-/// Two sides are measured in so many alternating turns each, so that a slow phase of the machine affects both.
+/// The turns of each side. They alternate, so that a slow phase of the machine affects both sides.
 inline constexpr int kTurns = 20;
 
 /// Does one transaction with this account.
@@ -15,8 +15,8 @@ using Client = std::function<void(int account)>;
 /// Clients that work at the same time, each in a thread of its own.
 using Side = std::vector<Client>;
 
-/// Transactions per second of each side: the medians of `repeats` times kTurns turns, which take `seconds` in each repeat.
-/// Accounts at random.
+/// Transactions per second of each side, with random accounts: the medians of `repeats` times
+/// kTurns turns, which take `seconds` in each repeat.
 [[nodiscard]] std::vector<double> rates(const std::vector<Side>& sides, int repeats,
                                         double seconds);
 

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/thread.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -30,7 +30,7 @@ void watch(int epoll, int socket) {
   ::epoll_ctl(epoll, EPOLL_CTL_ADD, socket, &event);
 }
 
-/// The bytes of the headers and of the whole request; none: it is not complete.
+/// The bytes of the headers and of the whole request; nullopt if it is not complete.
 std::optional<std::pair<std::size_t, std::size_t>> first_request(std::string_view received) {
   constexpr std::string_view kLength = "\r\nContent-Length: ";
   const std::size_t end = received.find("\r\n\r\n");
@@ -52,7 +52,7 @@ Receiver::Receiver(std::string bad) : bad_(std::move(bad)) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   auto* const any = reinterpret_cast<sockaddr*>(&address);
   if (::bind(listening_, any, sizeof address) != 0 || ::listen(listening_, SOMAXCONN) != 0)
-    testkit::give_up(Errc::unavailable, "no port on 127.0.0.1 can be listened on");
+    test::give_up(Errc::unavailable, "no port on 127.0.0.1 can be listened on");
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   watch(epoll_, listening_);
   thread_ = start_thread("receiver", [this](const std::stop_token& stop) { run(stop); });

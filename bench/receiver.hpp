@@ -1,5 +1,4 @@
-// A receiver of webhooks on loopback, which answers at once: HTTP/1.1 with connections that stay open,
-// on one thread.
+// A receiver of webhooks on loopback that answers at once: HTTP/1.1, kept connections, one thread.
 #pragma once
 
 #include <map>
@@ -28,7 +27,7 @@ class Receiver {
   const std::string bad_;
   int listening_{-1};
   int epoll_{-1};
-  std::map<int, std::string> connections_;  ///< What they have sent that is not answered.
+  std::map<int, std::string> connections_;  ///< What they have sent and was not answered.
   std::jthread thread_;
 };
 

@@ -1,4 +1,4 @@
-// A relay in a process of its own, which can be frozen and killed: `outbox relay` with the sink stdout, which goes to a file.
+// An `outbox relay` process with the sink stdout into a file, which can be frozen and killed.
 #pragma once
 
 #include <csignal>
@@ -9,7 +9,7 @@
 
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/child_process.hpp"
+#include "support/child_process.hpp"
 
 namespace outbox::bench {
 
@@ -17,7 +17,7 @@ inline constexpr std::chrono::seconds kLeaseUnderTest{2};
 
 class RelayUnderTest {
  public:
-  /// `settings`: lines for the subscription.
+  /// `settings` are lines for the subscription.
   RelayUnderTest(const BenchOptions& options, const std::string& name, const std::string& folder,
                  const std::string& settings = {})
       : output_(folder + "/" + name), process_(started(options, name, output_, settings)) {}
@@ -25,7 +25,7 @@ class RelayUnderTest {
   void kill() { process_.kill(); }
   void freeze() { process_.signal(SIGSTOP); }
   void thaw() { process_.signal(SIGCONT); }
-  /// Grows with each event that is delivered.
+  /// The bytes delivered so far, which grow with each event.
   [[nodiscard]] std::uintmax_t bytes() const {
     std::error_code none;
     const auto size = std::filesystem::file_size(output_, none);
@@ -38,9 +38,9 @@ class RelayUnderTest {
   }
 
  private:
-  static testkit::ChildProcess::Options started(const BenchOptions& options,
-                                                const std::string& name, const std::string& output,
-                                                const std::string& settings) {
+  static test::ChildProcess::Options started(const BenchOptions& options, const std::string& name,
+                                             const std::string& output,
+                                             const std::string& settings) {
     const std::string config = output + ".toml";
     std::ofstream(config) << "[store]\nurl = \"" << options.store_url << "\"\nschema = \""
                           << kSchema << "\"\n[relay]\nname = \"" << name << "\"\nlease = \""
@@ -48,12 +48,12 @@ class RelayUnderTest {
                           << "s\"\n[subscription.under-test]\nsink = \"stdout\"\n"
                           << settings;
     return {.command = {"outbox", "relay", "-c", config, "--log-level", "off"},
-            .program = testkit::program_beside_us("outbox"),
+            .program = test::program_beside_us("outbox"),
             .output = output};
   }
 
   std::string output_;
-  testkit::ChildProcess process_;
+  test::ChildProcess process_;
   std::uintmax_t seen_{0};
 };
 

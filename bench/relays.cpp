@@ -1,4 +1,5 @@
-// relays: two relays that share the lanes of a subscription, against one, to a destination that takes 1 ms per batch.
+// relays: two relays that share a subscription's lanes, against one, with 1 ms per batch at the
+// sink.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -8,9 +9,9 @@
 #include "bench/bench.hpp"
 #include "bench/counting_sink.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/eventually.hpp"
-#include "testkit/failure.hpp"
-#include "testkit/store.hpp"
+#include "support/eventually.hpp"
+#include "support/failure.hpp"
+#include "support/store.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -23,34 +24,34 @@ constexpr const char* kRelaysName = "relays";
 constexpr std::chrono::minutes kRelaysLimit{10};
 
 void require(bool met, const std::string& what) {
-  if (!met) testkit::give_up(Errc::deadline_exceeded, what, "see the relay's log");
+  if (!met) test::give_up(Errc::deadline_exceeded, what, "see the relay's log");
 }
 
-/// Events per second with so many relays, from the moment when the subscription is resumed.
+/// Events per second with this many relays, measured from the subscription's resumption.
 double rate_of_relays(PostgresFixture& log, int count) {
   const Count taken = std::make_shared<std::atomic<std::int64_t>>(0);
-  const auto catalog = testkit::must(
-      testkit::migrated_store(log.options().store_url, kSchema, "outbox-bench")->catalog());
+  const auto catalog =
+      test::must(test::migrated_store(log.options().store_url, kSchema, "outbox-bench")->catalog());
   const SubscriptionSpec spec{.name = kRelaysName, .sink = "custom"};
-  (void)testkit::must(catalog->apply(spec));
-  testkit::must(catalog->pause(kRelaysName, "the relays take their lanes first"));
+  (void)test::must(catalog->apply(spec));
+  test::must(catalog->pause(kRelaysName, "the relays take their lanes first"));
   std::vector<std::unique_ptr<Relay>> relays;
   for (int i = 0; i < count; ++i) {
     RelayOptions options = log.relay_options(spec);
     options.name = fmt::format("bench-{}", i);
-    relays.push_back(testkit::must(Relay::create(options)));
-    testkit::must(
+    relays.push_back(test::must(Relay::create(options)));
+    test::must(
         relays.back()->use(kRelaysName, std::make_unique<CountingSink>(taken, kBatch, kEach)));
-    testkit::must(relays.back()->start());
+    test::must(relays.back()->start());
   }
   const std::string shared =
       fmt::format("SELECT count(DISTINCT owner) FROM {}.lane WHERE lane_group = 'custom:{}'",
                   kSchema, kRelaysName);
-  require(testkit::eventually([&] { return log.admin().value(shared) == std::to_string(count); }),
+  require(test::eventually([&] { return log.admin().value(shared) == std::to_string(count); }),
           "the relays did not share the lanes");
   const auto start = Clock::now();
-  testkit::must(catalog->resume(kRelaysName));
-  require(testkit::eventually([&] { return *taken >= log.options().events; }, kRelaysLimit),
+  test::must(catalog->resume(kRelaysName));
+  require(test::eventually([&] { return *taken >= log.options().events; }, kRelaysLimit),
           "not all events were delivered");
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   for (const auto& relay : relays) (void)relay->stop(std::chrono::seconds(10));

@@ -1,4 +1,5 @@
-// retention: a delivered log is removed beside writers. How long its locks are held in all, and what the writers notice.
+// retention: a delivered log is removed beside writers. It measures how long its locks are held in
+// all, and what the writers notice.
 #include "relay/retention.hpp"
 
 #include <fmt/format.h>
@@ -10,20 +11,20 @@
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "store/store.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::must;
+using test::must;
 
 constexpr int kRetentionPartitions = 4;
 constexpr int kRetentionWriters = 2;
-/// Between two events of a writer: the measurement is about waiting, not about a busy machine.
+/// The pause between two events of a writer: the measurement is about waiting, not a busy machine.
 constexpr std::chrono::milliseconds kRetentionPause{2};
 
-/// Partitions that so many transactions fill, and one for those that come later.
+/// Makes partitions that so many transactions fill, and one for those that come later.
 void make_partitions(Pg& pg, std::int64_t events) {
   pg.run(fmt::format(R"(
 DO $$ DECLARE
@@ -45,7 +46,7 @@ END $$)",
                      kSchema, kRetentionPartitions, events / kRetentionPartitions));
 }
 
-/// The latencies of writers, in milliseconds, until a stop.
+/// Writers that measure their latencies, in milliseconds, until a stop.
 class RetentionWriters {
  public:
   explicit RetentionWriters(const std::string& url) {
@@ -76,7 +77,8 @@ class RetentionWriters {
   std::vector<std::jthread> threads_;
 };
 
-/// For how long a session had an exclusive lock on a part of the log, as seen by looking all the time.
+/// Looks all the time whether a session has an exclusive lock on a part of the log, and for how
+/// long.
 class LockWatch {
  public:
   explicit LockWatch(const std::string& url) {
@@ -135,7 +137,7 @@ std::vector<Figure> bench_retention(const BenchOptions& options) {
   LockWatch locks(options.store_url);
   const auto start = Clock::now();
   std::int64_t removed = 0;
-  // Twice: what could not be dropped at once is tried again.
+  // There are two passes, because what could not be dropped at once is tried again.
   for (int pass = 0; pass < 2; ++pass) {
     removed += must(relay::remove_history(*retention, EventId::generate(), {},
                                           [](const auto&, const auto&) {}, {}))

@@ -1,5 +1,5 @@
-// settlements: what a relay's start, a takeover and `status` cost with the settlements of a busy month, and after most were removed.
-// By hand: --events 50000000 is a month at 20 rows a second.
+// settlements: what a relay's start, a takeover and `status` cost with the settlements of a busy
+// month, and after most were removed. By hand, --events 50000000 is a month at 20 rows a second.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,33 +9,33 @@
 #include "bench/postgres_fixture.hpp"
 #include "relay/retention.hpp"
 #include "store/store.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::must;
+using test::must;
 
 constexpr const char* kBusyName = "busy";
 constexpr std::int64_t kSettlementChunk = 1'000'000;
-/// Between two of them.
+/// The time between two settlements.
 constexpr std::chrono::milliseconds kEvery{50};
 
-// {0} schema, {1} from, {2} to, {3} all.
+// {0} is the schema, {1} from, {2} to, {3} all.
 constexpr const char* kFillSettlements = R"(
 INSERT INTO {0}.settlement (subscription, kind, lanes, generation, config_version, s1, s2, l, acked, acked_total, at)
 SELECT s.id, 'settle', -1, 1, 1, now.s, now.s, 0, 10, i * 10, clock_timestamp() - ({3} - i) * interval '{4} ms'
 FROM {0}.subscription s CROSS JOIN (SELECT pg_current_snapshot() AS s OFFSET 0) now CROSS JOIN generate_series({1}, {2}) i)";
 
-/// Until it delivers.
+/// The time until a relay delivers.
 double start_ms(const RelayOptions& options) {
   const auto relay = must(Relay::create(options));
   const auto start = Clock::now();
   must(relay->start());
   const double took = ms_since(start);
   if (!relay->report().owner)
-    testkit::give_up(Errc::deadline_exceeded, "the relay has no lanes", relay->report().last_error);
+    test::give_up(Errc::deadline_exceeded, "the relay has no lanes", relay->report().last_error);
   (void)relay->stop(std::chrono::seconds(10));
   return took;
 }
@@ -50,7 +50,7 @@ Costs measure(PostgresFixture& log, store::Store& store) {
   const RelayOptions options = log.relay_options({.name = kBusyName, .sink = "null"});
   Costs costs;
   costs.start_ms = start_ms(options);
-  // Lanes of a relay that is dead, as another machine's would be: its lease is over.
+  // The lanes belong to a dead relay of another machine, whose lease is over.
   log.admin().run(fmt::format(
       "INSERT INTO {0}.relay (id, name, groups, boot_id, pid_ns, pid, started, lease, heartbeat_at) "
       "VALUES (gen_random_uuid(), 'dead', '{{*}}', 'elsewhere', '', 1, 1, '1 s', clock_timestamp() - interval '1 h');"

@@ -1,5 +1,6 @@
-// sinks: for each broker that --to names, a backlog in PostgreSQL to it, against a bare loop of the same client library that publishes
-// from memory; and from just before a writer sends COMMIT to a consumer's hands, at 1,000 events a second.
+// sinks: for each broker that --to names, a backlog in PostgreSQL to it, against a bare loop of the
+// same client library that publishes from memory; and from just before a writer sends COMMIT to a
+// consumer's hands, at 1,000 events a second.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,28 +11,28 @@
 #include "bench/bench.hpp"
 #include "bench/latency.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/destination.hpp"
-#include "testkit/failure.hpp"
-#include "testkit/temp_dir.hpp"
+#include "support/destination.hpp"
+#include "support/failure.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::bench {
 namespace {
 
-using testkit::Destination;
-using testkit::give_up;
+using test::Destination;
+using test::give_up;
 
 constexpr double kShareOfBare = 0.7;
 constexpr double kEnough = 250'000;
 constexpr double kLatencyP99Ms = 15;
 
-/// "redis=redis://localhost": a destination of its own there, which did not exist.
+/// Makes a new destination of its own at an address such as "redis=redis://localhost".
 std::unique_ptr<Destination> new_destination(const std::string& to) {
   const std::size_t equals = to.find('=');
   if (equals == std::string::npos)
     give_up(Errc::invalid_argument, "--to " + to + ": KIND=ADDRESS is expected",
             "--to redis=redis://localhost:6379");
-  auto made = testkit::make_destination(to.substr(0, equals) + ":" + testkit::TempDir().name() +
-                                        "@" + to.substr(equals + 1));
+  auto made = test::make_destination(to.substr(0, equals) + ":" + test::TempDir().name() + "@" +
+                                     to.substr(equals + 1));
   made->open();
   return made;
 }
@@ -55,7 +56,7 @@ Drain drain_to(const std::string& to, PostgresFixture& log, const std::string& s
   const auto destination = new_destination(to);
   Drain drain = log.drain(destination->subscription(subscription), events);
   drain.bare = bare;
-  // Counted by the broker, not by the relay.
+  // The broker counts, not the relay.
   if (const auto count = destination->count(); count != static_cast<std::size_t>(events)) {
     give_up(Errc::corrupt,
             fmt::format("{} holds {} messages, not {}", destination->place(), count, events));
@@ -68,7 +69,7 @@ class TimedConsumer {
  public:
   TimedConsumer(Destination& destination, Arrivals& arrivals) {
     const auto arrived = [&arrivals](std::string_view body) { arrivals.arrived(body); };
-    destination.read(arrived, std::chrono::milliseconds(0));  // what cannot be read fails here
+    destination.read(arrived, std::chrono::milliseconds(0));  // What cannot be read fails here.
     thread_ = std::jthread([&destination, arrived](const std::stop_token& stop) {
       while (!stop.stop_requested()) destination.read(arrived, std::chrono::milliseconds(50));
     });

@@ -1,4 +1,5 @@
-// takeover: from the death of a relay to the first delivery by another one, which cannot see that the process is gone.
+// takeover: from a relay's death to the first delivery by another one, which cannot see the
+// process.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -9,9 +10,9 @@
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "bench/relay_under_test.hpp"
-#include "testkit/eventually.hpp"
-#include "testkit/failure.hpp"
-#include "testkit/temp_dir.hpp"
+#include "support/eventually.hpp"
+#include "support/failure.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -26,25 +27,25 @@ class Takeovers {
  public:
   explicit Takeovers(PostgresFixture& log) : log_(log) {}
 
-  /// Of a relay that was killed at some moment between two heartbeats. Unit: seconds.
+  /// The takeover, in seconds, from a relay that was killed at some moment between two heartbeats.
   double measure(int number) {
     if (!heir_) heir_ = start();
     auto victim = start();
     share();
-    // Nobody can see whether the process lives: as on another machine.
+    // The relay looks like one on another machine: nobody can see whether its process lives.
     log_.admin().run(fmt::format("UPDATE {}.relay SET boot_id = 'another machine'", kSchema));
     const std::string lanes = lanes_of(victim_name());
     std::this_thread::sleep_for(kLease / 3 * (number % kTakeoversPerRun) / kTakeoversPerRun);
     victim->kill();
     const auto start = Clock::now();
     (void)heir_->has_news();
-    // Events of lanes that were the victim's, until one arrives.
+    // Writes events to lanes that were the victim's, until one arrives.
     while (Clock::now() - start < std::chrono::minutes(2)) {
       write_to(lanes);
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       if (heir_->has_news()) return std::chrono::duration<double>(Clock::now() - start).count();
     }
-    testkit::give_up(Errc::deadline_exceeded, "nobody took the lanes over");
+    test::give_up(Errc::deadline_exceeded, "nobody took the lanes over");
   }
 
  private:
@@ -53,14 +54,14 @@ class Takeovers {
     ++started_;
     return std::make_unique<RelayUnderTest>(log_.options(), victim_name(), folder_.path().string());
   }
-  /// Both have their half, and nothing of older events is on its way.
+  /// Waits until both have half of the lanes and no older event is on its way.
   void share() {
     const std::string sql = fmt::format(
         "SELECT count(*) FROM (SELECT FROM {0}.lane l JOIN {0}.relay r ON r.id = l.owner "
         "WHERE l.lane_group = 'default' AND r.heartbeat_at + r.lease > clock_timestamp() GROUP BY r.id HAVING count(*) = 32) half",
         kSchema);
-    if (!testkit::eventually([&] { return log_.admin().value(sql) == "2"; }))
-      testkit::give_up(Errc::deadline_exceeded, "the relays did not share the lanes");
+    if (!test::eventually([&] { return log_.admin().value(sql) == "2"; }))
+      test::give_up(Errc::deadline_exceeded, "the relays did not share the lanes");
   }
   [[nodiscard]] std::string lanes_of(const std::string& name) {
     return log_.admin().value(
@@ -76,7 +77,7 @@ class Takeovers {
   }
 
   PostgresFixture& log_;
-  testkit::TempDir folder_;
+  test::TempDir folder_;
   std::unique_ptr<RelayUnderTest> heir_;
   int started_{0};
 };

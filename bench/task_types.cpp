@@ -1,5 +1,5 @@
-// task-types: ten types in one queue, of which one always fails and one takes long, both with a limit. How fast the other eight
-// are done, beside ten that are fine.
+// task-types: ten types in one queue, of which one always fails and one takes long, both with a
+// limit. It measures how fast the other eight are done, beside ten that are fine.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/store.hpp"
+#include "support/store.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -44,16 +44,16 @@ Handlers handlers_of(std::atomic<std::int64_t>& done, bool bad) {
   return handlers;
 }
 
-/// Tasks of the eight per second, from the first one on.
+/// Tasks of the eight types per second, from the first one on.
 double rate_of_the_eight(PostgresFixture& log, std::int64_t tasks, bool bad) {
   std::atomic<std::int64_t> done{0};
-  const auto worker = testkit::must(Worker::create(
+  const auto worker = test::must(Worker::create(
       {.relay = log.relay_options({}), .queues = {kTypesQueue}, .threads = kTypesThreads},
       handlers_of(done, bad)));
   const auto wait_for = [&](std::int64_t count) {
     while (done < count) std::this_thread::sleep_for(std::chrono::microseconds(500));
   };
-  testkit::must(worker->start());
+  test::must(worker->start());
   wait_for(1);
   const auto began = std::chrono::steady_clock::now();
   const std::int64_t first = done;

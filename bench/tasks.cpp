@@ -1,4 +1,5 @@
-// tasks: how fast one worker does tasks that do nothing, and what that costs. River does the same in the same run (bench/peers).
+// tasks: how fast one worker does tasks that do nothing, and what that costs. River does the same
+// in the same run (bench/peers).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,32 +17,32 @@
 #include "bench/latency.hpp"
 #include "bench/peer.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/store.hpp"
+#include "support/store.hpp"
 
 namespace outbox::bench {
 namespace {
 
 constexpr const char* kTaskQueue = "bench";
 constexpr std::size_t kTaskThreads = 8;
-/// Drains of a part are short, so that a slow phase of the machine is longer than one.
+/// A part has many short drains, so that a slow phase of the machine is longer than one.
 constexpr int kTaskDrains = 9;
 
-/// Without keys: the tasks of a key run one after the other.
+/// Tasks without keys, because the tasks of a key run one after the other.
 Rows tasks() {
   return {.aggregate_type = fmt::format("'{}{}'", kTaskPrefix, kTaskQueue), .aggregate_id = "''"};
 }
 
-/// Until so many are done; then the worker is stopped.
+/// Works off this many tasks and then stops the worker.
 Drain work_off(PostgresFixture& log, std::int64_t tasks) {
   Handlers handlers;
   handlers.on("OrderPlaced", [](std::string_view, const TaskRun&) {});
-  const auto worker = testkit::must(Worker::create(
+  const auto worker = test::must(Worker::create(
       {.relay = log.relay_options({}), .queues = {kTaskQueue}, .threads = kTaskThreads},
       std::move(handlers)));
   return log.measure(*worker, tasks);
 }
 
-/// Each time from the beginning of the log.
+/// Works off the log from its beginning each time.
 Drain work_off_anew(PostgresFixture& log, std::int64_t tasks) {
   const Drain drain = work_off(log, tasks);
   log.drop_subscriptions();
@@ -51,7 +52,8 @@ Drain work_off_anew(PostgresFixture& log, std::int64_t tasks) {
 
 struct Rates {
   std::vector<double> of_tasks{};
-  std::vector<double> beside{};  ///< Without what should not matter, in turns with the former.
+  /// The rate without what should not matter, in turns with the former.
+  std::vector<double> beside{};
 };
 
 Figure ratio(std::string name, const Rates& rates) {
@@ -60,11 +62,11 @@ Figure ratio(std::string name, const Rates& rates) {
       .ratio_at_least(0.95);
 }
 
-/// `pinned`: an idle transaction holds a snapshot since before they were written.
+/// With `pinned` an idle transaction holds a snapshot from before the tasks were written.
 void work_off_a_log(const BenchOptions& options, std::int64_t events, bool pinned,
                     std::vector<double>& rates) {
   PostgresFixture log(options);
-  testkit::Pg idle(options.store_url);
+  test::Pg idle(options.store_url);
   if (pinned) idle.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
   log.fill(events, tasks());
   for (int i = 0; i < kTaskDrains; ++i)
@@ -80,8 +82,8 @@ Rates with_an_old_snapshot(const BenchOptions& options, std::int64_t events) {
   return rates;
 }
 
-/// New tasks in a log whose subscription has passed all others; beside it, in turns, as many in a new log. After each turn the
-/// settlements of the new ones are taken back.
+/// Measures new tasks in a log whose subscription has passed all others, in turns with as many in a
+/// new log. After each turn the settlements of the new tasks are taken back.
 Rates after_finished(PostgresFixture& log, std::int64_t finished, std::int64_t some) {
   const auto value = [&](const char* sql) {
     return std::stoll(log.admin().value(fmt::format(fmt::runtime(sql), kSchema)));
@@ -89,7 +91,7 @@ Rates after_finished(PostgresFixture& log, std::int64_t finished, std::int64_t s
   const auto expect_settled = [&](std::int64_t tasks) {
     const auto settled = value("SELECT sum(acked) FROM {}.settlement");
     if (settled == tasks) return;
-    testkit::give_up(Errc::internal, fmt::format("{} tasks are settled, not {}", settled, tasks));
+    test::give_up(Errc::internal, fmt::format("{} tasks are settled, not {}", settled, tasks));
   };
   log.say(fmt::format("tasks: finishing {}", finished));
   (void)work_off(log, finished);
@@ -115,7 +117,7 @@ Rates after_finished(PostgresFixture& log, std::int64_t finished, std::int64_t s
 
 struct Log {
   Drain drain;
-  std::vector<double> river;  ///< Empty: not measured.
+  std::vector<double> river;  ///< Empty if it was not measured.
   Rates after_finished;
 };
 
@@ -141,7 +143,7 @@ Log with_a_log(const BenchOptions& options, std::int64_t jobs, std::int64_t some
   return result;
 }
 
-/// What is written when every task has a row: runs of 50 ms that get theirs after 10 ms instead of 1 s.
+/// The cost if every task has a row: runs of 50 ms get theirs after 10 ms instead of 1 s.
 double row_rate(const BenchOptions& options, std::int64_t events) {
   PostgresFixture log(options);
   log.write(events, tasks());
@@ -149,16 +151,16 @@ double row_rate(const BenchOptions& options, std::int64_t events) {
   handlers.on("OrderPlaced", [](std::string_view, const TaskRun&) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   });
-  const auto worker = testkit::must(Worker::create({.relay = log.relay_options({}),
-                                                    .queues = {kTaskQueue},
-                                                    .threads = 1000,
-                                                    .row_after = std::chrono::milliseconds(10)},
-                                                   std::move(handlers)));
+  const auto worker = test::must(Worker::create({.relay = log.relay_options({}),
+                                                 .queues = {kTaskQueue},
+                                                 .threads = 1000,
+                                                 .row_after = std::chrono::milliseconds(10)},
+                                                std::move(handlers)));
   const auto count = [&](const char* table) {
     return std::stoll(log.admin().value(fmt::format("SELECT count(*) FROM {}.{}", kSchema, table)));
   };
   const auto began = std::chrono::steady_clock::now();
-  testkit::must(worker->start());
+  test::must(worker->start());
   while (count("parked_end") < events * 9 / 10)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
@@ -168,8 +170,8 @@ double row_rate(const BenchOptions& options, std::int64_t events) {
   return rate;
 }
 
-/// Tasks with one execute_at, which all have their rows when it comes: from then on until the last one has run. None: there was not enough
-/// time for the rows.
+/// The rate of tasks with one execute_at, at which all have their rows, from then on until the last
+/// one has run; nullopt if there was not enough time for the rows.
 std::optional<double> scheduled_rate(const BenchOptions& options, std::int64_t events,
                                      std::chrono::seconds ahead) {
   PostgresFixture log(options);
@@ -184,10 +186,10 @@ std::optional<double> scheduled_rate(const BenchOptions& options, std::int64_t e
   std::atomic<std::int64_t> runs{0};
   Handlers handlers;
   handlers.on("OrderPlaced", [&](std::string_view, const TaskRun&) { ++runs; });
-  const auto worker = testkit::must(Worker::create(
+  const auto worker = test::must(Worker::create(
       {.relay = log.relay_options({}), .queues = {kTaskQueue}, .threads = kTaskThreads},
       std::move(handlers)));
-  testkit::must(worker->start());
+  test::must(worker->start());
   const auto parked = [&] {
     return std::stoll(log.admin().value(fmt::format("SELECT count(*) FROM {}.parked", kSchema)));
   };
@@ -213,17 +215,17 @@ double scheduled_rate(const BenchOptions& options, std::int64_t events) {
   return *rate;
 }
 
-/// From just before COMMIT to the handler, of an idle worker: one task at a time.
+/// The times from just before COMMIT to the handler of an idle worker, one task at a time.
 std::vector<double> pick_ups(const BenchOptions& options) {
   constexpr int kTasks = 300;
   PostgresFixture log(options);
   std::atomic<std::int64_t> begun{0};
   Handlers handlers;
   handlers.on("pick", [&](std::string_view, const TaskRun&) { begun = now_ns(); });
-  const auto worker = testkit::must(Worker::create(
+  const auto worker = test::must(Worker::create(
       {.relay = log.relay_options({}), .queues = {kTaskQueue}, .threads = kTaskThreads},
       std::move(handlers)));
-  testkit::must(worker->start());
+  test::must(worker->start());
   const Pg pg(options.store_url);
   const postgres::Outbox box({.schema = kSchema});
   std::vector<double> all;
@@ -245,7 +247,7 @@ std::vector<double> pick_ups(const BenchOptions& options) {
 }  // namespace
 
 std::vector<Figure> bench_tasks(const BenchOptions& options) {
-  // Only the log of --events grows with it; the other parts stay short.
+  // Only the log grows with --events; the other parts stay short.
   const auto part = [&](std::int64_t divisor, std::int64_t most) {
     return std::clamp<std::int64_t>(options.events / divisor, 1000, most);
   };

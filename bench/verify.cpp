@@ -7,23 +7,23 @@
 
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "testkit/store.hpp"
+#include "support/store.hpp"
 
 namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-using testkit::must;
+using test::must;
 
 struct Verified {
   double events_per_second{0};
   double peak_rss_mib{0};
 };
 
-/// Of the only subscription.
+/// Verifies the only subscription.
 Verified verify_log(PostgresFixture& log, std::int64_t events) {
-  const auto store = testkit::migrated_store(log.options().store_url, kSchema, "outbox-bench");
+  const auto store = test::migrated_store(log.options().store_url, kSchema, "outbox-bench");
   const auto subscriptions = must(must(store->catalog())->subscriptions());
   const auto reader = must(store->ledger_reader());
   reset_peak_rss();
@@ -31,7 +31,7 @@ Verified verify_log(PostgresFixture& log, std::int64_t events) {
   const ops::Verification found = must(ops::verify(*reader, subscriptions.at(0).id));
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   if (!found.ok() || found.ledger.events != events)
-    testkit::give_up(Errc::corrupt, "the drained log does not add up", "run outbox verify");
+    test::give_up(Errc::corrupt, "the drained log does not add up", "run outbox verify");
   return {.events_per_second = static_cast<double>(events) / seconds,
           .peak_rss_mib = peak_rss_mib()};
 }

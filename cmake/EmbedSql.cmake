@@ -27,7 +27,7 @@ function(outbox_embed_sql out)
   endforeach()
   string(CONCAT source
     "// Made by cmake/EmbedSql.cmake from the migrations.\n"
-    "#include <array>\n#include <span>\n\n#include \"store/common/migrations.hpp\"\n\n"
+    "#include <array>\n#include <span>\n\n#include \"store/migrations.hpp\"\n\n"
     "namespace ${ARG_NAMESPACE} {\n\n"
     "std::span<const Migration> migrations();\n\n"
     "std::span<const Migration> migrations() {\n"

@@ -13,12 +13,12 @@
 #include "base/reference.hpp"
 #include "base/setting.hpp"
 #include "store/url.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::demo {
 namespace {
 
-using testkit::give_up;
+using test::give_up;
 
 std::string quoted(const std::string& text) { return quote(literal(text)); }
 
@@ -43,11 +43,11 @@ void Courier::start() {
     socket_ = ends[0];
   }
   // Our settings in the environment would override those that we give it.
-  child_.emplace(testkit::ChildProcess::Options{.command = plan_.command,
-                                                .program = plan_.program,
-                                                .without = "OUTBOX_",
-                                                .output = plan_.log.string(),
-                                                .input = ends[1]});
+  child_.emplace(test::ChildProcess::Options{.command = plan_.command,
+                                             .program = plan_.program,
+                                             .without = "OUTBOX_",
+                                             .output = plan_.log.string(),
+                                             .input = ends[1]});
   if (ends[1] >= 0) (void)close(ends[1]);
 }
 

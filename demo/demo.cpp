@@ -23,10 +23,10 @@
 #include "demo/writers.hpp"
 #include "store/store.hpp"
 #include "store/url.hpp"
-#include "testkit/destination.hpp"
-#include "testkit/failure.hpp"
-#include "testkit/judge.hpp"
-#include "testkit/temp_dir.hpp"
+#include "support/destination.hpp"
+#include "support/failure.hpp"
+#include "support/judge.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::demo {
 namespace {
@@ -37,15 +37,15 @@ using std::chrono::seconds;
 
 constexpr const char* kSubscription = "demo";
 constexpr milliseconds kLook{100};
-/// How long a kill that is due is put off until the courier has delivered something since its start.
+/// How long a kill that is due waits for the courier to deliver something since its start.
 constexpr seconds kKillPatience{3};
-/// When the shop has closed the demo waits for the rest: so long at most, and so long without a new delivery. After the shorter
-/// time it asks the outbox whether something is pending.
+/// After closing time the demo waits for the rest, at most this long in all and this long without a
+/// new delivery. After the shorter time it asks the outbox whether something is pending.
 constexpr seconds kCatchUpLimit{300};
 constexpr seconds kNothingNewLimit{45};
 constexpr seconds kNothingNewPause{3};
 constexpr seconds kFinishLimit{20};
-/// Not used: no signal ends this process.
+/// The status is not used: no signal ends this process.
 constexpr int kDemoStatus = 4;
 
 void print(std::FILE* out, const std::string& text) {
@@ -53,13 +53,13 @@ void print(std::FILE* out, const std::string& text) {
   (void)std::fflush(out);
 }
 
-/// On SQLite one process at a time works a queue off.
+/// On SQLite only one process at a time works off a queue.
 int workers_at(const std::string& url) {
   return store::kind_of(url) == store::StoreKind::sqlite ? 1 : 2;
 }
 
-/// For make_destination().
-std::string place_of(const DemoOptions& options, const testkit::TempDir& folder) {
+/// The text for make_destination().
+std::string place_of(const DemoOptions& options, const test::TempDir& folder) {
   if (options.sink == "file") return "file:" + folder.file("delivered.jsonl");
   if (options.sink == "kafka") return "kafka:" + folder.name() + "@" + options.brokers;
   // It is read while the shop is open, and once more at the end.
@@ -67,12 +67,12 @@ std::string place_of(const DemoOptions& options, const testkit::TempDir& folder)
   return kind + ":" + folder.name() + "@" + options.url;
 }
 
-/// Reads parcels as the messages of a destination. A transaction may be seen after a later one, not after so many.
+/// Reads parcels as the messages of a destination. Few transactions may be seen too late.
 class Parcels {
  public:
   explicit Parcels(Shop& shop) : shop_(shop) {}
 
-  void read(const testkit::Destination::Each& each) {
+  void read(const test::Destination::Each& each) {
     constexpr std::int64_t kInFlight = 1000;
     for (const Parcel& parcel : shop_.parcels(newest_ - kInFlight)) {
       if (!seen_.insert(parcel.number).second) continue;
@@ -94,7 +94,7 @@ class Demo {
         url_(options.store.empty() ? "sqlite:" + folder_.file("shop.db") : options.store),
         where_(place_of(options, folder_)),
         progress_(options.json ? stderr : stdout, options.json) {
-    signals_.end_at(0);  // the demo always cleans up
+    signals_.end_at(0);  // The demo always cleans up.
   }
   Demo(const Demo&) = delete;
   Demo& operator=(const Demo&) = delete;
@@ -110,7 +110,7 @@ class Demo {
   // ---- opening
 
   void open() {
-    // When opening fails, everything that we made is removed: nothing is kept yet.
+    // If opening fails, everything that we made is removed, because nothing is kept yet.
     shop_->open();
     if (!options_.tasks) destination_->open();
     if (options_.keep) keep();
@@ -146,7 +146,7 @@ class Demo {
         relay_configuration(url_, shop_->schema(), destination_->subscription(kSubscription)));
     add_courier({.name = "relay",
                  .command = {"outbox", "relay", "-c", file},
-                 .program = testkit::program_beside_us("outbox"),
+                 .program = test::program_beside_us("outbox"),
                  .log = folder_.file("relay.log")});
   }
 
@@ -154,29 +154,29 @@ class Demo {
     couriers_.push_back(std::make_unique<Courier>(std::move(plan)));
   }
 
-  /// Into the work folder. The address of a store may have a password, which must not be an argument of a process.
+  /// Writes a file in the work folder: a password in a store's address must not be an argument.
   [[nodiscard]] std::string write(const char* name, const std::string& text) const {
     std::string file = folder_.file(name);
     std::ofstream out(file);
     out << text;
-    if (!out.flush()) testkit::give_up(Errc::unavailable, "cannot write " + file);
+    if (!out.flush()) test::give_up(Errc::unavailable, "cannot write " + file);
     return file;
   }
 
-  /// Of what has arrived.
+  /// The place where messages arrive.
   [[nodiscard]] std::string place() const {
     return options_.tasks ? "what its workers wrote" : destination_->place();
   }
 
-  /// Of what has arrived since the last call.
-  using Read = std::function<void(const testkit::Destination::Each& each)>;
+  /// Reads what has arrived since its last call.
+  using Read = std::function<void(const test::Destination::Each& each)>;
 
-  /// From the beginning.
+  /// A reader that begins at the beginning.
   [[nodiscard]] Read reader() {
     if (options_.tasks)
       return
           [parcels = std::make_shared<Parcels>(*shop_)](const auto& each) { parcels->read(each); };
-    return [again = std::shared_ptr(testkit::make_destination(where_))](const auto& each) {
+    return [again = std::shared_ptr(test::make_destination(where_))](const auto& each) {
       again->read(each, milliseconds(0));
     };
   }
@@ -186,7 +186,7 @@ class Demo {
   void sell() {
     while (!signals_.wait_for(kLook)) {
       const auto now = elapsed();
-      // Terminates: no kill is put off longer than kKillPatience.
+      // This ends, because no kill is put off longer than kKillPatience.
       if (now >= seconds(options_.seconds) && kills_ == options_.kills) break;
       look(false);
       writers_->check();
@@ -196,14 +196,14 @@ class Demo {
     writers_->check();
   }
 
-  /// Once in each of `kills` equal parts of the time, at random.
+  /// Chooses a random time in each of `kills` equal parts of the whole.
   void plan_kill() {
     std::uniform_real_distribution<double> somewhere(0.3, 0.9);
     const double part = 1000.0 * options_.seconds / std::max(options_.kills, 1);
     kill_due_ = milliseconds(std::lround(part * (kills_ + somewhere(random_))));
   }
 
-  /// A kill proves something only while the courier delivers.
+  /// Kills only a courier that delivers, because nothing else proves anything.
   void kill_if_due(milliseconds now) {
     if (kills_ == options_.kills) return;
     if (now < (delivered_since_start_ > 0 ? kill_due_ : kill_due_ + kKillPatience)) return;
@@ -239,9 +239,9 @@ class Demo {
   // ---- after closing time
 
   Ending close_and_count() {
-    std::vector<testkit::Attempt> orders;
+    std::vector<test::Attempt> orders;
     for (const Order& order : shop_->orders()) orders.push_back(committed(order));
-    testkit::Judge judge(orders);
+    test::Judge judge(orders);
     const auto read_on = [&judge, read = reader()] {
       read([&judge](std::string_view message) { judge.saw(delivered(message)); });
     };
@@ -250,7 +250,7 @@ class Demo {
     try {
       for (const auto& courier : couriers_) courier->finish(kFinishLimit);
     } catch (const Exception&) {
-      not_finished = std::current_exception();  // rethrown after the count
+      not_finished = std::current_exception();  // It is rethrown after the count.
     }
     read_on();
     progress_.finish();
@@ -260,7 +260,7 @@ class Demo {
   }
 
   template <class ReadOn>
-  void wait_for_the_rest(const testkit::Judge& judge, const ReadOn& read_on) {
+  void wait_for_the_rest(const test::Judge& judge, const ReadOn& read_on) {
     const auto until = Clock::now() + kCatchUpLimit;
     auto last_news = Clock::now();
     std::uint64_t arrived = 0;
@@ -277,9 +277,9 @@ class Demo {
     } while (!signals_.wait_for(kLook, signals));
   }
 
-  /// According to the outbox: then nothing else will arrive.
+  /// Whether the outbox says that nothing is pending, so that nothing else will arrive.
   [[nodiscard]] bool nothing_pending() const {
-    using testkit::must;
+    using test::must;
     try {
       const auto store = must(store::open_store(
           {.url = url_, .schema = shop_->schema(), .application = "outbox-demo"}));
@@ -287,11 +287,11 @@ class Demo {
       const auto rows = must(catalog->subscriptions());
       return !rows.empty() && must(catalog->progress(rows.front(), 1)).pending == 0;
     } catch (const Exception&) {
-      return false;  // asked again soon
+      return false;  // The demo soon asks again.
     }
   }
 
-  Ending report(const testkit::Verdict& verdict) {
+  Ending report(const test::Verdict& verdict) {
     const Outcome outcome{.verdict = verdict,
                           .rolled_back = writers_->rolled_back(),
                           .stale = options_.tasks ? shop_->stale_statements() : 0,
@@ -300,7 +300,7 @@ class Demo {
                           .naive = options_.naive,
                           .tasks = options_.tasks,
                           .interrupted = signals_.asked()};
-    if (outcome.broken()) keep();  // the evidence
+    if (outcome.broken()) keep();  // The folder has the evidence.
     print(stdout, options_.json ? json(outcome) + "\n" : table(options_, outcome));
     if (folder_.kept()) {
       print(options_.json ? stderr : stdout, "Kept: " + folder_.path().string() +
@@ -319,15 +319,15 @@ class Demo {
 
   const DemoOptions& options_;
   Signals signals_{kDemoStatus};
-  testkit::TempDir folder_{"outbox-demo"};
+  test::TempDir folder_{"outbox-demo"};
   const std::string url_;
   const std::string where_;  ///< The destination, as make_destination() takes it.
   std::mt19937_64 random_{std::random_device{}()};
   ProgressLine progress_;
 
-  // Each uses earlier ones, so it is destroyed before them.
+  // Each member uses earlier ones, so it is destroyed before them.
   const std::unique_ptr<Shop> shop_{make_shop(url_)};
-  const std::unique_ptr<testkit::Destination> destination_{testkit::make_destination(where_)};
+  const std::unique_ptr<test::Destination> destination_{test::make_destination(where_)};
   const Read arrived_{options_.tasks ? reader() : [this](const auto& each) {
     destination_->read(each, milliseconds(0));
   }};
@@ -350,7 +350,7 @@ std::unique_ptr<Shop> make_shop(const std::string& url) {
 #ifdef OUTBOX_WITH_POSTGRES
   if (store::kind_of(url) == store::StoreKind::postgres) return make_postgres_shop(url);
 #endif
-  return nullptr;  // check_options() refuses it
+  return nullptr;  // check_options() refuses it.
 }
 
 Result<Ending> run_demo(const DemoOptions& options) {

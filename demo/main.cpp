@@ -13,7 +13,7 @@ namespace {
 using cli::Failure;
 using cli::must;
 
-/// What is on the command line.
+/// What the command line says.
 struct Given {
   std::string store;
   std::string sink{"file"};
@@ -30,7 +30,7 @@ struct Given {
   std::optional<std::string> worker;
 };
 
-/// As an int; the demo itself checks the ranges.
+/// The number as an int; the demo itself checks the ranges.
 int fitting(const char* option, std::uint64_t number) {
   if (number <= 1'000'000) return static_cast<int>(number);
   throw Failure(cli::kUsage,
@@ -96,8 +96,8 @@ void add(CLI::App& program, Given& given) {
              "Keep the work folder, the tables and the topic, and say where");
   add_option(program, "--json", &given.json, {},
              "The numbers of the last table as one JSON object");
-  add_option(program, "--publisher", &given.publisher, {}, {});  // What --naive starts for itself.
-  add_option(program, "--worker", &given.worker, {}, {});        // What --tasks starts for itself.
+  add_option(program, "--publisher", &given.publisher, {}, {});  // --naive starts this for itself.
+  add_option(program, "--worker", &given.worker, {}, {});        // --tasks starts this for itself.
   cli::add_footer(
       program,
       "Needs nothing: it makes what it uses and removes it. Exit status 3 when something was lost, invented or reordered\n"

@@ -22,7 +22,7 @@ struct Range {
 
 struct Kind {
   std::string_view name;
-  const char* option;  ///< What says where it is; null: nothing.
+  const char* option;  ///< The option that says where it is; null if there is none.
   const char* example;
 };
 constexpr std::array kKinds{Kind{"file", nullptr, nullptr},

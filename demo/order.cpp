@@ -47,7 +47,7 @@ Order order_of(std::string_view payload) {
           .cents = json.at("cents").get<std::int64_t>()};
 }
 
-testkit::Delivery delivered(std::string_view message) {
+test::Delivery delivered(std::string_view message) {
   using Json = nlohmann::ordered_json;
   try {
     const Json json = Json::parse(message);
@@ -60,14 +60,14 @@ testkit::Delivery delivered(std::string_view message) {
   }
 }
 
-testkit::Attempt committed(const Order& order) {
-  const testkit::Delivery expected = delivered(to_event(order).payload);
-  testkit::Attempt attempt;
+test::Attempt committed(const Order& order) {
+  const test::Delivery expected = delivered(to_event(order).payload);
+  test::Attempt attempt;
   attempt.id = expected.id;
   attempt.key = expected.key;
   attempt.version = order.version;
   attempt.body = expected.body;
-  attempt.end = testkit::Attempt::End::committed;
+  attempt.end = test::Attempt::End::committed;
   return attempt;
 }
 

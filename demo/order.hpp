@@ -7,12 +7,12 @@
 #include <string>
 #include <string_view>
 
-#include "testkit/judge.hpp"
+#include "support/judge.hpp"
 
 namespace outbox::demo {
 
-/// An order of a customer. `version` counts the orders of the customer. It is incremented in the transaction of the order, so it
-/// gives the order of the commits independently of the outbox.
+/// An order of a customer. `version` counts the customer's orders. The order's transaction
+/// increments it, so it gives the order of the commits independently of the outbox.
 struct Order {
   /// Unique per attempt, so that a rolled back order never equals a committed one.
   std::string reference;
@@ -21,28 +21,28 @@ struct Order {
   std::int64_t cents{0};
 };
 
-/// The customer is the ordering key.
+/// The order's event, with the customer as the ordering key.
 [[nodiscard]] Event to_event(const Order& order);
 
-/// The queue of the shop, and what is done there. Tasks of a customer are done in order.
+/// The queue of the shop, and the types of its tasks. A customer's tasks are done in order.
 inline constexpr const char* kQueue = "shop";
 inline constexpr const char* kPack = "order.pack";
 inline constexpr const char* kWrap = "order.wrap";  ///< Packing that takes longer than a second.
 inline constexpr const char* kStatement = "customer.statement";
 
-/// To pack it, or to wrap it: one in 400.
+/// The task to pack an order or, for one order in 400, to wrap it.
 [[nodiscard]] Task packing_of(const Order& order);
-/// Once for all orders of the customer until it is done; a later order takes its place.
+/// The task of a customer's statement, unique until it is done; a later order takes its place.
 [[nodiscard]] Task statement_of(const Order& order);
-/// One in 20: packing it fails at first.
+/// Whether packing the order fails at first, as it does for one order in 20.
 [[nodiscard]] inline bool is_fragile(const Order& order) { return order.cents % 20 == 1; }
-/// Of the payload of its event, or its tasks.
+/// The order in the payload of its event or its tasks.
 [[nodiscard]] Order order_of(std::string_view payload);
 
-/// A message of the destination: the payload of such an event, or the JSON line that the file sink makes of it. Without an id if
-/// it is neither.
-[[nodiscard]] testkit::Delivery delivered(std::string_view message);
+/// A message of the destination: the payload of such an event, or the JSON line that the file sink
+/// makes of it. Other messages have no id.
+[[nodiscard]] test::Delivery delivered(std::string_view message);
 /// An order in the shop's tables.
-[[nodiscard]] testkit::Attempt committed(const Order& order);
+[[nodiscard]] test::Attempt committed(const Order& order);
 
 }  // namespace outbox::demo

@@ -1,5 +1,5 @@
-// The shop in a PostgreSQL database, in two schemas of its own. A till does what any application does: its own statements on
-// its own connection, and the public header outbox/postgres.hpp.
+// The shop in a PostgreSQL database, in two schemas of its own. A till does what any application
+// does: its own statements on its own connection, and the public header outbox/postgres.hpp.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -7,36 +7,36 @@
 #include <outbox/postgres.hpp>
 
 #include "demo/shop.hpp"
-#include "testkit/eventually.hpp"
-#include "testkit/pg.hpp"
-#include "testkit/store.hpp"
+#include "support/eventually.hpp"
+#include "support/pg.hpp"
+#include "support/store.hpp"
 
 namespace outbox::demo {
 namespace {
 
-using testkit::give_up;
-using testkit::Pg;
+using test::give_up;
+using test::Pg;
 
 constexpr const char* kOutboxSchema = "outbox_demo";
 constexpr const char* kShopSchema = "outbox_demo_shop";
-/// The comment on the shop's schema, by which we recognize it: then both may be dropped.
+/// The comment on the shop's schema, by which we recognize that both may be dropped.
 constexpr const char* kMarker = "made by outbox-demo, may be dropped";
 
-// Held by a running demo.
+// A running demo holds this lock.
 constexpr const char* kLock =
     "SELECT pg_try_advisory_lock(hashtextextended('outbox-demo', 0::bigint))";
 constexpr std::chrono::seconds kLockPatience{5};
-// Outboxes, whatever their schema is called.
+// Finds outboxes, whatever their schema is called.
 constexpr const char* kOutboxes =
     "SELECT n.nspname, quote_ident(n.nspname) FROM pg_namespace n WHERE EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND "
     "relname = 'subscription') AND EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND relname = 'settlement')";
 constexpr const char* kSchemas =
     "SELECT nspname, coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace "
     "WHERE nspname IN ('outbox_demo', 'outbox_demo_shop') ORDER BY nspname DESC";
-// The shop's schema last, since its comment is the permission.
+// The shop's schema is dropped last, since its comment is the permission.
 constexpr const char* kDrop =
     "DROP SCHEMA IF EXISTS outbox_demo CASCADE; DROP SCHEMA IF EXISTS outbox_demo_shop CASCADE";
-/// A connection on which names mean the server's own objects: the database may have others who planted theirs in its search_path.
+/// A connection on which names mean the server's own objects, whatever its search_path was.
 Pg connected(const std::string& url) {
   Pg pg(url);
   pg.run("SET search_path = pg_catalog, pg_temp");
@@ -47,8 +47,9 @@ class PostgresTill final : public Till {
  public:
   explicit PostgresTill(const std::string& url) : pg_(connected(url)) {}
 
-  /// Every second sale is in a transaction that we begin ourselves. Its event is written at once, where outbox::Transaction
-  /// writes it with COMMIT: so some of what is rolled back had already been inserted.
+  /// Every second sale is in a transaction that we begin ourselves. Its event is written at once,
+  /// while outbox::Transaction writes it with COMMIT. So some events had been inserted before a
+  /// rollback.
   void sell(Sale& sale) override {
     own_ = !own_;
     std::optional<postgres::Transaction> transaction;
@@ -103,7 +104,7 @@ class PostgresShop final : public Shop {
     admin_->run(
         fmt::format("CREATE SCHEMA {0}; COMMENT ON SCHEMA {0} IS '{1}'", kShopSchema, kMarker));
     make_tables(*admin_, kShopSchema, "bigint GENERATED ALWAYS AS IDENTITY");
-    (void)testkit::migrated_store(url_, kOutboxSchema, "outbox-demo");
+    (void)test::migrated_store(url_, kOutboxSchema, "outbox-demo");
   }
 
   void keep() override { made_ = false; }
@@ -124,16 +125,16 @@ class PostgresShop final : public Shop {
   }
 
  private:
-  /// Waits a moment: the session of a demo that has just ended may still exist.
+  /// Waits a moment, because the session of a demo that has just ended may still exist.
   void check_alone() {
-    if (testkit::eventually([this] { return admin_->value(kLock) == "t"; }, kLockPatience)) return;
+    if (test::eventually([this] { return admin_->value(kLock) == "t"; }, kLockPatience)) return;
     give_up(Errc::already_exists, "another demo runs in this database",
             "wait for its end, or use another database");
   }
 
-  /// The demo must not disturb a database in use.
+  /// Refuses a database in use, which the demo must not disturb.
   void check_others() {
-    for (const testkit::PgRow& row : admin_->exec(kOutboxes)) {
+    for (const test::PgRow& row : admin_->exec(kOutboxes)) {
       const char* const others =
           *row.at(0) == kOutboxSchema ? " WHERE name <> 'demo' AND name NOT LIKE 'task%.shop'" : "";
       const std::string count =
@@ -145,7 +146,7 @@ class PostgresShop final : public Shop {
     }
   }
 
-  /// Left by a demo that was killed or ran with --keep.
+  /// Drops what a demo left that was killed or ran with --keep.
   void drop_leftovers() {
     const auto schemas = admin_->exec(kSchemas);
     if (schemas.empty()) return;

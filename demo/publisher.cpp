@@ -1,6 +1,6 @@
-// A dual write, as it is often written: the application talks to its database and to the client of a broker, and the client
-// has a buffer. Nothing here is made worse than it is in real programs: orders are handed over at once, and the buffer holds
-// them for some milliseconds.
+// A dual write, as it is often written: the application talks to its database and to the client of
+// a broker, and the client has a buffer. Nothing here is worse than in real programs: orders are
+// handed over at once, and the buffer holds them for some milliseconds.
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include "base/error.hpp"
 #include "demo/demo.hpp"
 #include "demo/order.hpp"
-#include "testkit/destination.hpp"
+#include "support/destination.hpp"
 
 namespace outbox::demo {
 namespace {
@@ -26,9 +26,9 @@ constexpr std::chrono::milliseconds kLinger{5};
 constexpr std::size_t kMostTogether = 1000;
 constexpr std::size_t kLongestOrder = 4096;
 
-/// Until the shop closes the socket.
-void forward(int input, testkit::Destination& destination) {
-  std::vector<testkit::Delivery> waiting;
+/// Forwards orders until the shop closes the socket.
+void forward(int input, test::Destination& destination) {
+  std::vector<test::Delivery> waiting;
   Clock::time_point send_at;
   for (bool open = true; open;) {
     pollfd ready{.fd = input, .events = POLLIN, .revents = 0};
@@ -51,7 +51,7 @@ void forward(int input, testkit::Destination& destination) {
 
 Status run_publisher(const std::string& destination) {
   try {
-    forward(STDIN_FILENO, *testkit::make_destination(destination));
+    forward(STDIN_FILENO, *test::make_destination(destination));
     return {};
   } catch (const Exception& failure) {
     return fail(failure.error());

@@ -24,10 +24,8 @@ std::string row(std::string_view name, std::uint64_t number, std::string_view me
                      meaning);
 }
 
-/// Messages that were not committed like this.
-std::uint64_t ghosts_of(const testkit::Verdict& verdict) {
-  return verdict.ghosts + verdict.altered;
-}
+/// The number of messages that were not committed like this.
+std::uint64_t ghosts_of(const test::Verdict& verdict) { return verdict.ghosts + verdict.altered; }
 
 std::string how_often_killed(int kills) {
   return kills == 0 ? "Not killed this time."
@@ -36,7 +34,7 @@ std::string how_often_killed(int kills) {
 }
 
 std::string conclusion(const DemoOptions& options, const Outcome& outcome) {
-  const testkit::Verdict& verdict = outcome.verdict;
+  const test::Verdict& verdict = outcome.verdict;
   if (outcome.broken()) return "A PROMISE IS BROKEN: lost, ghosts and out of order must be 0.\n";
   if (outcome.on_their_way()) return "Stopped early: what is missing was still on its way.\n";
   if (outcome.interrupted) return "Stopped early.\n";
@@ -98,7 +96,7 @@ std::string progress_line(const Progress& progress) {
 namespace {
 
 std::string table_of_tasks(const DemoOptions& options, const Outcome& outcome) {
-  const testkit::Verdict& verdict = outcome.verdict;
+  const test::Verdict& verdict = outcome.verdict;
   std::string text = "\nThe orders in the shop's tables against what its workers wrote there:\n\n";
   text += row("committed", verdict.committed, "orders, each with a task to pack it");
   text += row("done", verdict.delivered, "of them were packed");
@@ -120,7 +118,7 @@ std::string table_of_tasks(const DemoOptions& options, const Outcome& outcome) {
 
 std::string table(const DemoOptions& options, const Outcome& outcome) {
   if (options.tasks) return table_of_tasks(options, outcome);
-  const testkit::Verdict& verdict = outcome.verdict;
+  const test::Verdict& verdict = outcome.verdict;
   const std::string duplicates = options.naive || outcome.kills == 0
                                      ? "delivered again"
                                      : "again after a kill: sent, but not yet settled; same id";
@@ -150,7 +148,7 @@ bool Outcome::broken() const {
 }
 
 std::string json(const Outcome& outcome) {
-  const testkit::Verdict& verdict = outcome.verdict;
+  const test::Verdict& verdict = outcome.verdict;
   nlohmann::ordered_json json{{"committed", verdict.committed},
                               {"delivered", verdict.delivered},
                               {"lost", verdict.lost},

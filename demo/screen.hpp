@@ -7,11 +7,11 @@
 #include <string>
 
 #include "demo/demo.hpp"
-#include "testkit/judge.hpp"
+#include "support/judge.hpp"
 
 namespace outbox::demo {
 
-/// The first lines. `shop`, `destination`: places of its tables and of the delivered events.
+/// The first lines. `shop` and `destination` are the places of tables and delivered events.
 [[nodiscard]] std::string introduction(const DemoOptions& options, const std::string& shop,
                                        const std::string& destination);
 
@@ -22,36 +22,36 @@ struct Progress {
   std::int64_t delivered{0};
   int kills{0};
   int kills_planned{0};
-  bool closing{false};  ///< The shop is closed: waiting for the rest to arrive.
+  bool closing{false};  ///< Whether the shop is closed and waits for the rest to arrive.
 };
-/// Fits a line of 79.
+/// The line, of at most 79 characters.
 [[nodiscard]] std::string progress_line(const Progress& progress);
 
 struct Outcome {
-  testkit::Verdict verdict;
+  test::Verdict verdict;
   std::int64_t rolled_back{0};
-  std::int64_t stale{0};  ///< Statements without the last order.
+  std::int64_t stale{0};  ///< The number of statements without the last order.
   int kills{0};
   std::string destination;
   bool naive{false};
   bool tasks{false};
   bool interrupted{false};
 
-  /// Interrupted before everything could arrive: what is missing is not lost.
+  /// Whether an interruption kept messages from arriving, so that what is missing is not lost.
   [[nodiscard]] bool on_their_way() const;
-  /// A dual write promises nothing.
+  /// Whether a promise was broken. A dual write promises nothing.
   [[nodiscard]] bool broken() const;
 };
 /// The last table and what it means.
 [[nodiscard]] std::string table(const DemoOptions& options, const Outcome& outcome);
-/// {"committed": ..., "delivered": ..., "lost": ..., "ghosts": ..., "out_of_order": ..., "duplicates": ..., "kills": ...}
-/// With tasks also "stale".
+/// The object {"committed": ..., "delivered": ..., "lost": ..., "ghosts": ..., "out_of_order": ...,
+/// "duplicates": ..., "kills": ...}, with tasks also "stale".
 [[nodiscard]] std::string json(const Outcome& outcome);
 
-/// The progress: one line, rewritten in place, on a terminal; else a line every second. One thread at a time.
+/// Shows the progress: on a terminal in one line, otherwise in a line every second. One thread.
 class ProgressLine {
  public:
-  /// `quiet_off_terminal`: shows nothing unless `out` is a terminal.
+  /// With `quiet_off_terminal` nothing is shown unless `out` is a terminal.
   ProgressLine(std::FILE* out, bool quiet_off_terminal);
 
   void show(const Progress& progress);

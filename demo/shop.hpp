@@ -1,4 +1,5 @@
-// The database of the shop: business tables and an outbox, a till for each writer, and the orders read back at the end.
+// The shop's database: business tables, an outbox, a till for each writer, and the orders in the
+// end.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,9 +17,9 @@ namespace outbox::demo {
 
 inline constexpr int kCustomers = 40;
 
-/// Who learns of an order by what is written in its transaction.
+/// What is written in an order's transaction, to tell others.
 enum class Tells : std::uint8_t {
-  nobody,  ///< It is a dual write.
+  nobody,  ///< Nothing: it is a dual write.
   relay,   ///< An event.
   workers  ///< Two tasks.
 };
@@ -26,7 +27,7 @@ enum class Tells : std::uint8_t {
 struct Sale {
   Order order;  ///< The till fills in the version.
   Tells tells{Tells::relay};
-  bool committed{true};  ///< Else it is rolled back just before the commit.
+  bool committed{true};  ///< Whether it is committed, or rolled back just before the commit.
   std::function<void()> before_commit{};
 };
 
@@ -35,22 +36,24 @@ class Till {
  public:
   virtual ~Till() = default;
 
-  /// One transaction: raises the customer's version (which locks the customer), writes the order, and writes its event or tasks.
+  /// In one transaction raises the customer's version, which locks the customer, and writes the
+  /// order and its event or tasks.
   virtual void sell(Sale& sale) = 0;
 };
 
-/// A connection of a worker. One thread.
+/// One worker's connection. One thread.
 class Packer {
  public:
   virtual ~Packer() = default;
 
-  /// One transaction: what the task is to do, unless another run of it has committed. `drops`: throws just before the commit.
+  /// In one transaction does what the task is for, unless another run of it has committed. With
+  /// `drops` throws just before the commit.
   virtual void work(const TaskRun& run, const Order& order, bool drops) = 0;
 };
 
 /// An order that was packed.
 struct Parcel {
-  std::int64_t number{0};  ///< Grows; may be seen later than a greater one of another customer.
+  std::int64_t number{0};  ///< Grows, but may be seen later than a greater one of another customer.
   Order order;
 };
 
@@ -63,31 +66,32 @@ class Shop {
   virtual void open() = 0;
   virtual void keep() = 0;
   [[nodiscard]] virtual std::unique_ptr<Till> till() = 0;
-  /// All orders in the tables: those that were committed.
+  /// All orders that were committed.
   [[nodiscard]] virtual std::vector<Order> orders() = 0;
 
-  // With tasks. packer(): also of a shop that another process has opened.
+  // These are for tasks. packer() works for a shop that another process has opened, too.
   [[nodiscard]] virtual std::unique_ptr<Packer> packer() = 0;
   [[nodiscard]] virtual std::vector<Parcel> parcels(std::int64_t after) = 0;
   /// Customers whose statement does not show their last order.
   [[nodiscard]] virtual std::int64_t stale_statements() = 0;
 
-  /// Of the outbox, for the relay's configuration.
+  /// The outbox's schema, for the relay's configuration.
   [[nodiscard]] virtual std::string schema() const = 0;
-  /// For the screen; without a password.
+  /// The place for the screen, without a password.
   [[nodiscard]] virtual std::string place() const = 0;
 };
 
-/// Of the kind that the address says.
+/// The shop of the kind that the address says.
 [[nodiscard]] std::unique_ptr<Shop> make_shop(const std::string& url);
-/// `url`: sqlite:PATH.
+/// `url` is sqlite:PATH.
 [[nodiscard]] std::unique_ptr<Shop> make_sqlite_shop(const std::string& url);
 [[nodiscard]] std::unique_ptr<Shop> make_postgres_shop(const std::string& url);
 
-// ---- statements that both stores understand. `db`: a connection of the testkit; `schema`: of the shop's tables.
+// ---- Statements for both stores. `db` is a testkit connection, `schema` that of the shop's
+// tables.
 
-/// A reference is the primary key: an order cannot be written twice. A parcel can, so that it would be seen. `number`: the column that
-/// counts parcels.
+/// A reference is the primary key, so an order cannot be written twice. A parcel can be, so that it
+/// would be seen. `number` is the column that counts parcels.
 template <class Db>
 void make_tables(Db& db, const std::string& schema, const char* number) {
   db.run(fmt::format(
@@ -113,7 +117,7 @@ void write_order(Db& db, const std::string& schema, Order& order) {
                      order.customer, order.version, order.cents));
 }
 
-/// The event or the tasks of a sale.
+/// Enqueues the event or the tasks of a sale.
 template <class Box, class Transaction>
 void tell(const Box& box, Transaction&& transaction, const Sale& sale) {
   if (sale.tells == Tells::relay) (void)box.enqueue(transaction, to_event(sale.order));
@@ -122,7 +126,7 @@ void tell(const Box& box, Transaction&& transaction, const Sale& sale) {
   (void)enqueue_task(box, transaction, statement_of(sale.order));
 }
 
-/// In the worker's transaction: what the task is to do, the first time.
+/// Does what the task is for, the first time, in the worker's transaction.
 template <class Box, class Transaction, class Db>
 void work_once(const Box& box, Transaction& transaction, Db& db, const std::string& schema,
                const TaskRun& run, const Order& order, bool drops) {

@@ -1,5 +1,5 @@
-// The shop on a SQLite file. A till does what any application does: its own statements on its own connection, and the public
-// header outbox/sqlite.hpp.
+// The shop in a SQLite file. A till does what any application does: its own statements on its own
+// connection, and the public header outbox/sqlite.hpp.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -9,19 +9,19 @@
 #include "base/mutex.hpp"
 #include "demo/shop.hpp"
 #include "store/url.hpp"
-#include "testkit/sqlite.hpp"
-#include "testkit/store.hpp"
+#include "support/sqlite.hpp"
+#include "support/store.hpp"
 
 namespace outbox::demo {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using testkit::SqliteFile;
+using test::SqliteFile;
 
 constexpr const char* kSchema = "main";
 
-/// SQLite has one writer at a time, and the others poll for its lock. Tills queue here instead and pause between two sales, so
-/// that the relay, another process, gets the lock too.
+/// SQLite has one writer at a time, and the others poll for its lock. Tills queue here instead and
+/// pause between two sales, so that the relay, another process, gets the lock, too.
 struct Queue {
   static constexpr std::chrono::microseconds kShortestGap{100};
   static constexpr std::chrono::milliseconds kLongestGap{5};
@@ -30,7 +30,7 @@ struct Queue {
   Clock::time_point free_at OUTBOX_GUARDED_BY(mutex){};
 };
 
-/// Of a transaction.
+/// The turn of one transaction.
 class Turn {
  public:
   explicit Turn(Queue& queue) : lock_(queue.mutex), queue_(queue) {
@@ -92,16 +92,16 @@ class SqliteShop final : public Shop {
   SqliteShop(const SqliteShop&) = delete;
   SqliteShop& operator=(const SqliteShop&) = delete;
   ~SqliteShop() override {
-    if (made_) testkit::remove_sqlite_files(path_);
+    if (made_) test::remove_sqlite_files(path_);
   }
 
   void open() override {
     if (std::filesystem::exists(path_)) {
-      testkit::give_up(Errc::already_exists, "--store " + url_ + ": the file exists",
-                       "the demo makes a file of its own");
+      test::give_up(Errc::already_exists, "--store " + url_ + ": the file exists",
+                    "the demo makes a file of its own");
     }
     made_ = true;
-    (void)testkit::migrated_store(url_, schema(), "outbox-demo");
+    (void)test::migrated_store(url_, schema(), "outbox-demo");
     SqliteFile file(path_);
     make_tables(file, kSchema, "INTEGER");
   }

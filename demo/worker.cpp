@@ -1,4 +1,4 @@
-// A worker of the shop: does its tasks as any application does, with the public header outbox/worker.hpp.
+// A worker does the shop's tasks as any application does, with the header outbox/worker.hpp.
 #include <chrono>
 #include <fstream>
 #include <memory>
@@ -10,7 +10,7 @@
 #include "demo/demo.hpp"
 #include "demo/order.hpp"
 #include "demo/shop.hpp"
-#include "testkit/failure.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::demo {
 namespace {
@@ -19,14 +19,14 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::size_t kThreads = 16;
-/// What a wrapped order takes: 12 times so long.
+/// The time of a layer; a wrapped order has 12 of them.
 constexpr milliseconds kLayer{100};
 constexpr std::size_t kLayers = 12;
 constexpr seconds kGrace{15};
-/// Not used: no signal ends this process.
+/// The status is not used: no signal ends this process.
 constexpr int kWorkerStatus = 4;
 
-/// Of this thread.
+/// The packer of this thread.
 Packer& packer_of(Shop& shop) {
   thread_local const std::unique_ptr<Packer> packer = shop.packer();
   return *packer;
@@ -45,7 +45,7 @@ TaskEnd wrap(Shop& shop, std::string_view payload, const TaskRun& run) {
 void work_off(const std::string& url) {
   const auto shop = make_shop(url);
   Signals signals{kWorkerStatus};
-  signals.end_at(0);  // what runs comes to its end
+  signals.end_at(0);  // Tasks that run come to their end.
   const auto work = [&](std::string_view payload, const TaskRun& run) {
     const Order order = order_of(payload);
     packer_of(*shop).work(run, order, run.attempt == 1 && run.type == kPack && is_fragile(order));
@@ -55,15 +55,15 @@ void work_off(const std::string& url) {
   handlers.on(kWrap, [&](std::string_view payload, const TaskRun& run) {
     return wrap(*shop, payload, run);
   });
-  // Short, so that what a killed worker leaves goes on while people watch.
-  const auto worker = testkit::must(
+  // The lease is short, so that a killed worker's tasks go on while people watch.
+  const auto worker = test::must(
       Worker::create({.relay = {.store_url = url, .schema = shop->schema(), .lease = seconds(3)},
                       .queues = {kQueue},
                       .threads = kThreads,
                       .delays = {"100ms", "200ms", "500ms", "1s", "1s", "2s", "2s", "5s", "5s"},
                       .heartbeat = seconds(1)},
                      std::move(handlers)));
-  testkit::must(worker->start());
+  test::must(worker->start());
   signals.wait();
   (void)worker->stop(kGrace);
 }

@@ -11,7 +11,7 @@ namespace outbox::demo {
 namespace {
 
 constexpr int kRolledBackOneIn = 10;
-/// Between two sales, so that the relay gets some CPU time.
+/// The longest pause between two sales, so that the relay gets some CPU time.
 constexpr int kLongestPauseUs = 2000;
 constexpr int kMostCents = 20000;
 

@@ -16,7 +16,7 @@ namespace outbox::demo {
 
 class Writers {
  public:
-  /// `dual_write`: of Tells::nobody, gets the orders.
+  /// `dual_write` gets the orders of Tells::nobody.
   Writers(Shop& shop, Tells tells, Courier& dual_write, std::uint64_t seed)
       : shop_(shop), tells_(tells), dual_write_(dual_write), seed_(seed) {}
   Writers(const Writers&) = delete;
@@ -24,10 +24,10 @@ class Writers {
   ~Writers() { stop(); }
 
   void start(int count);
-  /// Each finishes its current sale.
+  /// Stops after each writer's current sale.
   void stop();
 
-  // Any thread.
+  // These may be called by any thread.
   [[nodiscard]] std::int64_t committed() const { return committed_.load(); }
   [[nodiscard]] std::int64_t rolled_back() const { return rolled_back_.load(); }
   /// Throws the first error of a writer, if there is one.

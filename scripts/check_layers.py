@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Checks that the #include lines of src/, include/, bench/ and demo/ follow the layers.
 
-    base <- event <- pg <- {store, sink, feed, testing} <- {relay, task, inbox} <- ops <- cli
+    base <- event <- {format, schedule} <- subscription <- pg <- {store, sink, feed, testing} <- {relay, task, inbox} <- ops <- cli
 
 A folder includes only folders of lower layers. Folders of one layer do not include each other, except that feed uses the
 interfaces of store; nor do the stores (src/store/postgres, src/store/sqlite) and the sinks (src/sink/NAME). Files directly in
-src/store and src/sink are shared by them, or open them by name; src/store/common, src/sink/curl and src/sink/hiredis are shared, too. Public
+src/store and src/sink are shared by them, or open them by name; src/store/sql, src/sink/curl and src/sink/hiredis are shared, too. Public
 headers include public headers and the standard library; only the adapters (postgres.hpp, sqlite.hpp) include a third-party one.
 
 usage: scripts/check_layers.py [ROOT]      prints what is wrong, one line each; 1 if anything is
@@ -15,7 +15,7 @@ import re
 import sys
 from pathlib import Path
 
-CORE = {"base", "event"}
+CORE = {"base", "event", "format", "schedule", "subscription"}
 SIDES = CORE | {"store", "sink", "feed"}
 ENGINES = SIDES | {"relay", "task", "inbox", "config"}
 
@@ -23,6 +23,9 @@ ENGINES = SIDES | {"relay", "task", "inbox", "config"}
 ALLOWED = {
     "base": set(),
     "event": {"base"},
+    "format": {"base", "event"},
+    "schedule": {"base", "event"},
+    "subscription": {"base", "event", "format"},
     # What the PostgreSQL store and the PostgreSQL sink share of libpq.
     "pg": CORE,
     "store": CORE | {"pg"},
@@ -35,21 +38,19 @@ ALLOWED = {
     # The settings of all parts, as text: the declared settings of sinks and the syntax of store addresses, nothing that runs.
     "config": CORE | {"store", "sink"},
     "ops": ENGINES,
-    # Real servers and processes for demo, bench and tests. Libraries that applications link do not use it.
-    "testkit": CORE | {"store", "sink"},
     "cli": ENGINES | {"ops"},
 }
 
-# The programs beside src/: each runs the whole path, and nothing includes them.
+# The programs beside src/: each runs the whole path, and nothing includes them. support is tests/support.
 PROGRAMS = {
-    "bench": ENGINES | {"ops", "cli", "testkit"},
-    "demo": ENGINES | {"cli", "testkit"},
+    "bench": ENGINES | {"ops", "cli", "support"},
+    "demo": ENGINES | {"cli", "support"},
 }
-KNOWN = {**ALLOWED, **PROGRAMS}
+KNOWN = {*ALLOWED, *PROGRAMS, "support"}
 
 # Folders whose subfolders do not include each other.
 DIVIDED = {"store", "sink"}
-SHARED = {"common", "sql", "curl", "hiredis"}  # The subfolders that the others may include.
+SHARED = {"sql", "curl", "hiredis"}  # The subfolders that the others may include.
 
 ADAPTERS = {"postgres.hpp", "pqxx.hpp", "sqlite.hpp"}
 
@@ -88,7 +89,7 @@ def check_source(own, quoted, angled):
         return None
     if target[0] not in KNOWN:
         return f'"{quoted}" is not a path from src/'
-    if target[0] != own[0] and target[0] not in KNOWN[own[0]]:
+    if target[0] != own[0] and target[0] not in {**ALLOWED, **PROGRAMS}[own[0]]:
         return f"{own[0]} must not know {target[0]}"
     ours, theirs = part_of(own), part_of(target)
     if ours and theirs and ours != theirs and theirs[1] not in SHARED:

@@ -11,8 +11,8 @@ struct BackoffPolicy {
   std::chrono::nanoseconds longest{std::chrono::seconds(30)};
 };
 
-/// The pause after the failed attempt `attempt` (the first is 1): first * 2^(attempt-1), at most longest, times a factor in
-/// [0.75, 1.25) derived from the seed and the attempt.
+/// The pause after the failed attempt `attempt` (the first is 1): first * 2^(attempt-1), at most
+/// longest, times a factor in [0.75, 1.25) derived from the seed and the attempt.
 [[nodiscard]] std::chrono::nanoseconds backoff(const BackoffPolicy& policy, int attempt,
                                                std::uint64_t seed);
 

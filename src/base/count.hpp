@@ -7,7 +7,7 @@
 
 namespace outbox {
 
-/// "1 event is" or "2 events are": the words that depend on the number come along. The noun has a regular plural.
+/// "1 event is" or "2 events are": `one` or `several` is appended. The noun's plural is regular.
 template <std::integral Number>
 [[nodiscard]] std::string count(std::string_view noun, Number number, std::string_view one = {},
                                 std::string_view several = {}) {

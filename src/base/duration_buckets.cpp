@@ -7,7 +7,7 @@
 namespace outbox {
 namespace {
 
-/// Nanoseconds below 2^8 are bucket 0; then each octave has its quarters.
+/// Bucket 0 has the nanoseconds below 2^8; then each octave has four buckets.
 constexpr std::size_t kFirstOctave = 8;
 constexpr std::size_t kQuarters = 4;
 

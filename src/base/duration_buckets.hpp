@@ -1,5 +1,5 @@
-// Durations in buckets, four to an octave: less than two hundred numbers tell how long many runs took, from a microsecond to days, within an
-// eighth. Pure.
+// Durations in buckets, four to an octave: fewer than two hundred numbers tell how long many runs
+// took, from a microsecond to days, within an eighth. Pure.
 #pragma once
 
 #include <chrono>
@@ -14,9 +14,9 @@ inline constexpr std::size_t kDurationBuckets = 172;
 
 [[nodiscard]] std::size_t duration_bucket(std::chrono::nanoseconds duration) noexcept;
 
-/// How many there were in each bucket.
+/// The number of durations in each bucket.
 using DurationCounts = std::map<std::size_t, std::uint64_t>;
-/// The duration that this share of them does not exceed (0.5: the median); none: there are none.
+/// The duration that this share of all does not exceed (0.5: the median); nullopt without any.
 [[nodiscard]] std::optional<std::chrono::nanoseconds> duration_quantile(
     const DurationCounts& counts, double share);
 

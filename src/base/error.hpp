@@ -7,7 +7,7 @@
 
 namespace outbox {
 
-/// Nothing has happened; `remedy` says what must be redone.
+/// The error of something that has not happened; `remedy` says what must be redone.
 [[nodiscard]] inline tl::unexpected<Error> fail(Errc code, Remedy remedy, std::string message,
                                                 std::string hint = {}) {
   return tl::unexpected<Error>(Error{.code = code,
@@ -18,7 +18,7 @@ namespace outbox {
                                      .origin = {}});
 }
 
-/// Bad input or state: a person must change something.
+/// The error of bad input or state: a person must change something.
 [[nodiscard]] inline tl::unexpected<Error> fail(Errc code, std::string message,
                                                 std::string hint = {}) {
   return fail(code, Remedy::fix, std::move(message), std::move(hint));
@@ -53,13 +53,13 @@ template <class T>
 #define OUTBOX_TRY_NAME(line) OUTBOX_TRY_JOIN(line)
 #define OUTBOX_TRY_JOIN(line) result_in_line_##line
 
-/// Ends the process: unreachable code was reached, or an invariant is broken, and going on could lose events. A restarted relay
-/// delivers from its cursor.
+/// Ends the process, because unreachable code was reached or an invariant is broken, and going on
+/// could lose events. A restarted relay delivers from its cursor.
 [[noreturn]] void die(const char* file, int line, const char* what) noexcept;
 
 }  // namespace outbox
 
-/// An invariant that is checked in production builds too.
+/// Ends the process if the invariant is broken, in production builds too.
 #define OUTBOX_CHECK(condition)                                      \
   do {                                                               \
     if (!(condition)) ::outbox::die(__FILE__, __LINE__, #condition); \

@@ -15,11 +15,11 @@ class EventFd {
   EventFd& operator=(const EventFd&) = delete;
   ~EventFd();
 
-  /// Any thread; safe in a signal handler.
+  /// May be called by any thread and in a signal handler.
   void signal() const noexcept;
-  /// Resets it. False: it was not signalled.
+  /// Resets the signal. Returns false if there was none.
   bool clear() const noexcept;
-  /// Readable while it is signalled.
+  /// A descriptor that is readable while there is a signal.
   [[nodiscard]] int fd() const noexcept { return fd_; }
 
  private:

@@ -1,4 +1,4 @@
-// Errors in the fields of what a person wrote. A check reports all of them, not only the first.
+// Errors in the fields of a person's input. A check reports all of them, not only the first.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace outbox {
 
-/// "topic: is empty"
+/// The error "topic: is empty".
 [[nodiscard]] inline tl::unexpected<Error> bad_field(std::string_view field, std::string_view what,
                                                      std::string hint = {}) {
   return fail(Errc::invalid_argument, std::string(field).append(": ").append(what),
@@ -29,20 +29,20 @@ struct FieldError {
 
 class FieldErrors {
  public:
-  /// The first error of a field is kept: later ones are often its consequences.
+  /// Adds an error unless the field has one: later errors are often its consequences.
   void add(FieldError one) {
     if (!of(one.field)) all_.push_back(std::move(one));
   }
-  /// Of a check of one field.
+  /// Adds the error of a check of one field.
   void add(std::string field, const Error& error) {
     add({std::move(field), error.message, error.hint});
   }
-  /// Of a check whose message begins with the field.
+  /// Adds the error of a check whose message begins with the field.
   void add(const Error& error) {
     const std::size_t end = error.message.find(": ");
     add({error.message.substr(0, end), error.message.substr(end + 2), error.hint});
   }
-  /// Whether the field has one.
+  /// Whether the field has an error.
   [[nodiscard]] bool of(const std::string& field) const {
     return std::any_of(all_.begin(), all_.end(),
                        [&](const auto& one) { return one.field == field; });
@@ -50,7 +50,7 @@ class FieldErrors {
   [[nodiscard]] bool empty() const { return all_.empty(); }
   [[nodiscard]] auto begin() const { return all_.begin(); }
   [[nodiscard]] auto end() const { return all_.end(); }
-  /// The first one, for callers that report one error.
+  /// The first error, for callers that report only one.
   [[nodiscard]] Status status() const {
     return all_.empty() ? Status() : Status(tl::unexpected(all_.front().error()));
   }

@@ -1,4 +1,4 @@
-// The mixer of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+// The mixer of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators).
 #pragma once
 
 #include <cstdint>

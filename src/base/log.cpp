@@ -30,7 +30,7 @@ void write(spdlog::level::level_enum level, Constant message, Fields fields) {
   if (to.format == Format::text) {
     to.out.log(level, text_line(message.text(), fields));
   } else {
-    // Without the opening brace, which the pattern writes.
+    // The pattern writes the opening brace.
     to.out.log(level, std::string_view(json_line(message.text(), fields)).substr(1));
   }
 }

@@ -1,5 +1,5 @@
-// Logs go to stderr, one line per state change: a constant message, then fields. Never log payloads, header values,
-// passwords or connection strings.
+// Logs go to stderr, one line per state change: a constant message and then fields. Payloads,
+// header values, passwords and connection strings must never be logged.
 //
 //   log::warn("cannot deliver, retries", {{"subscription", name}, {"reason", error.text()}});
 #pragma once
@@ -13,16 +13,16 @@ namespace outbox::log {
 
 enum class Format { text, json };
 
-/// Call once at start. Without it, warnings and errors go to stderr as text.
+/// Must be called once at start. Without it, warnings and errors go to stderr as text.
 void configure(const std::string& level, Format format);
 
 using Fields = std::initializer_list<Field>;
 
 void debug(Constant message, Fields fields = {});
 void info(Constant message, Fields fields = {});
-/// A person may have to act.
+/// A warning: a person may have to act.
 void warn(Constant message, Fields fields = {});
-/// A person must act.
+/// An error: a person must act.
 void error(Constant message, Fields fields = {});
 
 }  // namespace outbox::log

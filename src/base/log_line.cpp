@@ -20,7 +20,8 @@ bool is_plain_word(std::string_view text) {
   });
 }
 
-/// Control characters, and the line separators U+2028 and U+2029: nlohmann escapes all of them only when it writes ASCII.
+/// Whether there are control characters, or the line separators U+2028 and U+2029. nlohmann escapes
+/// all of them only when it writes ASCII.
 bool has_hidden_control(std::string_view text) {
   return has_control(text) || text.find("\xe2\x80\xa8") != text.npos ||
          text.find("\xe2\x80\xa9") != text.npos;

@@ -1,5 +1,5 @@
-// A log line after time and level: a constant message and named fields. Whatever a value holds (names, messages of databases
-// and brokers), the line stays one line and JSON stays valid.
+// A log line after time and level: a constant message and named fields. Whatever a value holds
+// (names, messages of databases and brokers), the line stays one line and JSON stays valid.
 #pragma once
 
 #include <concepts>
@@ -12,7 +12,7 @@
 
 namespace outbox::log {
 
-/// A literal of the program. Values go into fields.
+/// A literal of the program, so that values can go only into fields.
 class Constant {
  public:
   consteval Constant(const char* text) : text_(text) {}  // NOLINT(google-explicit-constructor)
@@ -22,7 +22,7 @@ class Constant {
   std::string_view text_;
 };
 
-/// Borrows a text value for the duration of the call.
+/// A named value. It borrows a text for the duration of the call.
 struct Field {
   using Value = std::variant<bool, std::int64_t, std::uint64_t, double, std::string_view>;
 
@@ -49,10 +49,11 @@ struct Field {
   }
 };
 
-/// message key=value key="another value": a value that is not one plain word is quoted and escaped as in JSON.
+/// The line `message key=value key="another value"`. A value that is not one plain word is quoted
+/// and escaped as in JSON.
 [[nodiscard]] std::string text_line(std::string_view message, std::span<const Field> fields);
 
-/// {"msg":"message","key":"value"}, in ASCII. Invalid UTF-8 is replaced, as in text_line().
+/// The line {"msg":"message","key":"value"} in ASCII. Invalid UTF-8 is replaced, as in text_line().
 [[nodiscard]] std::string json_line(std::string_view message, std::span<const Field> fields);
 
 }  // namespace outbox::log

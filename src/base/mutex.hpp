@@ -1,4 +1,5 @@
-// A mutex whose use clang checks: a member names the mutex that guards it, and scripts/lint fails where one is used without.
+// A mutex whose use clang checks: a member names its mutex, and scripts/lint fails where that is
+// not held.
 //
 //   Mutex mutex_;
 //   std::condition_variable_any changed_;
@@ -18,9 +19,9 @@
 #define OUTBOX_THREAD_SAFETY(attribute)
 #endif
 
-/// Of a member: only with this mutex held.
+/// The member may be used only with this mutex held.
 #define OUTBOX_GUARDED_BY(mutex) OUTBOX_THREAD_SAFETY(guarded_by(mutex))
-/// Of a function: the caller holds this mutex.
+/// The caller of the function must hold this mutex.
 #define OUTBOX_REQUIRES(mutex) OUTBOX_THREAD_SAFETY(requires_capability(mutex))
 
 namespace outbox {
@@ -34,7 +35,7 @@ class OUTBOX_THREAD_SAFETY(capability("mutex")) Mutex {
   std::mutex mutex_;
 };
 
-/// Holds the mutex to the end of the block.
+/// Holds the mutex until the end of the block.
 class OUTBOX_THREAD_SAFETY(scoped_lockable) MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) OUTBOX_THREAD_SAFETY(acquire_capability(mutex)) : lock_(mutex) {}

@@ -1,5 +1,5 @@
-// Limits how often repeated failures are logged: the first at once, then each reason once a minute with the number of failures
-// that were left out.
+// Limits how often repeated failures are logged: the first at once, then each reason once a minute
+// with the number of failures that were left out.
 #pragma once
 
 #include <chrono>
@@ -18,13 +18,13 @@ class Outage {
     std::uint64_t failures{0};
   };
 
-  /// None: do not log this failure. Else how many failures with this reason were left out since it was logged last.
+  /// How many failures with this reason the log left out; nullopt if it leaves out this one, too.
   [[nodiscard]] std::optional<std::uint64_t> failed(const std::string& reason, TimePoint now);
-  /// A success. The outage that ended with it, if it was logged.
+  /// Notes a success. Returns the outage that ended with it, if that was logged.
   [[nodiscard]] std::optional<Over> works(TimePoint now);
 
   static constexpr std::chrono::seconds kEvery{60};
-  /// Distinct reasons within a minute; further ones are not logged.
+  /// The limit of distinct reasons within a minute; further ones are not logged.
   static constexpr std::size_t kMostReasons = 16;
 
  private:
@@ -39,7 +39,7 @@ class Outage {
   bool any_logged_{false};
 };
 
-/// For a log field: rounded to a tenth.
+/// The length for a log field, rounded to a tenth.
 [[nodiscard]] double in_seconds(std::chrono::nanoseconds length);
 
 }  // namespace outbox

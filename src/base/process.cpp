@@ -30,7 +30,7 @@ struct Stat {
   std::int64_t started{0};
 };
 
-/// proc(5): "pid (name) state ..."; the name may contain spaces and parentheses; field 22 is the start time.
+/// Reads "pid (name) state ..." of proc(5). The name may have any character; field 22: start.
 std::optional<Stat> read_stat(std::int64_t pid) {
   const std::string line = first_line("/proc/" + std::to_string(pid) + "/stat");
   const auto name_end = line.rfind(')');

@@ -1,5 +1,5 @@
-// How many events a subscription may send now. Pure: a bucket that fills evenly and holds what a tenth of a second allows, at least
-// one event, so that a pause is not made up for by a burst.
+// How many events a subscription may send now. The bucket fills evenly and holds what a tenth of a
+// second allows, at least one event, so that no burst makes up for a pause. Pure.
 #pragma once
 
 #include <algorithm>
@@ -21,9 +21,9 @@ class RateLimit {
     at_ = std::max(at_, now);
     return static_cast<std::size_t>(held_);
   }
-  /// At most what is allowed.
+  /// Notes that events were sent, at most as many as allowed.
   void sent(std::size_t events) { held_ -= static_cast<double>(events); }
-  /// When the next one is allowed. After allowed() was 0.
+  /// When the next event is allowed, after allowed() returned 0.
   [[nodiscard]] TimePoint next() const {
     const std::chrono::duration<double> missing((1.0 - held_) / per_second_);
     return at_ + std::chrono::ceil<TimePoint::duration>(missing);

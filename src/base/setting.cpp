@@ -37,7 +37,7 @@ bool in_range(const Setting& setting, std::uint64_t value) {
   return setting.most == 0 || (value >= setting.least && value <= setting.most);
 }
 
-/// How to write a value where the wrong one was written.
+/// How to write a value at the place of the wrong one.
 std::string written(const Setting& setting, const std::string& writing, const std::string& value) {
   return (writing.empty() ? std::string(setting.key()) + " = " : writing) + value;
 }
@@ -50,7 +50,8 @@ struct Assigner {
 
   Status operator()(std::string* slot) const {
     if (setting.type == SettingType::choice && !is_choice()) {
-      const auto near = nearest(text, setting.choices);  // quoted, as in the file
+      // The suggestion is quoted, as in the file.
+      const auto near = nearest(text, setting.choices);
       return wrong(near ? "did you mean " + quote(*near) + "?"
                         : "choose one of " + setting.range());
     }

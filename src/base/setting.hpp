@@ -1,5 +1,6 @@
-// One setting, of the program, of a subscription or of a sink: what people see of it, and how text becomes its value. Tables of
-// these make the parser, the checks, `--help`, `outbox config` and docs/reference. Pure.
+// A setting of the program, of a subscription or of a sink: what people see of it, and how text
+// becomes its value. Tables of settings make parser, checks, `--help`, `outbox config` and
+// docs/reference. Pure.
 #pragma once
 
 #include <chrono>
@@ -20,30 +21,30 @@ namespace outbox {
 
 enum class SettingType { text, url, path, choice, boolean, count, size, duration, list, table };
 
-/// "integer", "duration": for help and reference.
+/// The type for help and reference: "integer", "duration".
 [[nodiscard]] std::string_view to_string(SettingType type);
 
 struct Setting {
-  std::string name;  ///< "relay.page"; of a subscription or a sink: the key alone, "topic".
+  std::string name;  ///< "relay.page"; for a subscription or a sink the key alone, "topic".
   SettingType type{SettingType::text};
   std::string help;
-  std::uint64_t least{0};  ///< A count as it is, a size in bytes, a duration in milliseconds.
-  std::uint64_t most{0};   ///< 0: no range.
+  std::uint64_t least{0};  ///< A count, a size in bytes, or a duration in milliseconds.
+  std::uint64_t most{0};   ///< 0 stands for no range.
   std::vector<std::string_view> choices{};
   std::string default_note{};  ///< Shown where the default is not a fixed value.
   bool required{false};
-  bool secret{false};     ///< May hold a password: shown without it.
-  bool exclusive{false};  ///< No two subscriptions may have the same value.
+  bool secret{false};     ///< Whether it may hold a password, and is shown without it.
+  bool exclusive{false};  ///< Whether two subscriptions may not have the same value.
 
   [[nodiscard]] std::string_view section() const;
   [[nodiscard]] std::string_view key() const;
-  /// "1 to 10000", "1s to 10min", "text | json"; empty: anything.
+  /// The range as "1 to 10000", "1s to 10min" or "text | json"; empty if any value is allowed.
   [[nodiscard]] std::string range() const;
-  /// "a duration such as \"15s\" from 1s to 10min": what a value should be.
+  /// What a value should be: "a duration such as \"15s\" from 1s to 10min".
   [[nodiscard]] std::string expectation() const;
 };
 
-/// Where a value is stored. Its type goes with the setting's.
+/// Where a value is stored. Its type corresponds to the setting's.
 using Slot = std::variant<std::string*, bool*, std::size_t*, std::chrono::milliseconds*,
                           std::chrono::microseconds*, std::vector<std::string>*,
                           std::map<std::string, std::string>*>;
@@ -59,9 +60,10 @@ struct Range {
   std::uint64_t most{0};
 };
 
-/// What a row says of its setting beside the name, the place and the help; as in Setting.
+/// The traits of a row's setting, as in Setting, besides the name, the place and the help.
 struct Traits {
-  SettingType type{SettingType::text};  ///< Only what the place does not say: url, path, size.
+  /// Given only for what the place does not tell: url, path, size.
+  SettingType type{SettingType::text};
   Range range{};
   std::vector<std::string_view> choices{};
   std::string default_note{};
@@ -70,11 +72,11 @@ struct Traits {
   bool exclusive{false};
 };
 
-/// `place`: a null pointer of the type of the place.
+/// `place` is a null pointer of the type of the place.
 [[nodiscard]] Setting make_setting(std::string name, Slot place, Traits traits, std::string help);
 
-/// A row of a table: a setting of an Owner, and the member of the Owner in which its value is. That member's initializer is the
-/// default.
+/// A row of a table: a setting of an Owner, and the member of the Owner that holds its value. That
+/// member's initializer is the default.
 template <class Owner>
 struct SettingRow {
   Setting setting;
@@ -90,7 +92,7 @@ struct SettingRow {
   SettingRow(std::string name, Value Base::*place, std::string help)
       : SettingRow(std::move(name), place, Traits{}, std::move(help)) {}
 
-  /// A member of a part: {"tls_ca", &Printer::tls, &TlsSettings::ca, "Whom it trusts."}
+  /// A row for a member of a part: {"tls_ca", &Printer::tls, &TlsSettings::ca, "Whom it trusts."}
   template <class Base, class Part, class Value>
   SettingRow(std::string name, Part Base::*part, Value Part::*place, Traits traits,
              std::string help)
@@ -105,7 +107,7 @@ struct SettingRow {
 template <class Owner>
 using SettingRows = std::vector<SettingRow<Owner>>;
 
-/// One table after the other.
+/// The tables, one after the other.
 template <class Owner>
 SettingRows<Owner> joined(std::initializer_list<SettingRows<Owner>> tables) {
   SettingRows<Owner> all;
@@ -113,11 +115,11 @@ SettingRows<Owner> joined(std::initializer_list<SettingRows<Owner>> tables) {
   return all;
 }
 
-/// Parses the text into the slot; lists are separated by commas. `writing`: what precedes the value where it was written, such as
-/// "OUTBOX_RELAY_PAGE=", for the hints; empty: a file, where it is `key = value`.
+/// Parses the text into the slot; commas separate the items of a list. For the hints, `writing` is
+/// what precedes the value, such as "OUTBOX_RELAY_PAGE="; it is empty for `key = value` in a file.
 [[nodiscard]] Status assign(const Setting& setting, Slot slot, const std::string& text,
                             const std::string& writing = {});
-/// The error of a value that does not fit. `found`: as it was written.
+/// The error of a value that does not fit. `found` is the value as it was written.
 [[nodiscard]] tl::unexpected<Error> misfit(const Setting& setting, const std::string& found,
                                            std::string hint);
 /// The hint for a number where a duration belongs.
@@ -125,7 +127,7 @@ SettingRows<Owner> joined(std::initializer_list<SettingRows<Owner>> tables) {
                                      const std::string& writing = {});
 
 [[nodiscard]] nlohmann::ordered_json to_json(const Setting& setting, Slot slot);
-/// As it is written in a TOML file: quoted strings, [arrays], {tables}.
+/// The value as in a TOML file: quoted strings, [arrays], {tables}.
 [[nodiscard]] std::string toml_text(const nlohmann::ordered_json& value);
 [[nodiscard]] std::string toml_text(const Setting& setting, Slot slot);
 /// The text as a string of TOML and JSON.

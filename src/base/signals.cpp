@@ -18,7 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// timeout(1) and some supervisors signal the process and then its group: that counts as one signal.
+/// Signals within this time count as one, because timeout(1) and some supervisors signal the
+/// process and then its group.
 constexpr std::chrono::milliseconds kSameSignal{250};
 
 /// nohup(1) ignores SIGHUP so that we outlive the terminal.

@@ -1,7 +1,8 @@
-// SIGINT, SIGTERM and SIGHUP as something a program can wait for. The first one asks it to stop; the second one ends the process
-// at once: events in flight are then delivered again, as after a crash.
+// SIGINT, SIGTERM and SIGHUP as something a program can wait for. The first signal asks it to stop;
+// the second one ends the process at once: events in flight are then delivered again, as after a
+// crash.
 //
-// Create it before anything that starts threads: they inherit the mask that reserves the signals for this object.
+// Create it before anything that starts threads, which inherit the mask that reserves the signals.
 #pragma once
 
 #include <atomic>
@@ -16,23 +17,24 @@ namespace outbox {
 
 class Signals {
  public:
-  /// `exit_status`: of a process that a signal ends.
+  /// `exit_status` is that of a process that a signal ends.
   explicit Signals(int exit_status);
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
   ~Signals();
 
-  /// Signals from the `number`-th on end the process at once; 0: none does. Default: 2; use 1 while nothing is in flight.
+  /// Lets signals from the `number`-th on end the process at once; with 0 none does. Default: 2.
+  /// Use 1 while nothing is in flight.
   void end_at(int number) noexcept { end_at_.store(number); }
 
-  /// Signals so far.
+  /// The number of signals so far.
   [[nodiscard]] int count() const noexcept { return count_.load(); }
   [[nodiscard]] bool asked() const noexcept { return count() > 0; }
-  /// For poll(): readable from the first signal on.
+  /// A descriptor for poll(), readable from the first signal on.
   [[nodiscard]] int fd() const noexcept { return asked_.fd(); }
   /// Waits for the first signal.
   void wait() const;
-  /// Waits until count() exceeds `seen`, but not longer than `longest`. True: it does.
+  /// Waits until count() exceeds `seen`, at most for `longest`. Returns whether it does.
   [[nodiscard]] bool wait_for(std::chrono::milliseconds longest, int seen = 0) const;
 
  private:
@@ -42,8 +44,8 @@ class Signals {
   std::atomic<int> end_at_{2};
   EventFd asked_;
   EventFd done_;
-  std::atomic<int> count_{
-      0};  ///< Changed with the mutex held, so that no waiting thread misses it.
+  /// Changed with the mutex held, so that no waiting thread misses it.
+  std::atomic<int> count_{0};
   mutable Mutex mutex_;
   mutable std::condition_variable_any changed_;
   std::jthread watcher_;

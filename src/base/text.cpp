@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kLongestQuote = 64;
 
-/// No name of ours is longer, and the table grows with the square.
+/// No name of ours is longer, and the table of distance() grows with the square.
 constexpr std::size_t kLongestWord = 64;
 
 /// Optimal string alignment distance: three rows of its table are enough.

@@ -1,5 +1,5 @@
-// Small functions on text: ASCII classes independent of the locale, hexadecimal digits, trimming, quoting, "did you mean".
-// Pure.
+// Small functions on text: ASCII classes independent of the locale, hexadecimal digits, trimming,
+// quoting, "did you mean". Pure.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ namespace outbox {
          });
 }
 
-/// Without spaces and tabs at both ends.
+/// The text without spaces and tabs at both ends.
 [[nodiscard]] constexpr std::string_view trimmed(std::string_view text) noexcept {
   const auto blank = [](char c) { return c == ' ' || c == '\t'; };
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);
@@ -42,37 +42,38 @@ namespace outbox {
 inline constexpr std::string_view kHexDigits = "0123456789abcdef";
 inline constexpr std::string_view kUpperHexDigits = "0123456789ABCDEF";
 
-/// Appends two digits.
+/// Appends the byte as two digits.
 inline void append_hex(std::string& out, char byte, std::string_view digits = kHexDigits) {
   const auto value = static_cast<unsigned char>(byte);
   out.append(1, digits[value >> 4U]).append(1, digits[value & 15U]);
 }
-/// RFC 3986, 2.3, without letters and digits.
+/// The unreserved characters of RFC 3986, 2.3, without letters and digits.
 inline constexpr std::string_view kUnreserved = "-._~";
 /// Percent-encodes every byte but letters, digits and those of `plain`.
 [[nodiscard]] std::string percent_encoded(std::string_view text, std::string_view plain);
-/// 0 to 15, or -1: not a hexadecimal digit.
+/// The digit's value from 0 to 15, or -1 if it is not a hexadecimal digit.
 [[nodiscard]] constexpr int hex_value(char c) noexcept {
   if (is_digit(c)) return c - '0';
   const char lower = to_lower(c);
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-/// "1,234,567"
+/// The number as "1,234,567".
 [[nodiscard]] std::string with_commas(std::int64_t number);
 
-/// In single quotes, shortened to fit a log line; everything but printable ASCII as \xNN.
+/// The word in single quotes, shortened for a log line, with all but printable ASCII as \xNN.
 [[nodiscard]] std::string in_quotes(std::string_view word);
 
 /// Whether UTF-8 text contains a control character: C0, DEL, or C1 (U+0080 to U+009F).
 [[nodiscard]] bool has_control(std::string_view text);
 
-/// The known word with the fewest edits (insert, delete, replace, swap of neighbours; case does not count) from `word`; of
-/// equals the first. None when even the best differs in more than a third of the longer word: a suggestion would mislead.
+/// The known word with the fewest edits (insert, delete, replace, swap of neighbours, without
+/// regard to case) from `word`; of equal ones the first. Returns nullopt if even the best differs
+/// in more than a third of the longer word, because a suggestion would mislead.
 [[nodiscard]] std::optional<std::string_view> nearest(std::string_view word,
                                                       std::span<const std::string_view> known);
 
-/// A hint: "did you mean x?"; if nothing is near, `otherwise`, which defaults to the list of known words.
+/// A hint: "did you mean x?". If nothing is near, `otherwise`, or else the list of known words.
 [[nodiscard]] std::string did_you_mean(std::string_view word,
                                        std::span<const std::string_view> known,
                                        std::string_view otherwise = {});

@@ -11,12 +11,12 @@ namespace outbox {
 
 struct TextFile {
   std::string text;
-  mode_t mode{0};  ///< Of the file that was read.
+  mode_t mode{0};  ///< The mode of the file that was read.
 };
 
 /// The error is only the reason ("No such file or directory"); the caller adds the file.
 [[nodiscard]] Result<TextFile> read_text_file(const std::string& path, std::size_t most_bytes);
-/// From a descriptor that the caller owns.
+/// Reads from a descriptor that the caller owns.
 [[nodiscard]] Result<TextFile> read_text(int fd, std::size_t most_bytes);
 
 }  // namespace outbox

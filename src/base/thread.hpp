@@ -8,7 +8,8 @@
 
 namespace outbox {
 
-/// Starts a thread whose name (the first 15 characters) shows in `top -H`. Joins when destroyed. The body must not throw.
+/// Starts a thread whose name (the first 15 characters) shows in `top -H`. It is joined when
+/// destroyed. The body must not throw.
 [[nodiscard]] std::jthread start_thread(std::string name,
                                         std::function<void(std::stop_token)> body);
 

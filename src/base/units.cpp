@@ -17,7 +17,7 @@ struct Unit {
   std::uint64_t size;
 };
 
-// In ascending order; of two spellings format_*() writes the first.
+// The units are in ascending order. Of two spellings format_*() writes the first.
 constexpr std::array<Unit, 7> kTimes{{{"us", 1},
                                       {"ms", 1000},
                                       {"s", 1'000'000},
@@ -28,7 +28,7 @@ constexpr std::array<Unit, 7> kTimes{{{"us", 1},
 constexpr std::array<Unit, 4> kSizes{
     {{"B", 1}, {"KiB", 1U << 10U}, {"MiB", 1U << 20U}, {"GiB", 1U << 30U}}};
 
-/// Prevents overflow of products. No setting allows larger values.
+/// The limit prevents overflow of products. No setting allows larger values.
 constexpr std::uint64_t kMost = std::uint64_t{1} << 52U;
 
 constexpr std::string_view kTimeHint =

@@ -1,4 +1,5 @@
-// Durations and sizes as people write them: "250us", "50ms", "15s", "5min", "1h", "7d"; "512B", "64KiB", "16MiB", "1GiB". Pure.
+// Durations and sizes as people write them: "250us", "50ms", "15s", "5min", "1h", "7d"; "512B",
+// "64KiB", "16MiB", "1GiB". Pure.
 #pragma once
 
 #include <chrono>
@@ -9,12 +10,12 @@
 
 namespace outbox {
 
-/// Refuses a number without a unit, except 0: whether it means seconds would be a guess.
+/// Refuses a number without a unit, except for 0: whether it means seconds would be a guess.
 [[nodiscard]] Result<std::chrono::microseconds> parse_duration(std::string_view text);
-/// A number without a unit is bytes.
+/// A number without a unit means bytes.
 [[nodiscard]] Result<std::size_t> parse_size(std::string_view text);
 
-/// In the largest unit that represents the value exactly.
+/// The value in the largest unit that represents it exactly.
 [[nodiscard]] std::string format_duration(std::chrono::microseconds value);
 [[nodiscard]] std::string format_size(std::size_t bytes);
 

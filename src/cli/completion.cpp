@@ -1,6 +1,7 @@
-// outbox completion: a script that completes the command line in a shell. The script asks the hidden verb `outbox complete`, which
-// gets the words after "outbox" up to the cursor and prints one line for each word that the last one can become, with its help behind
-// a tabulator. The line ":file" or ":directory" leaves the names to the shell.
+// outbox completion: a script that completes the command line in a shell. The script asks the
+// hidden verb `outbox complete`, which gets the words after "outbox" up to the cursor and prints
+// one line for each word that the last one can become, with its help behind a tabulator. The line
+// ":file" or ":directory" leaves the names to the shell.
 #include <algorithm>
 #include <array>
 #include <string>

@@ -13,9 +13,9 @@
 #include "cli/exit.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
-#include "event/group.hpp"
 #include "relay/pending.hpp"
 #include "store/url.hpp"
+#include "subscription/group.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -112,7 +112,7 @@ void wait_until_delivered(const config::Loaded& loaded, const RelayOptions& sett
   const auto store = Context::store(loaded);
   std::unique_ptr<store::Catalog> catalog;
   std::vector<std::string> served = settings.groups;
-  if (served.empty()) served.emplace_back(event::kAllGroups);
+  if (served.empty()) served.emplace_back(subscription::kAllGroups);
   const auto nothing_left = [&]() -> Result<bool> {
     if (!catalog) {
       auto opened = store->catalog();
@@ -121,7 +121,7 @@ void wait_until_delivered(const config::Loaded& loaded, const RelayOptions& sett
     }
     auto there = all_are_there(relay, *catalog, settings.subscriptions);
     if (!there || !*there) return there;
-    const auto pending = relay::pending_of_active(*catalog, served);
+    const auto pending = relay::find_pending_subscription(*catalog, served);
     if (!pending) return tl::unexpected(pending.error());
     return pending->empty();
   };

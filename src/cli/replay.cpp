@@ -22,9 +22,9 @@
 #include "cli/replay_archive.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
-#include "event/filter.hpp"
-#include "event/replay_filter.hpp"
 #include "event/time_text.hpp"
+#include "subscription/filter.hpp"
+#include "subscription/replay_filter.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -117,9 +117,9 @@ void check_range(const ReplayVerbOptions& options) {
         "from the first to the last, both included");
 }
 
-event::ReplayChoice choice_of(const ReplayVerbOptions& options) {
-  event::ReplayChoice choice{.event_types = options.types,
-                             .aggregate_types = options.aggregate_types};
+subscription::ReplayChoice choice_of(const ReplayVerbOptions& options) {
+  subscription::ReplayChoice choice{.event_types = options.types,
+                                    .aggregate_types = options.aggregate_types};
   for (const std::string& text : options.headers) choice.match_headers.insert(parse_header(text));
   if (options.key) std::tie(choice.aggregate_type, choice.aggregate_id) = parse_key(*options.key);
   for (const std::string& text : options.ids) {
@@ -136,7 +136,8 @@ event::ReplayChoice choice_of(const ReplayVerbOptions& options) {
 }
 
 /// From the first to the last of them.
-void find_ids(const OpenReplays& open, const event::ReplayChoice& choice, store::Replay& replay) {
+void find_ids(const OpenReplays& open, const subscription::ReplayChoice& choice,
+              store::Replay& replay) {
   const auto events = must(open.store->events());
   replay.first = std::numeric_limits<std::int64_t>::max();
   for (const EventId& id : choice.ids) {
@@ -164,7 +165,7 @@ void find_ids(const OpenReplays& open, const event::ReplayChoice& choice, store:
                 "begin there, or send what was removed from its archive with --archive DIR");
 }
 
-std::int64_t first_of(const ReplayVerbOptions& options, const event::ReplayChoice& choice,
+std::int64_t first_of(const ReplayVerbOptions& options, const subscription::ReplayChoice& choice,
                       const store::RetainedLog& log, store::Replays& replays) {
   if (options.from_seq) return seq_of("--from-seq", *options.from_seq);
   if (!choice.since_us) return log.first;
@@ -173,7 +174,7 @@ std::int64_t first_of(const ReplayVerbOptions& options, const event::ReplayChoic
   return std::max(must(replays.seq_at(*choice.since_us - kLookedAtUs)), log.first);
 }
 
-std::int64_t last_of(const ReplayVerbOptions& options, const event::ReplayChoice& choice,
+std::int64_t last_of(const ReplayVerbOptions& options, const subscription::ReplayChoice& choice,
                      const store::RetainedLog& log, store::Replays& replays) {
   if (options.until_seq) return std::min(seq_of("--until-seq", *options.until_seq), log.last);
   if (!choice.until_us) return log.last;
@@ -183,9 +184,9 @@ std::int64_t last_of(const ReplayVerbOptions& options, const event::ReplayChoice
 store::Replay replay_of(const ReplayVerbOptions& options, const OpenReplays& open,
                         const store::SubscriptionRow& row) {
   check_range(options);
-  const event::ReplayChoice choice = choice_of(options);
+  const subscription::ReplayChoice choice = choice_of(options);
   store::Replay replay{
-      .subscription = row.id, .filter = event::to_json(choice), .actor = this_user()};
+      .subscription = row.id, .filter = subscription::to_json(choice), .actor = this_user()};
   if (options.archive) {
     replay.archived = true;
     replay.first = options.from_seq ? seq_of("--from-seq", *options.from_seq) : 1;
@@ -208,8 +209,9 @@ store::Replay replay_of(const ReplayVerbOptions& options, const OpenReplays& ope
 
 /// By both filters; the range is that of the replay.
 Chosen chosen_of(const store::Replay& replay, const store::SubscriptionRow& row) {
-  return [wanted = event::Filter(row.spec),
-          chosen = event::ReplayFilter(must(event::replay_choice_from_json(replay.filter))),
+  return [wanted = subscription::Filter(row.spec),
+          chosen = subscription::ReplayFilter(
+              must(subscription::replay_choice_from_json(replay.filter))),
           first = replay.first, last = replay.last](const EventView& event) {
     return event.seq >= first && event.seq <= last && wanted.matches(event) &&
            chosen.matches(event);

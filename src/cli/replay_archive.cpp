@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "cli/exit.hpp"
 #include "cli/progress.hpp"
-#include "store/common/archive_read.hpp"
+#include "store/archive_read.hpp"
 
 namespace outbox::cli {
 namespace {

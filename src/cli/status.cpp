@@ -30,7 +30,8 @@
 namespace outbox::cli {
 namespace {
 
-/// More events than any log holds; not the maximum, because the stores count one more than the limit.
+/// More events than any log holds; not the maximum, because the stores count one more than the
+/// limit.
 constexpr std::uint64_t kLargestLimit = std::numeric_limits<std::int64_t>::max() - 1;
 
 struct StatusOptions {

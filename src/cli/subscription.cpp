@@ -14,8 +14,8 @@
 #include "cli/verbs.hpp"
 #include "config/settings.hpp"
 #include "config/subscriptions.hpp"
-#include "event/spec.hpp"
 #include "store/subscriptions.hpp"
+#include "subscription/spec.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -103,7 +103,7 @@ int list(const SubscriptionOptions& options, const Context& context) {
 struct Change {
   std::string name;
   std::string action;  ///< "created", "changed", "unchanged", "left alone", "renamed"
-  std::vector<event::SettingDifference> differences{};
+  std::vector<subscription::SettingDifference> differences{};
   std::string now{};  ///< What a renamed one is called.
   bool from_now_on{false};
 };
@@ -116,7 +116,7 @@ Change change_of(const SubscriptionSpec& wanted, const OpenSubscriptions& open,
   const auto show = [&](const std::string& setting, const std::string& value) {
     return toml_text(config::shown_value(loaded, wanted.name, setting, Json::parse(value)));
   };
-  auto differences = event::differences(row->spec, wanted, show);
+  auto differences = subscription::differences(row->spec, wanted, show);
   const char* const action = differences.empty() ? "unchanged" : "changed";
   return {.name = wanted.name, .action = action, .differences = std::move(differences)};
 }

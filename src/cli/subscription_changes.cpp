@@ -14,10 +14,10 @@
 #include "cli/event_input.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
-#include "event/filter.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
 #include "store/subscriptions.hpp"
+#include "subscription/filter.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -176,7 +176,7 @@ struct StartEffect {
 
 /// What its filter matches.
 StartEffect effect_of(const OpenChange& open, const store::NewStart& start) {
-  const event::Filter filter(open.row.spec, open.row.left_out);
+  const subscription::Filter filter(open.row.spec, open.row.left_out);
   StartEffect effect;
   effect.parked = must(
       open.changes->plan_reset(open.row.spec.name, start, !open.row.spec.match_headers.empty()));

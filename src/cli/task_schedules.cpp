@@ -12,8 +12,8 @@
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
-#include "event/schedule.hpp"
 #include "event/time_text.hpp"
+#include "schedule/schedule.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -114,7 +114,7 @@ int resume(const ScheduleOptions& options, const Context& context) {
     print("{} is not paused, its next tick is at {}\n", options.name, shown(row.next_at_us));
     return kOk;
   }
-  const auto ticks = event::Ticks::of(row.schedule);
+  const auto ticks = schedule::Ticks::of(row.schedule);
   const auto next = ticks ? ticks->next_us(must(open.schedules->now_us())) : std::nullopt;
   if (!next)
     throw Failure(kError, options.name + " cannot be resumed: " +

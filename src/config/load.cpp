@@ -15,9 +15,9 @@
 #include "config/schedules.hpp"
 #include "config/subscriptions.hpp"
 #include "config/tasks.hpp"
-#include "event/group.hpp"
-#include "store/common/schema_name.hpp"
+#include "store/schema_name.hpp"
 #include "store/url.hpp"
+#include "subscription/group.hpp"
 
 extern char** environ;
 
@@ -40,7 +40,8 @@ std::optional<std::string> variable(const std::string& name) {
   return std::string(value);
 }
 
-/// "did you mean relay.page?": by the whole name, or by the key alone where it is in the wrong section or in none.
+/// Suggests "did you mean relay.page?" by the whole name, or by the key of a wrong or missing
+/// section.
 std::string suggest(const std::string& path) {
   std::vector<std::string_view> known;
   for (const auto& row : settings()) known.emplace_back(row.setting.name);
@@ -51,7 +52,7 @@ std::string suggest(const std::string& path) {
 
 struct Found {
   std::string path;
-  std::string how;  ///< What named it; empty: found in the working directory.
+  std::string how;  ///< What named the file; empty if it was found in the working directory.
 };
 
 Found find_file(const Request& request) {
@@ -109,7 +110,7 @@ class Loader {
     for (const Member& section : members(*document)) read_section(section);
   }
 
-  /// What a flag, or else a variable, gives.
+  /// The value that a flag, or else a variable, gives.
   [[nodiscard]] std::optional<std::string> given_outside(const std::string& path) const {
     for (auto flag = request_.flags.rbegin(); flag != request_.flags.rend(); ++flag) {
       if (flag->path == path) return flag->value;
@@ -117,7 +118,8 @@ class Loader {
     return variable(environment_name(find_setting(path)->setting));
   }
 
-  /// From a file that may have nothing to do with this store. One that cannot be read is passed over if the word is not in it.
+  /// Reads store.schema from a file that may be about another store and is skipped without the
+  /// word.
   void read_schema(const std::string& path, const std::string& url) {
     if (!store::file_of(url).empty() || given_outside(kStoreSchema)) return;
     const auto file = read_text_file(path, kLargestFile);
@@ -198,7 +200,7 @@ class Loader {
     }
   }
 
-  /// Sets a value from outside the file. `where` names the variable or the flag, `writing` is what precedes the value.
+  /// Sets a value from a variable or flag, which `where` names; `writing` precedes the value.
   void set(const std::string& path, const std::string& text, const std::string& where,
            const std::string& writing) {
     const Origin origin{.shown = where, .where = where, .at = {}};
@@ -266,7 +268,7 @@ class Loader {
 
   void check_groups() {
     for (const std::string& group : effective_.relay.groups) {
-      if (event::is_group_name(group)) continue;
+      if (subscription::is_group_name(group)) continue;
       complain("relay.groups: " + in_quotes(group) + " is no name of a group", "relay.groups",
                origins_["relay.groups"],
                "letters, digits, '-', '_' and '.'; custom:NAME, file:NAME");
@@ -286,7 +288,7 @@ class Loader {
     return all;
   }
 
-  /// Variables that look like a mistyped setting. Not an error: container platforms set such names.
+  /// Variables that look like a mistyped setting. They are no errors: container platforms set them.
   static std::vector<std::string> suspicious_variables() {
     std::vector<std::string> names;
     for (const auto& row : settings()) names.push_back(environment_name(row.setting));

@@ -17,21 +17,22 @@ namespace outbox::config {
 struct Flag {
   std::string path;  ///< "store.url"
   std::string value;
-  std::string flag;  ///< "--store": for messages.
+  std::string flag;  ///< "--store", for messages.
 };
 
 struct Request {
-  /// Named by the user. Default: OUTBOX_CONFIG, else outbox.toml in the working directory if there is one.
+  /// The file that the user named. Default: OUTBOX_CONFIG, or outbox.toml in the working directory.
   std::optional<std::string> file{};
   std::vector<Flag> flags{};
-  /// Replace ${env:...} and ${file:...} in subscriptions. A verb that does not deliver must not need a broker's password.
+  /// Replaces ${env:...} and ${file:...} in subscriptions. A verb that does not deliver must not
+  /// need a broker's password.
   bool resolve_subscriptions{true};
-  /// The same in handlers of tasks.
+  /// Replaces references in handlers of tasks.
   bool resolve_tasks{true};
-  /// Nothing but the store is needed. Once flags or the environment say where it is, a file that nobody named is not read, but for
-  /// store.schema, which PostgreSQL needs.
+  /// Reads nothing but the store. If flags or the environment say where it is, a file that nobody
+  /// named is read only for store.schema, which PostgreSQL needs.
   bool only_store{false};
-  /// Also report what would otherwise fail only in use: no store, a directory that does not exist.
+  /// Also reports what would otherwise fail only in use: no store, a directory that does not exist.
   bool thorough{false};
 };
 
@@ -47,18 +48,19 @@ struct Entry {
 
 struct Loaded {
   Config config;
-  std::string file;  ///< Empty: none was read.
+  std::string file;  ///< Empty if no file was read.
   std::vector<Entry> entries;
-  /// The settings whose values have references: "subscription.orders.http.password". What they refer to is never shown.
+  /// The settings whose values have references ("subscription.orders.http.password"). What a
+  /// reference stands for is never shown.
   std::set<std::string> references;
   std::vector<std::string> warnings;
 };
 
-/// Returns all problems, not only the first. Opens only the file and what it refers to. Relative paths in the file are relative to
-/// its folder, all others to the working directory.
+/// Returns all problems, not only the first. Opens only the file and what it refers to. Relative
+/// paths in the file are relative to its folder, all others to the working directory.
 [[nodiscard]] tl::expected<Loaded, Problems> load(const Request& request);
 
-/// The file that load() reads; empty: none.
+/// The file that load() reads; empty if there is none.
 [[nodiscard]] std::string file_of(const Request& request);
 
 }  // namespace outbox::config

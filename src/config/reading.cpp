@@ -67,8 +67,8 @@ tl::unexpected<Error> item_misfit(const Setting& setting, const toml::node& item
   return misfit(setting, std::string(describe(item)) + where, "write each value in quotes");
 }
 
-/// A user, a password or a parameter of the URL that comes from a reference is taken literally: it is percent-encoded in a URL and
-/// quoted in a "host=... password=..." text.
+/// Takes a user, a password or a parameter of the URL that comes from a reference literally: it is
+/// percent-encoded in a URL and quoted in a "host=... password=..." text.
 std::string fit_into_url(std::string_view before, std::string_view after, std::string_view value) {
   const std::string right = without_references(after);
   const bool whole = before.ends_with('=') && (right.empty() || right.front() == ' ');

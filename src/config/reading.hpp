@@ -17,21 +17,21 @@ struct Reading {
   Problems problems{};
   std::vector<Entry> entries{};
   std::set<std::string> references{};  ///< See Loaded.
-  /// Of exclusive settings: which subscription has which value.
+  /// Which subscription has which value of an exclusive setting.
   std::map<std::string, std::string> exclusive{};
   bool thorough{false};  ///< See Request.
 
   void complain(std::string what, std::string path, Position at, std::string hint);
   void complain(const std::string& path, Position at, const Error& error);
-  /// The table of a section. Null after a complaint: it is something else.
+  /// The table of a section. If it is something else, complains and returns null.
   [[nodiscard]] toml::table* table(const Member& section, const std::string& path);
   [[nodiscard]] std::string origin(Position at) const;
-  /// Relative paths in the file are relative to it.
+  /// The folder of the file, to which its relative paths are relative.
   [[nodiscard]] std::string directory() const;
   /// A path from the file, made independent of where a program is started.
   [[nodiscard]] std::string anchored(const std::string& path) const;
-  /// Records the references in the strings of the value, at every depth; with `resolve` replaces them. False after a complaint about
-  /// one that cannot be replaced.
+  /// Records the references in the strings of the value, at every depth, and with `resolve`
+  /// replaces them. If one cannot be replaced, complains and returns false.
   bool take_references(toml::node& value, const std::string& path, bool resolve);
 };
 
@@ -42,8 +42,8 @@ struct Reading {
 [[nodiscard]] Result<std::string> resolve_setting(const std::string& path, const std::string& text,
                                                   const std::string& directory);
 
-/// How a value is shown: the store's address as it is in effect, without passwords; everything else as it was written, so that
-/// nothing that came from a reference is shown.
+/// How a value is shown. The store's address is shown as it is in effect, without passwords, and
+/// everything else as it was written, so that nothing behind a reference is shown.
 [[nodiscard]] Json presentable(const Setting& setting, Slot effective, Slot written);
 
 }  // namespace outbox::config

@@ -8,7 +8,7 @@
 namespace outbox::config {
 namespace {
 
-/// As it is written in a file: a name with a dot needs quotes.
+/// The title as it is written in a file, where a name with a dot needs quotes.
 std::string title_of(const std::string& name) {
   return "schedule." + (name.find('.') == std::string::npos ? name : quote(name));
 }
@@ -26,7 +26,7 @@ void check(const Section<Schedule>& schedule, Reading& reading) {
   const Status status = validate(schedule.effective);
   if (status) return;
   const std::string& message = status.error().message;
-  // It begins with the setting.
+  // The message begins with the setting.
   const Position at = schedule.position_of(message.substr(0, message.find(':')));
   reading.complain(schedule.path(), at, status.error());
 }

@@ -8,7 +8,7 @@
 
 namespace outbox::config {
 
-/// None after a complaint.
+/// Returns nullopt after a complaint.
 [[nodiscard]] std::optional<Schedule> read_schedule(const Member& section, Reading& reading);
 
 }  // namespace outbox::config

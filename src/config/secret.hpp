@@ -7,11 +7,12 @@ namespace outbox::config {
 
 inline constexpr std::string_view kMask = "***";
 
-/// Whether the name suggests a secret (password, client_secret, Authorization): its value is never shown.
+/// Whether the name suggests a secret (client_secret, Authorization), whose value is never shown.
 [[nodiscard]] bool is_secret_name(std::string_view name);
 
-/// Whether the value has only letters, digits, punctuation of names, numbers, hosts and paths, and fields of templates: no URL with a
-/// user, no quotes, no assignment. Other values are not shown either, unless their setting cannot hold a secret.
+/// Whether the value has only letters, digits, punctuation of names, numbers, hosts and paths, and
+/// fields of templates: no URL with a user, no quotes, no assignment. Other values are shown only
+/// if their setting cannot hold a secret.
 [[nodiscard]] bool is_plain_value(std::string_view value);
 
 }  // namespace outbox::config

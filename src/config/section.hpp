@@ -1,4 +1,4 @@
-// One section of the file while it is read: its settings as they were written, and as they are in effect.
+// A section of the file while it is read: its settings as they were written and are in effect.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ class Section {
         resolve_(resolve) {}
 
   Spec effective;
-  Spec written;  ///< Before references were replaced.
+  Spec written;  ///< As it was before references were replaced.
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string path_of(const std::string& key) const { return path_ + "." + key; }
@@ -43,7 +43,7 @@ class Section {
     reading_.complain("unknown setting " + path, path, member.at, did_you_mean(member.key, known));
   }
 
-  /// Where the setting is, else the section.
+  /// The place of the setting, or else of the section.
   [[nodiscard]] Position position_of(const std::string& key) const {
     const auto found = positions_.find(key);
     return found == positions_.end() ? at_ : found->second;

@@ -4,7 +4,7 @@
 #include <array>
 #include <cctype>
 
-#include "event/format.hpp"
+#include "format/format.hpp"
 #include "sink/registry.hpp"
 
 namespace outbox::config {
@@ -138,7 +138,7 @@ SettingRows<Config> log_rows() {
   };
 }
 
-/// Without "custom", the sink of an application with its own relay.
+/// All sinks without "custom", the sink of an application with its own relay.
 std::vector<std::string_view> sink_names() {
   std::vector<std::string_view> names;
   for (const auto& kind : sink::kinds()) names.emplace_back(kind.name);
@@ -158,7 +158,7 @@ SettingRows<SubscriptionSpec> spec_rows() {
       {"match_headers", &SubscriptionSpec::match_headers, Traits{.default_note = "none"},
        "Headers that an event must have, with exactly these values."},
       {"format", &SubscriptionSpec::format,
-       Traits{.choices = {event::format_names().begin(), event::format_names().end()}},
+       Traits{.choices = {format::format_names().begin(), format::format_names().end()}},
        "What a message looks like; see [formats](formats.md)."},
       {"format_options", &SubscriptionSpec::format_options, Traits{.default_note = "none"},
        "Options of the format; see [formats](formats.md)."},

@@ -1,4 +1,5 @@
-// The tables of all settings except those of sinks (sink/kind.hpp). A new setting is one row; its default is in the structure.
+// The tables of all settings except those of sinks (sink/kind.hpp). A new setting is one row; its
+// default is in the structure.
 #pragma once
 
 #include <chrono>
@@ -26,7 +27,7 @@ struct TaskSpec {
   std::size_t max_running{0};
   std::string rate{};
   bool slow{false};
-  /// Of the handlers http and smtp: the sink, its settings, and what its messages are.
+  /// The sink, settings and messages of the handlers http and smtp.
   SubscriptionSpec delivery{};
 };
 
@@ -34,7 +35,7 @@ struct Config {
   /// The store, the relay and the subscriptions.
   RelayOptions relay{};
   std::chrono::milliseconds grace{std::chrono::seconds(10)};
-  /// `relay` and `queues` are set by the verb.
+  /// The verb sets `relay` and `queues`.
   WorkerOptions worker{};
   std::chrono::milliseconds worker_grace{std::chrono::seconds(30)};
   std::vector<TaskSpec> tasks{};
@@ -48,7 +49,7 @@ struct Config {
 
 /// The settings of a [task.TYPE] section.
 [[nodiscard]] const SettingRows<TaskSpec>& task_settings();
-/// Those of a subscription that it has, too, if its handler is a sink.
+/// The settings of a subscription that a handler which is a sink has, too.
 [[nodiscard]] SettingRows<SubscriptionSpec> task_message_settings();
 /// Settings of such a sink that the worker decides, and why the file must not.
 [[nodiscard]] std::map<std::string, std::string> settled_by_worker(std::string_view handler);
@@ -56,10 +57,10 @@ struct Config {
 /// The settings of a [schedule.NAME] section.
 [[nodiscard]] const SettingRows<Schedule>& schedule_settings();
 
-/// Null when there is no such setting.
+/// Null if there is no such setting.
 [[nodiscard]] const SettingRow<Config>* find_setting(std::string_view path);
 
-/// "OUTBOX_RELAY_PAGE"
+/// The variable's name, such as "OUTBOX_RELAY_PAGE".
 [[nodiscard]] std::string environment_name(const Setting& setting);
 
 }  // namespace outbox::config

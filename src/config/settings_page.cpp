@@ -51,7 +51,7 @@ writes these sections to the store when it starts.
 
 constexpr std::string_view kHttpHandler = "http";
 
-/// A bar would end the table cell.
+/// The text with escaped bars, which would end the table cell.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text) out.append(c == '|' ? "\\" : "").append(1, c);

@@ -6,7 +6,7 @@
 
 namespace outbox::config {
 
-/// docs/reference/settings.md
+/// The page docs/reference/settings.md.
 [[nodiscard]] std::string settings_page();
 
 /// The settings of one section, two lines each, for the end of a verb's `--help`.

@@ -10,8 +10,8 @@
 #include "base/text.hpp"
 #include "config/belonging.hpp"
 #include "config/secret.hpp"
-#include "event/spec.hpp"
 #include "sink/registry.hpp"
+#include "subscription/spec.hpp"
 
 namespace outbox::config {
 namespace {
@@ -51,7 +51,7 @@ class SubscriptionReader {
   }
 
  private:
-  /// Complains when this build lacks it: a person must learn how to get it, not which others there are.
+  /// Complains if this build lacks the sink, since a person must learn how to get it.
   bool is_missing_sink(const Member& member) {
     const auto* const name = member.value->as_string();
     if (member.key != "sink" || name == nullptr) return false;
@@ -68,12 +68,12 @@ class SubscriptionReader {
     }
     if (member.value->is_table() && sink::find_kind(member.key) != nullptr)
       return sink_tables_.push_back(member);
-    // The complaint is about the sink.
+    // There is a complaint about the sink already.
     if (member.value->is_table() && sink::not_in_this_build(member.key)) return;
     unknown_.push_back(member);
   }
 
-  /// The sink is known by now, if there is one.
+  /// Complains about a setting after the sink, if any, has become known.
   void complain_about_unknown(const Member& member) {
     const std::string path = path_ + "." + member.key;
     if (sink_ != nullptr && is_of_sink(member)) {
@@ -95,7 +95,7 @@ class SubscriptionReader {
     unknown(path, member.key, member.at, known);
   }
 
-  /// A sink that passes settings on has others with dots, which are tables here.
+  /// Whether the setting is the sink's. Settings that a sink passes on may have dots: tables here.
   [[nodiscard]] bool is_of_sink(const Member& member) const {
     if (has_setting(*sink_, member.key)) return true;
     if (!sink_->passed_on || !member.value->is_table()) return false;
@@ -129,7 +129,7 @@ class SubscriptionReader {
     reading_.complain(path_ + ".sink: is missing", path_ + ".sink", part_.at, "one of " + known);
   }
 
-  /// False after a complaint that the sink would only repeat.
+  /// Returns false after a complaint that the sink would only repeat.
   bool read_sink_tables() {
     const std::size_t before = reading_.problems.size();
     for (const Member& table : sink_tables_) {
@@ -145,7 +145,7 @@ class SubscriptionReader {
     return reading_.problems.size() == before;
   }
 
-  /// A dotted key is a table within a table: linger.ms is ms in linger.
+  /// Collects settings. A dotted key is a table within a table: linger.ms is ms in linger.
   void gather(toml::table& table, const std::string& prefix) {
     for (const Member& member : members(table)) {
       const std::string name = prefix + member.key;
@@ -173,7 +173,7 @@ class SubscriptionReader {
     });
   }
 
-  /// Complains when it is not.
+  /// Complains if the setting is unknown.
   bool is_known(const std::string& name, Position at) {
     if (const auto found = part_.settled.find(name); found != part_.settled.end()) {
       const std::string path = path_ + "." + effective_.sink + "." + name;
@@ -203,10 +203,10 @@ class SubscriptionReader {
     }
   }
 
-  /// A setting that was refused keeps its default, so that the rest can be checked.
+  /// Checks the whole. A refused setting keeps its default, so that the rest can be checked.
   void check(bool readable) {
     FieldErrors errors = refused_;
-    event::check(effective_, errors);
+    subscription::check(effective_, errors);
     if (readable) sink_->check(effective_, errors);
     if (reading_.thorough && errors.empty()) sink_->check_here(effective_, errors);
     for (const FieldError& one : errors) {
@@ -242,7 +242,7 @@ class SubscriptionReader {
     reading_.complain(path + ": " + error.what, path, at, error.hint);
   }
 
-  /// Where the field is set, else the place of the section.
+  /// The place where the field is set, or else of the section.
   [[nodiscard]] Position position_of(std::string field) const {
     while (true) {
       const auto found = positions_.find(field);
@@ -282,7 +282,7 @@ class SubscriptionReader {
                                 .origin = std::move(origin)});
   }
 
-  /// Sinks take their settings as text. It is shown as a number or a boolean where the setting is one.
+  /// A setting of the sink as it is shown: text, as sinks take it, but a number or boolean as such.
   [[nodiscard]] Json shown(const std::string& name, const std::string& written) const {
     const std::string text = show_sink_setting(effective_.sink, name, written);
     const Setting* const setting = sink_->find(name);
@@ -297,11 +297,11 @@ class SubscriptionReader {
   Reading& reading_;
   const std::string path_;
   SubscriptionSpec effective_;
-  SubscriptionSpec written_;  ///< Before references were replaced.
+  SubscriptionSpec written_;  ///< As it was before references were replaced.
   const sink::SinkKind* sink_{nullptr};
   std::vector<Member> unknown_;
   std::vector<Member> sink_tables_;
-  std::map<std::string, Position> positions_;  ///< By field: "topic", "http.url".
+  std::map<std::string, Position> positions_;  ///< By field, such as "topic" or "http.url".
   FieldErrors refused_;
 };
 

@@ -14,8 +14,8 @@
 #include "config/belonging.hpp"
 #include "config/section.hpp"
 #include "config/subscriptions.hpp"
-#include "event/rate.hpp"
 #include "sink/registry.hpp"
+#include "subscription/rate.hpp"
 
 namespace outbox::config {
 namespace {
@@ -24,7 +24,7 @@ constexpr std::string_view kHandler = "handler";
 constexpr std::string_view kCommand = "command";
 constexpr std::string_view kExec = "exec";
 constexpr std::string_view kHttp = "http";
-/// Handlers that are sinks.
+/// The handlers that are sinks.
 constexpr std::array<std::string_view, 2> kSinks{kHttp, "smtp"};
 
 bool can_be_run(const std::string& path) {
@@ -49,7 +49,7 @@ class TaskReader {
     auto* const table = reading_.table(section_, path_);
     if (table == nullptr) return std::nullopt;
     const std::vector<Member> all = members(*table);
-    // First: the others depend on it.
+    // The handler is read first, because the other settings depend on it.
     for (const Member& member : all) {
       if (member.key == kHandler) task_.read(*find_row(kHandler), member);
     }
@@ -71,7 +71,7 @@ class TaskReader {
     return nullptr;
   }
 
-  /// The handlers that have this setting, if not all have it; empty: there is none.
+  /// The handlers that have this setting, if not all have it; empty if none has.
   static std::vector<std::string_view> handlers_with(std::string_view name) {
     if (name == kCommand) return {kExec};
     for (const std::string_view handler : kSinks) {
@@ -139,7 +139,7 @@ class TaskReader {
                         "give the type another name");
     }
     if (effective_.rate.empty()) return;
-    if (const auto rate = event::parse_rate(effective_.rate); !rate)
+    if (const auto rate = subscription::parse_rate(effective_.rate); !rate)
       reading_.complain(path_ + ".rate", task_.position_of("rate"), rate.error());
   }
 
@@ -166,7 +166,7 @@ class TaskReader {
                   .at = section_.at,
                   .members = of_delivery_,
                   .rows = task_message_settings(),
-                  // What is refused is dead, as far as the sink knows.
+                  // As far as the sink knows, what is refused is dead.
                   .preset = {.name = "task", .sink = sink, .on_reject = "stop"},
                   .settled = settled_by_worker(sink),
                   .owner = "task"};

@@ -7,11 +7,11 @@
 
 namespace outbox::config {
 
-/// None after a complaint. Without `resolve` a section with references is checked less.
+/// Returns nullopt after a complaint. Without `resolve` a section with references is checked less.
 [[nodiscard]] std::optional<TaskSpec> read_task(const Member& section, bool resolve,
                                                 Reading& reading);
 
-/// Where the program of a command is: the path itself, or found in PATH. An error: there is none that can be run.
+/// The path of a command's program: the name itself, or found in PATH. Fails if none can be run.
 [[nodiscard]] Result<std::string> find_program(const std::string& name);
 
 }  // namespace outbox::config

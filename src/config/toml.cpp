@@ -9,7 +9,7 @@
 namespace outbox::config {
 namespace {
 
-/// Parts of one key. The deepest setting has five.
+/// The limit of parts of one key. The deepest setting has five.
 constexpr std::size_t kMostKeyParts = 32;
 
 /// The end of the string that begins at `from`; with three quotes it may have several lines.
@@ -29,8 +29,8 @@ std::size_t string_end(std::string_view toml, std::size_t from) {
   return toml.size();
 }
 
-/// Where a key has too many parts. toml++ makes a table for each part, and freeing a tree that is too deep overflows the stack: so
-/// this is checked before parsing.
+/// Where a key has too many parts. toml++ makes a table for each part, and freeing a tree that is
+/// too deep overflows the stack, so this is checked before parsing.
 std::optional<Position> too_many_key_parts(std::string_view toml) {
   std::size_t parts = 1;
   std::size_t at = 0;
@@ -49,7 +49,7 @@ std::optional<Position> too_many_key_parts(std::string_view toml) {
       return Position{.line = 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n')),
                       .column = static_cast<int>(at - before.rfind('\n'))};
     }
-    // These end a key, and a key can begin after them.
+    // These characters end a key, and another one can begin after them.
     if (std::string_view("\n=,{[").find(c) != std::string_view::npos) parts = 1;
     ++at;
   }

@@ -6,9 +6,10 @@
 #define TOML_EXCEPTIONS 0
 // Nested tables and arrays are walked and freed by recursion.
 #define TOML_MAX_NESTED_VALUES 16
-// The library tells the compiler what it takes for impossible, and files with errors show some of that: "[+x]" breaks an assertion,
-// which a Release build assumes to hold, and a key with a letter beyond ASCII reaches a place marked as unreachable. So the
-// assertions are left out, since each of these places reports the error by itself, and a character of no known class is in none.
+// The library tells the compiler what it takes for impossible, and files with errors show some of
+// that: "[+x]" breaks an assertion, which a Release build assumes to hold, and a key with a letter
+// beyond ASCII reaches a place marked as unreachable. So the assertions are left out: each of these
+// places reports the error by itself, and a character of no known class is in none.
 #define TOML_ASSERT(expr) static_cast<void>(0)
 #pragma push_macro("NDEBUG")
 #undef NDEBUG
@@ -47,14 +48,14 @@ namespace outbox::config {
 
 struct Member {
   std::string key;
-  Position at;  ///< Of the key.
+  Position at;  ///< The place of the key.
   toml::node* value{nullptr};
 };
-/// In the order of the file.
+/// The members in the order of the file.
 [[nodiscard]] std::vector<Member> members(toml::table& table);
 
 [[nodiscard]] Position position(const toml::node& node);
-/// "an integer", "a string": for messages.
+/// The type for messages: "an integer", "a string".
 [[nodiscard]] std::string_view describe(const toml::node& node);
 /// A scalar as text; an array of scalars as their texts with commas.
 [[nodiscard]] std::string text_of(const toml::node& node);

@@ -1,4 +1,5 @@
-// Memory for the strings of a batch of messages: allocations stay in place until all are released together. Not thread-safe.
+// Memory for the strings of a batch of messages. Allocations stay in place until all are released
+// together. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@ namespace outbox::event {
 
 class Arena {
  public:
-  /// `size` bytes aligned for any pointer-sized type; valid until clear().
+  /// `size` bytes, aligned for any pointer-sized type and valid until clear().
   [[nodiscard]] char* allocate(std::size_t size) {
     return static_cast<char*>(memory_.allocate(size, alignof(void*)));
   }
@@ -25,9 +26,9 @@ class Arena {
 
  private:
   friend class ArenaText;
-  /// Enough for what 1,000 messages of usual size need beside their payloads, without using the heap.
+  /// Enough for what 1,000 usual messages need beside their payloads, without using the heap.
   static constexpr std::size_t kFirstBytes = std::size_t{256} << 10U;
-  /// One large payload must not hold its memory for good.
+  /// A larger buffer is freed by clear(): one large payload must not hold its memory for good.
   static constexpr std::size_t kKeptBytes = std::size_t{1} << 20U;
 
   std::unique_ptr<char[]> first_{new char[kFirstBytes]};
@@ -35,7 +36,7 @@ class Arena {
   std::pmr::string text_;  ///< The buffer of an ArenaText.
 };
 
-/// Writes one text of unknown length into an arena. Only one of them at a time.
+/// Writes one text of unknown length into an arena. Only one ArenaText may exist at a time.
 class ArenaText {
  public:
   explicit ArenaText(Arena& arena) noexcept : arena_(arena) { arena_.text_.clear(); }

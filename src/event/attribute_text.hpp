@@ -11,9 +11,9 @@ namespace outbox::event {
 
 [[nodiscard]] std::string_view seq_text(std::int64_t seq, Arena& arena);
 [[nodiscard]] std::string_view id_text(const EventId& id, Arena& arena);
-/// RFC 3339 in UTC with microseconds.
+/// The time in RFC 3339, in UTC with microseconds.
 [[nodiscard]] std::string_view time_text(std::int64_t us, Arena& arena);
-/// A copy.
+/// A copy of the text in the arena.
 [[nodiscard]] std::string_view kept(std::string_view text, Arena& arena);
 
 }  // namespace outbox::event

@@ -18,7 +18,7 @@ void write_base64(std::string_view bytes, char* to) noexcept;
   write_base64(bytes, text.data());
   return text;
 }
-/// None when the text is not base64: other characters, wrong padding, non-zero unused bits.
+/// Returns nullopt for other characters, wrong padding, and unused bits that are not zero.
 [[nodiscard]] std::optional<std::string> read_base64(std::string_view text);
 
 }  // namespace outbox::event

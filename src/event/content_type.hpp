@@ -12,7 +12,7 @@ namespace outbox::event {
   return trimmed(content_type.substr(0, content_type.find(';')));
 }
 
-/// application/json, or a type that ends in +json; parameters and case do not matter.
+/// Whether the type is application/json or ends in +json; parameters and case do not matter.
 [[nodiscard]] constexpr bool is_json_type(std::string_view content_type) noexcept {
   constexpr std::string_view json = "application/json";
   if (content_type == json) return true;

@@ -16,7 +16,7 @@ std::string_view text_of(JsonString string, Arena& arena) {
   return {decoded, decode_json(string.raw, decoded)};
 }
 
-/// `value` is a whole JSON value.
+/// The text of `value`, which is a whole JSON value.
 std::string_view text_of_value(std::string_view value, Arena& arena) {
   if (value.front() != '"') return value;
   const std::string_view raw = value.substr(1, value.size() - 2);

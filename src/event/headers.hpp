@@ -1,5 +1,6 @@
-// The headers of an event as stored: a JSON object of strings. Rows written by plain SQL may hold anything: a value that is not
-// a string counts as its JSON text, and text that is not a JSON object as no headers. Pure.
+// The headers of an event as stored: a JSON object of strings. Rows written by plain SQL may hold
+// anything: a value that is not a string counts as its JSON text, and text that is not a JSON
+// object as no headers. Pure.
 #pragma once
 
 #include <outbox/event.hpp>
@@ -12,8 +13,8 @@
 
 namespace outbox::event {
 
-/// Whether a destination may take one name for the other. HTTP and mail ignore case. A program behind an HTTP server sees '-' as '_'
-/// (CGI, WSGI, PHP), and receivers of CloudEvents over AMQP take '_' for ':'.
+/// Whether a destination may take one name for the other. HTTP and mail ignore case. A program
+/// behind an HTTP server sees '-' as '_' (CGI, WSGI, PHP); CloudEvents over AMQP reads '_' as ':'.
 [[nodiscard]] bool same_header(std::string_view a, std::string_view b) noexcept;
 /// Whether a destination may take the name for one with that prefix.
 [[nodiscard]] bool has_header_prefix(std::string_view name, std::string_view prefix) noexcept;
@@ -22,27 +23,27 @@ namespace outbox::event {
 inline constexpr std::string_view kReservedPrefix = "outbox-";
 /// The id of the event, in formats that do not have it elsewhere.
 inline constexpr std::string_view kIdHeader = "outbox-id";
-/// Set by the format when the content type of the event is known.
+/// The header that a format sets if the content type of the event is known.
 inline constexpr std::string_view kContentTypeHeader = "content-type";
 [[nodiscard]] bool is_reserved_header(std::string_view name) noexcept;
-/// The one of them that is stored with an event, and sent: on the corrected copy of a parked event, the id of the original.
+/// The reserved header that the corrected copy of a parked event has: the id of the original.
 inline constexpr std::string_view kEditedFromHeader = "outbox-edited-from";
 
-/// And this one, on what is sent again: the id of the replay.
+/// The reserved header on what a replay sends again: the id of the replay.
 inline constexpr std::string_view kReplayHeader = "outbox-replay";
-/// Its value; empty: no replay sends the event.
+/// The event's kReplayHeader; empty if no replay sends the event.
 [[nodiscard]] std::string_view replay_of(const EventView& event, Arena& arena);
-/// The headers as JSON, with this one before them. Anything but a JSON object counts as no headers.
+/// The headers as JSON, with this one first. Anything but a JSON object counts as no headers.
 [[nodiscard]] std::string with_header(std::string_view json, std::string_view name,
                                       std::string_view value);
 
-/// A fast path: true without parsing for the usual case.
+/// Sees the usual case of no headers without parsing.
 [[nodiscard]] inline bool no_headers(std::string_view json) noexcept {
   return json.empty() || json == "{}";
 }
 
-/// Appends the headers in the order of the text, without the reserved ones but for these two. The views point into `json` where possible, else
-/// into the arena.
+/// Appends the headers in the order of the text, without reserved ones other than the two above.
+/// The views point into `json` where possible, otherwise into the arena.
 void read_headers(std::string_view json, Arena& arena, std::vector<HeaderView>& into);
 
 /// The value of the first header of that name, in any case; empty if there is none.

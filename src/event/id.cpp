@@ -15,11 +15,11 @@
 namespace outbox {
 namespace {
 
-/// When the clock is set back by less than this, ids still grow. When by more, ids follow the clock, since their time is used
-/// to find them.
+/// While the clock is set back by at most this, ids still grow. After a larger step they follow the
+/// clock, because their time is used to find them.
 constexpr std::int64_t kLargestStepBackMs = 10'000;
 
-/// Incremented in the child after fork(), which must not reuse the random state of its parent.
+/// Counts forks in the child, which must not reuse the random state of its parent.
 std::atomic<std::uint32_t> fork_count{0};
 
 void watch_forks() {
@@ -32,11 +32,11 @@ void watch_forks() {
 
 std::int64_t now_ms() {
   timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);  // served by the vDSO: no system call
+  ::clock_gettime(CLOCK_REALTIME, &now);  // The vDSO serves this without a system call.
   return static_cast<std::int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
 }
 
-/// Seeded with 256 bits, so that ids of different threads and machines are independent.
+/// A generator seeded with 256 bits, so that ids of different threads and machines are independent.
 std::mt19937_64 seeded() {
   std::random_device device;
   std::array<std::uint32_t, 8> words{};
@@ -45,8 +45,8 @@ std::mt19937_64 seeded() {
   return std::mt19937_64(seed);
 }
 
-/// The ids of one thread. RFC 9562, 6.2, method 2: within one millisecond the random bits are a counter that grows by
-/// random steps, so ids grow and stay hard to guess.
+/// The ids of one thread (RFC 9562, 6.2, method 2). Within a millisecond the random bits are a
+/// counter that grows by random steps, so ids grow and stay hard to guess.
 class Generator {
  public:
   Generator() { watch_forks(); }
@@ -75,7 +75,7 @@ class Generator {
     if (++high_ > 0xfffU) begin(ms_ + 1);
   }
 
-  /// The top bit of the counter starts at zero: room for more ids than a millisecond can hold.
+  /// Begins a millisecond. The zero top bit leaves room for more ids than a millisecond can hold.
   void begin(std::int64_t ms) {
     ms_ = ms;
     high_ = static_cast<std::uint32_t>(random_() >> 53U);

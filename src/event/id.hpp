@@ -8,7 +8,7 @@ namespace outbox::event {
 
 inline constexpr std::size_t kIdChars = 36;
 
-/// Writes exactly kIdChars characters, lower case, no terminator.
+/// Writes exactly kIdChars characters in lower case, without a terminator.
 void write_id(const EventId& id, char* to) noexcept;
 
 }  // namespace outbox::event

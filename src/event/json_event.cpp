@@ -26,7 +26,7 @@ class Reader {
     for (std::size_t i = 0; i < kMembers.size(); ++i) {
       known[i] = kMembers[i].name;
       if (known[i] != name) continue;
-      // Ambiguous: parsers disagree about which one counts.
+      // A second value is refused, because parsers disagree about which one counts.
       if (std::exchange(seen_[i], true)) return bad_field(name, "is given twice");
       if (kMembers[i].may_be_null && value == "null") return {};
       return (this->*kMembers[i].read)(name, value);
@@ -51,7 +51,7 @@ class Reader {
  private:
   struct Member {
     std::string_view name;
-    bool may_be_null;  ///< The same as absent, as many programs write it.
+    bool may_be_null;  ///< Whether null means absent, as many programs write it.
     Status (Reader::*read)(const std::string& name, std::string_view value);
   };
 
@@ -124,12 +124,12 @@ class Reader {
   }
 
   Event event_;
-  std::string_view payload_;  ///< As in the line: its meaning depends on the content type.
+  std::string_view payload_;  ///< As in the line; its meaning depends on the content type.
   std::array<bool, kMembers.size()> seen_{};
 };
 
-/// Calls `take` for each member until one is refused. A syntax error takes precedence: half a line must not be reported as a
-/// missing field.
+/// Calls `take` for each member until one is refused. A syntax error takes precedence: half a line
+/// must not be reported as a missing field.
 template <class Take>
 Status read_object(std::string_view json, const std::string& not_an_object, Take&& take) {
   Status status;

@@ -11,8 +11,8 @@
 namespace outbox::event {
 namespace {
 
-/// True when one of 8 bytes of a string needs a closer look: a quote, a backslash, a control character, or not ASCII. May also
-/// be true for a byte above such a one (carries of the subtraction), but never misses one.
+/// Whether one of 8 bytes of a string needs a closer look: a quote, a backslash, a control
+/// character, or not ASCII. Carries may report a byte above such a one, but none is missed.
 bool any_special(std::uint64_t word) noexcept {
   constexpr std::uint64_t ones = 0x0101010101010101ULL;
   constexpr std::uint64_t tops = 0x8080808080808080ULL;
@@ -80,7 +80,7 @@ char unescaped(char c) noexcept {
     case 'n': return '\n';
     case 'r': return '\r';
     case 't': return '\t';
-    default: return c;  // quote, backslash, slash
+    default: return c;  // The escaped character is a quote, a backslash or a slash.
   }
 }
 
@@ -97,7 +97,7 @@ bool JsonCursor::hex4(unsigned& into) noexcept {
 }
 
 bool JsonCursor::escape() noexcept {
-  ++at_;  // the backslash
+  ++at_;  // Skips the backslash.
   const char c = peek();
   if (c != 'u') {
     if (c == '\0' || std::strchr("\"\\/bfnrt", c) == nullptr) return fail("unknown escape");

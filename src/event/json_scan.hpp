@@ -1,7 +1,8 @@
-// A strict JSON reader (RFC 8259) that reports positions instead of building values: whether a text is JSON, where its first
-// fault is, and which bytes are the members of an object. Our own, because payloads are delivered byte for byte and parsers
-// that build values do not keep how they were written. It does not recurse, so nested input cannot overflow the stack. Like
-// PostgreSQL and most parsers it is stricter than the grammar in one point: \u surrogates must come in pairs. Pure.
+// A strict JSON reader (RFC 8259) that reports positions instead of building values: whether a text
+// is JSON, where its first fault is, and which bytes are the members of an object. It is our own,
+// because payloads are delivered byte for byte and parsers that build values do not keep how they
+// were written. It does not recurse, so nested input cannot overflow the stack. Like most parsers
+// it is stricter than the grammar in one point: \u surrogates must come in pairs. Pure.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,7 @@ struct JsonFault {
 /// The characters between the quotes of a JSON string, undecoded.
 struct JsonString {
   std::string_view raw;
-  bool escaped{false};  ///< Has escapes; see decode_json().
+  bool escaped{false};  ///< Whether it has escapes; see decode_json().
 };
 
 /// Reads tokens and whole values one by one.
@@ -41,15 +42,15 @@ class JsonCursor {
     ++at_;
     return true;
   }
-  /// Reads a string; false, with a fault, if there is none.
+  /// Reads a string. Returns false, with a fault, if there is none.
   bool string(JsonString& into) noexcept;
-  /// Reads a value of any type, nested or not; `into` gets its bytes.
+  /// Reads a value of any type, nested or not. `into` gets its bytes.
   bool value(std::string_view& into);
   bool fail(const char* what) noexcept {
     fault_ = {.offset = static_cast<std::size_t>(at_ - begin_), .what = what};
     return false;
   }
-  /// Of the last call that returned false.
+  /// The fault of the last call that returned false.
   [[nodiscard]] const JsonFault& fault() const noexcept { return fault_; }
 
  private:
@@ -67,18 +68,19 @@ class JsonCursor {
   JsonFault fault_{};
 };
 
-/// None when the whole text is one JSON value.
+/// Returns nullopt if the whole text is one JSON value.
 [[nodiscard]] std::optional<JsonFault> json_fault(std::string_view text);
 [[nodiscard]] inline bool is_json(std::string_view text) { return !json_fault(text); }
 
-/// Decodes the escapes; `raw` must come from JsonCursor::string. Returns the number of bytes written, at most raw.size().
+/// Decodes the escapes; `raw` must come from JsonCursor::string. Returns the number of bytes
+/// written, at most raw.size().
 std::size_t decode_json(std::string_view raw, char* to) noexcept;
 [[nodiscard]] std::string decode_json(const JsonString& text);
-/// The characters of a value that is a string; of any other value its JSON text.
+/// The characters of a value that is a string, or else its JSON text.
 [[nodiscard]] std::string json_text(std::string_view value);
 
-/// Calls visit(JsonString name, std::string_view value) for each member of the object that the whole text is. On a fault some
-/// members may have been visited; the caller must discard them.
+/// Calls visit(JsonString name, std::string_view value) for each member of the object that the
+/// whole text is. After a fault the caller must discard the members that were visited.
 template <class Visit>
 std::optional<JsonFault> for_each_member(std::string_view text, Visit&& visit) {
   JsonCursor cursor(text);

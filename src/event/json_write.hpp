@@ -1,5 +1,6 @@
-// Writes JSON strings to anything with push_back(char) and append(const char*, size): std::string, ArenaText. Our own because
-// it runs for each delivered event, and nlohmann copies the text first. Pure.
+// Writes JSON strings to anything with push_back(char) and append(const char*, size), such as
+// std::string and ArenaText. It is our own, because it runs for each delivered event, and nlohmann
+// copies the text first. Pure.
 #pragma once
 
 #include <array>
@@ -37,7 +38,7 @@ void append_json_escape(Out& out, char c, std::string_view digits) {
   out.append(text.data(), text.size());
 }
 
-/// The text in quotes. Invalid UTF-8 becomes U+FFFD, so the result is always valid JSON.
+/// Appends the text in quotes. Invalid UTF-8 becomes U+FFFD, so the result is always valid JSON.
 template <class Out>
 void append_json_string(Out& out, std::string_view text, std::string_view digits = kHexDigits) {
   const char* at = text.data();

@@ -8,14 +8,14 @@
 namespace outbox::event {
 namespace {
 
-/// Mixes in 8 bytes. A bijection of the state for every word, so no input is lost before the final mixing.
+/// Mixes in 8 bytes by a bijection of the state, so no input is lost before the final mixing.
 std::uint64_t absorb(std::uint64_t state, std::uint64_t word) noexcept {
   state = (state ^ word) * 0x9e3779b97f4a7c15ULL;
   return state ^ (state >> 32U);
 }
 
-/// The length comes first, so that ("ab", "c") and ("a", "bc") differ. Byte order does not matter: these hashes never leave the
-/// process.
+/// Mixes in the length first, so that ("ab", "c") and ("a", "bc") differ. Byte order does not
+/// matter, because these hashes never leave the process.
 std::uint64_t absorb_text(std::uint64_t state, std::string_view text) noexcept {
   state = absorb(state, text.size());
   const char* at = text.data();

@@ -7,13 +7,13 @@
 
 namespace outbox::event {
 
-/// Hash of the ordering key over an unambiguous encoding of both parts. 0: the event has no key. A collision only makes two keys
-/// wait for each other.
+/// A hash of the ordering key over an unambiguous encoding of both parts; 0 if the event has no
+/// key. A collision only makes two keys wait for each other.
 [[nodiscard]] std::uint64_t key_hash(std::string_view aggregate_type,
                                      std::string_view aggregate_id) noexcept;
 
-/// The ledger's hash of an id: splitmix64(hi ^ splitmix64(lo)), hi and lo the big-endian halves. Stored as sums; never
-/// change it.
+/// The ledger's hash of an id: splitmix64(hi ^ splitmix64(lo)), where hi and lo are the big-endian
+/// halves. Its sums are stored, so it must never change.
 [[nodiscard]] std::uint64_t id_hash(const EventId& id) noexcept;
 
 }  // namespace outbox::event

@@ -1,5 +1,5 @@
-// The kinds among some events: those that look alike to a filter without headers. Found once, for all subscriptions that read them.
-// Pure.
+// The kinds of some events: events of a kind look alike to a filter without headers. They are found
+// once, for all subscriptions that read the events. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@ namespace outbox::event {
 
 class Kinds {
  public:
-  /// More are not worth it.
+  /// With more kinds than this, sorting is not worth its cost.
   static constexpr std::size_t kMost = 32;
 
   Kinds() = default;
   explicit Kinds(std::span<const EventView> events);
 
-  /// False: not looked for, or too many.
+  /// Whether the events were sorted into kinds. They were not if there are more than kMost.
   [[nodiscard]] bool known() const { return !first_.empty(); }
-  /// Of each event; below first().size().
+  /// The kind of each event, below first().size().
   [[nodiscard]] const std::vector<std::uint8_t>& of_event() const { return of_event_; }
-  /// Of each kind the first event.
+  /// The index of the first event of each kind, in the order in which the kinds occur.
   [[nodiscard]] const std::vector<std::size_t>& first() const { return first_; }
 
  private:

@@ -17,7 +17,7 @@ namespace outbox {
 namespace event {
 namespace {
 
-/// So that the name of its subscription is not longer than that of any other.
+/// Keeps the name of the queue's subscription within the limit of any other.
 constexpr std::size_t kLongestQueue = 50;
 
 }  // namespace
@@ -109,7 +109,7 @@ Result<TaskRules> rules_of(std::string_view headers, Arena& arena) {
   OUTBOX_TRY(rules.max_attempts, read_max_attempts(headers, arena));
   rules.unique_key = find_header(headers, kUniqueKeyHeader, arena);
   OUTBOX_TRY(rules.on_done, told_of(headers, kOnDoneHeader, arena));
-  // Told when the task is dead, which it would be at once.
+  // It is used only when the task is dead, but an unreadable header makes the task dead at once.
   OUTBOX_TRY(const auto on_dead, told_of(headers, kOnDeadHeader, arena));
   return rules;
 }
@@ -142,7 +142,7 @@ Event event_of(const TaskEvent& told, const TaskNews& news) {
 
 namespace {
 
-/// Under the names that a task has for them; an event calls the type event_type.
+/// Checks names as a task calls them: an event's event_type is the type.
 Status check_names(const Task& task) {
   if (Status status = event::check_queue(task.queue); !status) return status;
   if (Status status =

@@ -19,7 +19,7 @@ inline constexpr std::size_t kPriorities = 4;
 inline constexpr std::size_t kDefaultPriority = 2;
 inline constexpr std::size_t kMostAttempts = 1000;
 
-/// What the aggregate type of a task says. Priorities are part of it, so that each is a cursor of its own.
+/// What a task's aggregate type says. It includes the priority, so that each has its own cursor.
 struct TaskPlace {
   std::string_view queue;
   std::size_t priority{kDefaultPriority};
@@ -38,24 +38,25 @@ struct TaskRules {
   std::optional<TaskEvent> on_done{};
 };
 
-/// Nearly no task has any.
+/// Whether the task may have rules. Nearly no task has any.
 [[nodiscard]] inline bool has_rules(std::string_view headers) {
   return headers.find("task-") != std::string_view::npos;
 }
-/// An error: a header that cannot be read; its task cannot be done.
+/// Fails for a header that cannot be read, which makes its task impossible.
 [[nodiscard]] Result<TaskRules> rules_of(std::string_view headers, Arena& arena);
-/// Of on_dead; none, also when it cannot be read.
+/// The event of on_dead; nullopt if there is none or it cannot be read.
 [[nodiscard]] std::optional<TaskEvent> on_dead_of(std::string_view headers, Arena& arena);
 
-/// How a task ended, for those who are told.
+/// How a task ended, for those who want to be told.
 struct TaskNews {
   EventId id{};
   std::string_view queue;
   std::string_view type;
   std::string_view key;
   std::size_t attempts{0};
-  std::optional<std::string_view> result{};  ///< As it is when it is JSON, else as a string.
-  std::string_view error{};                  ///< Empty: none.
+  /// Inserted as it is if it is JSON, otherwise as a string.
+  std::optional<std::string_view> result{};
+  std::string_view error{};  ///< Empty if there was none.
 };
 [[nodiscard]] Event event_of(const TaskEvent& told, const TaskNews& news);
 

@@ -29,7 +29,8 @@ namespace {
 
 constexpr std::string_view kSubscription = "task";
 constexpr std::string_view kOfType = "type";
-/// Of the hash of a type, which may be no name of a subscription. In the store: never change it.
+/// How many digits of a type's hash stand for the type, which may be no name of a subscription.
+/// They are in the store and must never change.
 constexpr std::size_t kHashDigits = 6;
 constexpr unsigned kHashShift = 40;
 

@@ -7,24 +7,25 @@
 
 namespace outbox::event {
 
-/// Unit: bytes.
+/// The longest name, in bytes.
 inline constexpr std::size_t kLongestName = 255;
 
-/// A token of RFC 9110, 5.6.2: a header name, and each half of a media type.
+/// Whether the text is a token of RFC 9110, 5.6.2: a header name, or half of a media type.
 [[nodiscard]] bool is_token(std::string_view text) noexcept;
 
-/// UTF-8, at most kLongestName bytes, no control characters. May be empty.
+/// Checks for UTF-8, at most kLongestName bytes and no control characters. May be empty.
 [[nodiscard]] Status check_name(std::string_view field, std::string_view text);
-/// The same, and neither empty nor blank; `hint` is for that error.
+/// Checks the same, and that the text is neither empty nor blank; `hint` is for that error.
 [[nodiscard]] Status check_required_name(std::string_view field, std::string_view text,
                                          std::string_view hint = {});
-/// Of a subscription or a schedule: letters, digits, '-', '_' and '.', at most 63 bytes.
+/// Checks the name of a subscription or schedule: letters, digits, '-', '_', '.', at most 63 bytes.
 [[nodiscard]] Status check_plain_name(std::string_view field, std::string_view text);
-/// Empty, or type/subtype with or without parameters, in printable ASCII.
+/// Checks that the text is empty or type/subtype, perhaps with parameters, in printable ASCII.
 [[nodiscard]] Status check_content_type(std::string_view field, std::string_view text);
-/// An RFC 9110 token that is not reserved.
+/// Checks for a token of RFC 9110 that is not reserved.
 [[nodiscard]] Status check_header_name(std::string_view field, std::string_view name);
-/// UTF-8 without CR and LF, which could end the header at a destination, and without NUL, which jsonb cannot hold.
+/// Checks for UTF-8 without CR and LF, which could end the header at a destination, and without
+/// NUL, which jsonb cannot hold.
 [[nodiscard]] Status check_header_value(std::string_view field, std::string_view name,
                                         std::string_view value);
 

@@ -19,7 +19,7 @@ constexpr Time kYear0 = sys_days(year(0) / 1 / 1);
 constexpr Time kYear1 = sys_days(year(1) / 1 / 1);
 constexpr Time kYear10000 = sys_days(year(10000) / 1 / 1);
 
-/// Consumes the text from the left. The first mismatch makes complete() false.
+/// Consumes the text from the left. After the first mismatch complete() is false.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : rest_(text) {}
@@ -34,14 +34,14 @@ class Scanner {
     rest_.remove_prefix(std::min(digits, rest_.size()));
     return value;
   }
-  /// One of `allowed`.
+  /// Consumes one of `allowed`.
   char one_of(std::string_view allowed) {
     const char c = rest_.empty() ? '\0' : rest_.front();
     good_ = good_ && allowed.find(c) != std::string_view::npos && c != '\0';
     rest_.remove_prefix(std::min<std::size_t>(1, rest_.size()));
     return c;
   }
-  /// ".5" is 500,000.
+  /// Consumes a fraction: ".5" is 500,000.
   unsigned micros() {
     if (rest_.empty() || rest_.front() != '.') return 0;
     rest_.remove_prefix(1);

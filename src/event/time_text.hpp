@@ -10,11 +10,11 @@
 
 namespace outbox::event {
 
-/// "2024-05-01T12:34:56.123456Z"
+/// The length of "2024-05-01T12:34:56.123456Z".
 inline constexpr std::size_t kTimeChars = 27;
 
-/// Writes exactly kTimeChars characters, no terminator. Times outside the years 0 to 9999 become the first or last moment of
-/// them.
+/// Writes exactly kTimeChars characters without a terminator. A time outside the years 0 to 9999
+/// becomes their first or last moment.
 void write_time(std::int64_t us_since_1970, char* to) noexcept;
 
 [[nodiscard]] inline std::string time_text(std::int64_t us_since_1970) {
@@ -23,19 +23,19 @@ void write_time(std::int64_t us_since_1970, char* to) noexcept;
   return text;
 }
 
-/// RFC 3339 with an offset ("2024-05-01T14:34:56.5+02:00"), in microseconds since 1970; digits beyond are dropped. None
-/// when it is anything else or lies outside the years 1 to 9999.
+/// Parses RFC 3339 with an offset ("2024-05-01T14:34:56.5+02:00") into microseconds since 1970;
+/// further digits are dropped. Returns nullopt for anything else and outside the years 1 to 9999.
 [[nodiscard]] std::optional<std::int64_t> read_time(std::string_view text);
 
-/// Whether it is in the years 1 to 9999, which all stores and RFC 3339 can represent.
+/// Whether the time is in the years 1 to 9999, which all stores and RFC 3339 can represent.
 [[nodiscard]] bool is_time(std::int64_t us_since_1970) noexcept;
 
-/// When the event happened; if not given, when it was written.
+/// When the event happened or, if that is not given, when it was written.
 [[nodiscard]] inline std::int64_t happened_us(const EventView& event) noexcept {
   return event.occurred_at_us.value_or(event.created_at_us);
 }
 
-/// The time given by an event to enqueue.
+/// The time that an event to enqueue gives.
 [[nodiscard]] inline std::optional<std::int64_t> occurred_us(const Event& event) {
   if (!event.occurred_at) return std::nullopt;
   return event.occurred_at->time_since_epoch().count();

@@ -8,7 +8,7 @@
 
 namespace outbox::event {
 
-/// The length of the valid sequence that begins at `at`, 1 to 4; 0 when there is none. `at` must be before `end`.
+/// The length of the valid sequence at `at`, 1 to 4; 0 if there is none. `at` must be before `end`.
 [[nodiscard]] inline std::size_t utf8_length(const char* at, const char* end) noexcept {
   const auto byte = [&](int i) { return static_cast<unsigned char>(at[i]); };
   const auto continues = [&](int i) { return (byte(i) & 0xc0U) == 0x80U; };

@@ -21,7 +21,7 @@ std::string sizes(std::size_t is, std::size_t most) {
   return "is " + std::to_string(is) + " bytes, at most " + std::to_string(most) + " are allowed";
 }
 
-/// By sorting: an event may have thousands of names.
+/// Sorts, because an event may have thousands of names.
 bool has_duplicate(const std::vector<Header>& headers, std::string_view& duplicate) {
   std::vector<std::pair<std::string, std::string_view>> names;
   names.reserve(headers.size());

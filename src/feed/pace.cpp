@@ -29,7 +29,7 @@ Pace::Step Pace::armed(bool succeeded) {
 void Pace::woken(bool by_commit) {
   armed_ = false;
   pause_ = options_.busy;
-  // After a wake-up the writer is likely to write again; after an idle interval one poll is enough before arming again.
+  // After a wake-up the writer is likely to write again; after an idle interval one poll is enough.
   empty_ = by_commit ? 0 : options_.empty_polls - 1;
 }
 

@@ -10,11 +10,11 @@
 namespace outbox::feed {
 namespace {
 
-/// While no consumer has room the pump checks again after this time even if room() is not called.
+/// While no consumer has room, the pump checks again after this time even without a call of room().
 constexpr std::chrono::milliseconds kNoRoom{100};
-/// So many pages apart it pays to wait for each other.
+/// The distance in pages up to which waiting for each other pays.
 constexpr std::int64_t kClose = 10;
-/// The longest that one waits for a full one at once.
+/// The longest time that a group waits for a full one.
 constexpr std::chrono::milliseconds kMostPatience{20};
 
 using Clock = std::chrono::steady_clock;
@@ -137,7 +137,7 @@ bool Pump::Group::has_room(std::size_t pages) const {
                      [pages](const PageConsumer* member) { return member->has_room(pages); });
 }
 
-/// So that a full consumer does not delay those it shares a cursor with.
+/// Splits groups so that a full consumer does not delay those that share its cursor.
 void Pump::split_off_full_members() {
   const std::size_t count = groups_.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -158,8 +158,8 @@ bool Pump::Group::is_ahead_of(const Group& other) const {
          cursor.s2 == other.cursor.s2 && cursor.position >= other.cursor.position;
 }
 
-/// In a backlog two reads of the same rows cost more than a short wait. A full one is waited for as long as the patience lasts, so
-/// that one that is slow for good is left behind.
+/// Whether the group waits, because in a backlog two reads of the same rows cost more than a short
+/// wait. It waits for a full group while its patience lasts: one that stays slow is left behind.
 bool Pump::waits_for_others(Group& group, Turn& turn) const {
   const auto waited_since = std::exchange(group.waits_since, std::nullopt);
   if (!group.in_backlog) return false;
@@ -188,7 +188,7 @@ void Pump::merge_groups() {
         continue;
       auto& into = groups_[i].members;
       into.insert(into.end(), groups_[j].members.begin(), groups_[j].members.end());
-      // Those with room have waited; a full one has not.
+      // Consumers with room have waited, full ones have not, so the lesser patience counts.
       groups_[i].patience = std::min(groups_[i].patience, groups_[j].patience);
       groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(j));
     }
@@ -209,7 +209,7 @@ Status Pump::fetch(Group& group, Turn& turn) {
   auto page = reader_->finish();
   if (!page) return pass(page);
   fetches_.fetch_add(1, std::memory_order_relaxed);
-  // P3; and a snapshot becomes a cursor in memory only behind its barrier, also when nothing was read.
+  // P3: a snapshot becomes a cursor in memory only behind its barrier, even if nothing was read.
   if (Status status = reader_->wait_durable(); !status) return status;
   if (begins_pair && !newest_) newest_ = page->pair;
   end_where_another_stands(group, *page);
@@ -230,13 +230,14 @@ Status Pump::fetch(Group& group, Turn& turn) {
   return {};
 }
 
-/// The others are full, and will be for some time: the next page is probably for the same group.
+/// Whether the next page is probably for the same group, because the others are full for some time.
 bool Pump::is_next_again(const Group& group) const {
   return std::none_of(groups_.begin(), groups_.end(),
                       [&](const Group& other) { return &other != &group && other.has_room(1); });
 }
 
-/// That of another one which began where this one stands, or the newest one of this turn; so that they meet.
+/// The pair of another group that began where this group stands, or the newest pair of this turn,
+/// so that the groups meet.
 std::shared_ptr<const store::Pair> Pump::pair_to_begin(const Group& group) const {
   for (const Group& other : groups_) {
     const bool began_here =
@@ -288,7 +289,7 @@ Status Pump::idle(const Pace::Step& step) {
     case Pace::Step::What::sleep: {
       auto woken = wakeup_->wait(step.pause);
       if (!woken) return pass(woken);
-      // One more poll, in case a commit was missed, and back to sleep.
+      // Polls once more, in case a commit was missed, and goes back to sleep.
       if (*woken == store::Wakeup::Wake::timeout && wakeup_->stays_armed()) return {};
       pace_.woken(*woken == store::Wakeup::Wake::notified);
       return wakeup_->disarm();

@@ -1,5 +1,6 @@
-// Reads the log for all strands: one thread, one connection. Strands at the same cursor share a fetch; in a backlog those that are
-// close to each other come together. One that is far behind reads its own pages, in turn with the others, until it has caught up.
+// Reads the log for all strands, with one thread and one connection. Strands at the same cursor
+// share a fetch; in a backlog strands that are close to each other come together. A strand that is
+// far behind reads its own pages, in turn with the others, until it has caught up. See
 // docs/design/relay.md, "The pump".
 #pragma once
 
@@ -18,13 +19,13 @@
 
 namespace outbox::feed {
 
-/// The pump's view of a strand. Called by the pump's thread.
+/// The pump's view of a strand. The pump's thread calls it.
 class PageConsumer {
  public:
   virtual ~PageConsumer() = default;
 
   [[nodiscard]] virtual bool has_room(std::size_t pages) const = 0;
-  /// Each page continues the one before it. Pages without events are passed too.
+  /// Takes a page, which continues the one before it. Pages without events are passed too.
   virtual void take_page(const std::shared_ptr<const store::Page>& page) = 0;
 };
 
@@ -38,18 +39,18 @@ class Pump {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  /// `failed` is called once, from the pump's thread, when the store fails. Nothing is read after that.
+  /// `failed` is called once, on the pump's thread, when the store fails; then reading ends.
   Pump(std::unique_ptr<store::LogReader> reader, std::unique_ptr<store::Wakeup> wakeup,
        PumpOptions options, std::function<void(const Error&)> failed);
 
   [[nodiscard]] Status start();
   void stop();
 
-  // Any thread.
+  // Called on any thread.
   void add(PageConsumer& consumer, store::LaneMask lanes, store::Cursor cursor);
   /// Returns when the pump no longer uses the consumer.
   void remove(const PageConsumer& consumer);
-  /// A consumer has room again.
+  /// Says that a consumer has room again.
   void room();
   [[nodiscard]] std::uint64_t fetches() const { return fetches_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t statements() const {
@@ -62,30 +63,31 @@ class Pump {
     store::LaneMask lanes{store::kAllLanes};
     store::Cursor cursor;
     std::vector<PageConsumer*> members;
-    std::shared_ptr<const store::Pair> pair{};  ///< Of its last page.
-    bool in_backlog{false};                     ///< Behind its last page was more.
-    /// So long it waits for full ones that are close behind it: half of the time at most.
+    std::shared_ptr<const store::Pair> pair{};  ///< The pair of its last page.
+    bool in_backlog{false};                     ///< Whether more rows follow its last page.
+    /// How long the group still waits for full groups close behind it; at most half of its time.
     std::chrono::nanoseconds patience{0};
-    std::optional<TimePoint> waits_since{};  ///< Its patience was reckoned up to then.
+    std::optional<TimePoint> waits_since{};  ///< Since when its patience wears off.
 
     [[nodiscard]] bool has_room(std::size_t pages) const;
-    /// Both read the same rows in the same order, this one first.
+    /// Whether both groups read the same rows in the same order, and this one is ahead.
     [[nodiscard]] bool is_ahead_of(const Group& other) const;
   };
   /// The result of one round over all groups.
   struct Turn {
     TimePoint now;
-    std::chrono::nanoseconds patience{std::chrono::hours(1)};  ///< The least one of those who wait.
+    /// The least patience of groups that wait.
+    std::chrono::nanoseconds patience{std::chrono::hours(1)};
     bool fetched{false};
     bool found_events{false};
-    bool more{false};  ///< There is more to read at once.
+    bool more{false};  ///< Whether there is more to read at once.
   };
 
   void post(std::function<void()> command);
   void ring();
   void run(const std::stop_token& stop);
   [[nodiscard]] Status read_until(const std::stop_token& stop);
-  /// False: there were none; with `last`, post() runs them itself from then on.
+  /// Returns false if there were no commands; with `last`, post() then runs all later ones itself.
   bool run_commands(bool last);
   [[nodiscard]] Result<Turn> turn();
   void split_off_full_members();
@@ -104,10 +106,10 @@ class Pump {
   const PumpOptions options_;
   const std::function<void(const Error&)> failed_;
 
-  // The pump's thread only, while it runs.
+  // Used by the pump's thread only, while it runs.
   std::vector<Group> groups_;
   Pace pace_;
-  /// The newest pair that was fetched in this turn: the other drained groups read to the same end, and merge.
+  /// The newest pair fetched in this turn. Other drained groups read to the same end, and merge.
   std::shared_ptr<const store::Pair> newest_;
 
   Mutex mutex_;

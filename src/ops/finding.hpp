@@ -1,4 +1,5 @@
-// What `outbox doctor` and `outbox status` say is wrong: one finding for each thing that was looked at (docs/guide/doctor.md). Pure.
+// What `outbox doctor` and `outbox status` say is wrong: one finding for each thing that was looked
+// at (docs/guide/doctor.md). Pure.
 #pragma once
 
 #include <chrono>
@@ -29,7 +30,8 @@ struct Finding {
   std::string what;
   std::string reason{};   ///< What it means for events.
   std::string command{};  ///< What mends it: for the shell, or a statement, which ends in ';'.
-  /// Something stands still, or is late, and a person has to act: `outbox status` names it, and its --check fails.
+  /// Something stands still, or is late, and a person has to act: `outbox status` names it, and its
+  /// --check fails.
   bool problem{false};
 
   /// "sequence event_seq: has CACHE 32"
@@ -56,7 +58,8 @@ class Findings {
   }
   /// A note when a right is missing, else a warning: it might be wrong, and nobody knows.
   void not_checked(std::string check, const Error& error);
-  /// Calls `judge` with the answer to a question about the store; one that was not answered is not_checked().
+  /// Calls `judge` with the answer to a question about the store; one that was not answered is
+  /// not_checked().
   template <class T, class Judge>
   void check(const char* name, const Result<T>& answer, const Judge& judge) {
     answer ? judge(*answer) : not_checked(name, answer.error());

@@ -1,5 +1,5 @@
-// The judge of health: what a store delivers, and what of it is not as it should be. `outbox status`, its --check and `outbox doctor`
-// show the findings that are made here.
+// The judge of health: what a store delivers, and what of it is not as it should be. `outbox
+// status`, its --check and `outbox doctor` show the findings that are made here.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,8 @@
 
 namespace outbox::ops {
 
-/// What a store delivers. A part that could not be read is an error of its own and leaves the others.
+/// What a store delivers. A part that could not be read is an error of its own and leaves the
+/// others.
 struct Deliveries {
   std::vector<store::SubscriptionOverview> subscriptions;
   Result<std::vector<store::RelayRow>> relays;
@@ -32,14 +33,15 @@ struct HealthLimits {
   std::size_t quota{0};  ///< How much history a subscription may hold back. Unit: bytes.
 };
 
-/// Reads it. `keep`: how long history is kept after it was written. `limit`: how many pending events of a subscription are counted.
+/// Reads it. `keep`: how long history is kept after it was written. `limit`: how many pending
+/// events of a subscription are counted.
 [[nodiscard]] Result<Deliveries> look_at_deliveries(store::Store& store,
                                                     std::chrono::milliseconds keep,
                                                     std::int64_t limit);
 [[nodiscard]] Findings judge(const Deliveries& seen, const HealthLimits& limits);
 
-/// Whether the filter of the subscription is probably wrong, since it matched none of many events. A priority of a queue that nobody
-/// uses has no such filter.
+/// Whether the filter of the subscription is probably wrong, since it matched none of many events.
+/// A priority of a queue that nobody uses has no such filter.
 [[nodiscard]] bool matches_nothing(const store::SubscriptionOverview& one);
 /// Whether a live relay has lanes.
 [[nodiscard]] bool has_owner(const std::vector<store::RelayRow>& relays);

@@ -9,8 +9,8 @@
 namespace outbox::pg {
 namespace {
 
-// A dead peer is noticed in 25 s instead of hours. Only what neither the URL nor the environment sets; they precede the URL in
-// the list, so that it overrides them.
+// With these a dead peer is noticed in 25 s instead of hours. They apply only where neither the URL
+// nor the environment sets them: they precede the URL in the list, so that it overrides them.
 constexpr std::array<std::pair<const char*, const char*>, 6> kDefaults{{
     {"connect_timeout", "5"},
     {"keepalives", "1"},
@@ -20,7 +20,7 @@ constexpr std::array<std::pair<const char*, const char*>, 6> kDefaults{{
     {"tcp_user_timeout", "20000"},
 }};
 
-/// Known to this libpq and not set by the environment.
+/// Whether this libpq knows the parameter and the environment does not set it.
 bool is_unset(const PQconninfoOption* known, const char* keyword) {
   for (; known != nullptr && known->keyword != nullptr; ++known) {
     if (std::strcmp(known->keyword, keyword) == 0) return known->val == nullptr;

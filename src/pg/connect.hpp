@@ -1,4 +1,4 @@
-// Connecting, as the store and the sink do it.
+// Connects to a server, for both the store and the sink.
 #pragma once
 
 #include <libpq-fe.h>
@@ -15,11 +15,12 @@ struct Disconnect {
 };
 using ConnectionPointer = std::unique_ptr<PGconn, Disconnect>;
 
-/// Parameters that libpq takes, as {"password", "hush"}.
+/// Parameters for libpq, such as {"password", "hush"}.
 using Parameters = std::vector<std::pair<const char*, std::string>>;
 
-/// Connects within the connect_timeout (5 s per address unless the URL says otherwise); what the server says outside of results is
-/// logged. `overriding`: in place of what the URL says. The caller owns the connection, which may be null or have failed.
+/// Connects within the connect_timeout (5 s per address unless the URL sets another), and logs what
+/// the server says outside of results. `overriding` replaces what the URL says. The caller owns the
+/// connection, which may be null or have failed.
 [[nodiscard]] PGconn* connect(const std::string& url, const std::string& application,
                               const Parameters& overriding = {});
 

@@ -46,7 +46,7 @@ Error failed_connect(const PGconn* connection) {
               .message = in_words("cannot connect to PostgreSQL", said),
               .hint = "check host, port and that the server runs",
               .origin = "pg:08001"};
-  // libpq has no SQLSTATE for a failed connect; its own texts are not translated in this respect.
+  // libpq has no SQLSTATE for a failed connect, but its own texts for it are not translated.
   const auto says = [&said](std::string_view text) { return said.find(text) != std::string::npos; };
   if (says("password") || says("authentication") || says("pg_hba.conf") ||
       says("FATAL:  role \"")) {

@@ -9,19 +9,19 @@
 
 namespace outbox::pg {
 
-/// The connection broke, and what was sent may or may not have happened. `what` was being done.
+/// The error for a broken connection: what was sent may have happened. `what` was being done.
 [[nodiscard]] Error lost_connection(const PGconn* connection, std::string_view what);
 
-/// The connection could not be made: one line, without the connection string.
+/// The error for a connection that could not be made, in one line without the connection string.
 [[nodiscard]] Error failed_connect(const PGconn* connection);
 
-/// libpq's messages span lines and end in one: "a\nb\n" -> "a; b".
+/// The message, which has several lines in libpq, as one line: "a; b".
 [[nodiscard]] std::string one_line(std::string_view message);
 
-/// "what: said"
+/// The text "what: said".
 [[nodiscard]] std::string in_words(std::string_view what, std::string_view said);
 
-/// A field of the server's error (PG_DIAG_SQLSTATE); empty: it has none.
+/// A field of the server's error, such as PG_DIAG_SQLSTATE; empty if the error does not have it.
 [[nodiscard]] std::string_view field(const PGresult* result, int code);
 
 }  // namespace outbox::pg

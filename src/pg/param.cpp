@@ -19,7 +19,8 @@ Param array_of(ArrayParam::Element element, std::span<const T> values) {
   return array.take();
 }
 
-constexpr std::size_t kLengthAt = 12;  // dimensions, has-nulls flag, element type, then the length
+// The length follows dimensions, has-nulls flag and element type.
+constexpr std::size_t kLengthAt = 12;
 
 }  // namespace
 
@@ -53,7 +54,7 @@ ArrayParam::ArrayParam(Element element) {
   wire::append(bytes_, std::int32_t{0});
   wire::append(bytes_, static_cast<std::int32_t>(element));
   wire::append(bytes_, std::int32_t{0});
-  wire::append(bytes_, std::int32_t{1});  // lower bound
+  wire::append(bytes_, std::int32_t{1});  // This is the lower bound.
 }
 
 void ArrayParam::add(std::string_view bytes) {
@@ -78,7 +79,7 @@ void ArrayParam::add_time_us(std::optional<std::int64_t> value) {
 
 void ArrayParam::add_null() {
   wire::append(bytes_, std::int32_t{-1});
-  bytes_[7] = '\1';  // the flag "has nulls"
+  bytes_[7] = '\1';  // This sets the flag "has nulls".
   ++count_;
 }
 

@@ -1,4 +1,4 @@
-// Parameters of statements. Every parameter is cast in the SQL ($1::bigint), so that its type is part of the text.
+// Parameters of statements. Every one is cast in the SQL ($1::bigint), which thus has its type.
 #pragma once
 
 #include <concepts>
@@ -12,10 +12,10 @@
 
 namespace outbox::pg {
 
-/// One value. Owns its bytes, except borrowed(), which must stay valid until the statement's result was collected.
+/// A value. It owns its bytes; only those of borrowed() must stay valid until there is a result.
 class Param {
  public:
-  /// In the text form of whatever type the SQL casts it to.
+  /// A value in the text form of the type that the SQL casts it to.
   Param(std::string value) : Param(Kind::text, std::move(value)) {}
   Param(std::string_view value) : Param(std::string(value)) {}
   Param(const char* value) : Param(std::string(value)) {}
@@ -25,13 +25,13 @@ class Param {
   Param(std::same_as<bool> auto value) : Param(Kind::binary, std::string(1, value ? '\1' : '\0')) {}
   Param(const EventId& value);  ///< uuid
   [[nodiscard]] static Param null() { return Param(Kind::null, {}); }
-  /// Null for an empty text.
+  /// The text, or null if it is empty.
   [[nodiscard]] static Param text_or_null(const std::string& text) {
     return text.empty() ? null() : Param(text);
   }
-  /// timestamptz. Unit: microseconds since 1970, UTC.
+  /// A timestamptz, in microseconds since 1970, UTC.
   [[nodiscard]] static Param time_us(std::optional<std::int64_t> value);
-  /// bytea, or the bytes of a text.
+  /// A bytea, or the bytes of a text.
   [[nodiscard]] static Param borrowed(std::string_view value);
   [[nodiscard]] static Param xid8_array(std::span<const std::uint64_t> values);
   [[nodiscard]] static Param int8_array(std::span<const std::int64_t> values);
@@ -43,7 +43,7 @@ class Param {
   [[nodiscard]] int size() const noexcept {
     return static_cast<int>(kind_ == Kind::borrowed ? view_.size() : value_.size());
   }
-  /// 0: text, 1: binary.
+  /// 0 for text, 1 for binary.
   [[nodiscard]] int format() const noexcept {
     return kind_ == Kind::binary || kind_ == Kind::borrowed ? 1 : 0;
   }
@@ -86,7 +86,7 @@ class ArrayParam {
 
 using Params = std::vector<Param>;
 
-/// The arrays that libpq takes. Valid as long as the parameters.
+/// The arrays that libpq takes. They are valid as long as the parameters.
 struct Arguments {
   std::vector<const char*> values;
   std::vector<int> lengths;

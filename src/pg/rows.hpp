@@ -17,7 +17,7 @@
 
 namespace outbox::pg {
 
-/// Owns a PGresult. Views into it are valid as long as it lives; moving it does not move what they point to.
+/// Owns a PGresult. Views into it are valid as long as it lives, even when it is moved.
 class Rows {
  public:
   Rows() = default;
@@ -28,7 +28,7 @@ class Rows {
   [[nodiscard]] bool is_null(int row, int column) const noexcept {
     return PQgetisnull(result_.get(), row, column) != 0;
   }
-  /// text, bytea, json; jsonb with a version byte before its text.
+  /// The bytes of text, bytea or json; those of jsonb have a version byte before the text.
   [[nodiscard]] std::string_view bytes(int row, int column) const noexcept {
     return {PQgetvalue(result_.get(), row, column),
             static_cast<std::size_t>(PQgetlength(result_.get(), row, column))};
@@ -45,14 +45,14 @@ class Rows {
   [[nodiscard]] std::int64_t int8(int row, int column) const noexcept {
     return number<std::int64_t>(row, column);
   }
-  /// xid8, pg_lsn, and bigints that hold 64 bits without a sign.
+  /// The value of an xid8, a pg_lsn, or a bigint that holds 64 bits without a sign.
   [[nodiscard]] std::uint64_t uint64(int row, int column) const noexcept {
     return number<std::uint64_t>(row, column);
   }
   [[nodiscard]] bool boolean(int row, int column) const noexcept {
     return number<std::uint8_t>(row, column) != 0;
   }
-  /// timestamptz as microseconds since 1970, UTC. `infinity` stays the greatest number.
+  /// A timestamptz in microseconds since 1970, UTC. `infinity` stays the greatest number.
   [[nodiscard]] std::int64_t time_us(int row, int column) const noexcept {
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     return std::min(int8(row, column), most - wire::kEpochUs) + wire::kEpochUs;
@@ -62,7 +62,7 @@ class Rows {
     std::memcpy(id.bytes.data(), fixed(row, column, id.bytes.size()), id.bytes.size());
     return id;
   }
-  /// "COMMIT", "ROLLBACK", "INSERT 0 1".
+  /// The command's tag: "COMMIT", "ROLLBACK", "INSERT 0 1".
   [[nodiscard]] std::string_view command() const noexcept { return PQcmdStatus(result_.get()); }
   [[nodiscard]] const PGresult* native() const noexcept { return result_.get(); }
 
@@ -71,7 +71,7 @@ class Rows {
     void operator()(PGresult* result) const noexcept { PQclear(result); }
   };
 
-  /// A column of another type than the code expects is a broken program.
+  /// Ends the process if the column has another type than the code expects, which is a bug.
   [[nodiscard]] const char* fixed(int row, int column, std::size_t size) const noexcept {
     OUTBOX_CHECK(static_cast<std::size_t>(PQgetlength(result_.get(), row, column)) == size);
     return PQgetvalue(result_.get(), row, column);

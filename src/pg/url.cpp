@@ -21,7 +21,7 @@ constexpr const char* kEncode =
     "percent-encode it: %40 for @, %2F for /, %3F for ?, %25 for %, %20 for a blank; what comes from ${env:NAME} or "
     "${file:PATH} is encoded automatically";
 
-/// What the URL sets, in the order of libpq's table.
+/// The parameters that the URL sets, in the order of libpq's table.
 using Given = std::vector<std::pair<std::string_view, std::string_view>>;
 
 Given given_in(const PQconninfoOption* option) {
@@ -61,7 +61,7 @@ std::optional<Number> number_in(std::string_view text) {
 bool is_number(std::string_view text) { return number_in<std::int32_t>(text).has_value(); }
 bool is_port(std::string_view text) { return number_in<std::uint16_t>(text).value_or(0) > 0; }
 
-/// An empty item stands for the default.
+/// Whether all items are ports. An empty item stands for the default.
 bool are_ports(std::string_view list) {
   const auto ports = split(list);
   return std::all_of(ports.begin(), ports.end(),
@@ -76,17 +76,18 @@ bool is_name(std::string_view text) { return consists_of(text, "_.-"); }
 bool is_place(std::string_view text) { return consists_of(text, "_.-:/,%"); }
 bool is_path(std::string_view text) { return consists_of(text, "_.-/~"); }
 
-/// `words`: separated by blanks.
+/// Whether `words`, separated by blanks, has the word.
 bool has_word(std::string_view words, std::string_view wanted) {
   const auto all = split(words, ' ');
   return wanted != "|" && std::find(all.begin(), all.end(), wanted) != all.end();
 }
 
-/// Parameters that may be shown, with the values that may be. No other is shown: a newer libpq may have new secrets.
+/// Parameters that may be shown, with the values that may be. No other is shown, because a newer
+/// libpq may have new secrets.
 struct Public {
   std::string_view keywords;
   bool (*harmless)(std::string_view){nullptr};
-  std::string_view words{};  ///< Instead: the possible values, "a | b".
+  std::string_view words{};  ///< If set, the possible values, as "a | b", instead of a function.
 };
 
 constexpr std::array<Public, 8> kPublic{{
@@ -121,7 +122,7 @@ tl::unexpected<Error> refused(std::string what, std::string hint = kEncode) {
   return fail(Errc::invalid_argument, std::move(what), std::move(hint));
 }
 
-/// libpq would misread what follows a character that had to be encoded.
+/// Fails for a character that had to be encoded, because libpq would misread what follows it.
 Status check_encoding(std::string_view url) {
   for (std::size_t at = 0; at < url.size(); ++at) {
     if (url[at] == ' ') return refused("has a blank");
@@ -139,7 +140,7 @@ Status check_encoding(std::string_view url) {
   return {};
 }
 
-/// libpq's own message quotes what it does not understand. Only the keyword that was probably meant is shown.
+/// Shows only the keyword that was probably meant: libpq's message quotes what it does not know.
 tl::unexpected<Error> not_parsed(std::string_view said) {
   constexpr std::array<std::string_view, 2> kUnknown{"invalid connection option",
                                                      "invalid URI query parameter"};
@@ -201,7 +202,7 @@ std::string user_info(const Given& given) {
   return text.empty() ? text : text + "@";
 }
 
-/// "a:1,b:2"
+/// The hosts with their ports, as "a:1,b:2".
 std::string places(std::string_view host_list, std::string_view port_list) {
   const auto hosts = split(host_list);
   const auto ports = split(port_list);

@@ -1,4 +1,4 @@
-// The URL of a PostgreSQL server as libpq parses it: whether it is valid, and which parts may be shown. Opens nothing.
+// The URL of a PostgreSQL server as libpq parses it: its validity, and what may be shown of it.
 #pragma once
 
 #include <libpq-fe.h>
@@ -14,11 +14,11 @@ struct FreeOptions {
 };
 using Options = std::unique_ptr<PQconninfoOption, FreeOptions>;
 
-/// The message follows the name of the setting: "has a port that is no number". It quotes no part of the URL, since any may be
-/// a piece of a password that was not encoded.
+/// The message follows the name of the setting: "has a port that is no number". It quotes no part
+/// of the URL, since any may be a piece of a password that was not encoded.
 [[nodiscard]] Status check_url(const std::string& url);
 
-/// A URL that check_url() accepts, for people: parameters and values known to be harmless, and *** for all others.
+/// A URL that check_url() accepts, as people may see it: *** hides what may be harmful.
 [[nodiscard]] std::string shown_url(const std::string& url);
 
 }  // namespace outbox::pg

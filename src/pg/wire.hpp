@@ -1,4 +1,4 @@
-// Numbers as PostgreSQL's binary format has them: big-endian.
+// Numbers in PostgreSQL's binary format, which is big-endian.
 #pragma once
 
 #include <cstddef>

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/hash.hpp"
-#include "event/group.hpp"
+#include "subscription/group.hpp"
 
 namespace outbox::relay {
 namespace {
@@ -45,7 +45,7 @@ store::LaneMask full_share(const EventId& self, const store::Group& group,
                            std::span<const store::Member> members) {
   std::vector<EventId> serving{self};
   for (const store::Member& member : members) {
-    if (member.id != self && member.alive && event::serves(member.groups, group.name))
+    if (member.id != self && member.alive && subscription::serves(member.groups, group.name))
       serving.push_back(member.id);
   }
   return share_of(self, std::move(serving));

@@ -5,9 +5,9 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "event/group.hpp"
-#include "event/spec.hpp"
 #include "store/subscriptions.hpp"
+#include "subscription/group.hpp"
+#include "subscription/spec.hpp"
 
 namespace outbox::relay {
 namespace {
@@ -24,7 +24,7 @@ void log_applied(const SubscriptionSpec& spec, const store::SubscriptionRow* bef
     log::info("subscription created from the configuration", {{"subscription", spec.name}});
     return;
   }
-  for (const auto& [setting, was, is] : event::differences(before->spec, spec)) {
+  for (const auto& [setting, was, is] : subscription::differences(before->spec, spec)) {
     log::info("subscription changed by the configuration",
               {{"subscription", spec.name}, {"setting", setting}, {"before", was}, {"after", is}});
   }
@@ -34,7 +34,8 @@ void log_applied(const SubscriptionSpec& spec, const store::SubscriptionRow* bef
 std::string difference(const SubscriptionSpec& wanted, const store::SubscriptionRow* present) {
   if (present == nullptr) return "it is not in the store";
   std::string text;
-  for (const auto& [setting, in_store, in_file] : event::differences(present->spec, wanted)) {
+  for (const auto& [setting, in_store, in_file] :
+       subscription::differences(present->spec, wanted)) {
     text.append(text.empty() ? "" : "; ").append(setting);
     text.append(": store ").append(in_store).append(", configuration ").append(in_file);
   }
@@ -54,7 +55,8 @@ void Configuration::know(const std::vector<store::SubscriptionRow>& rows) {
 
 std::string Configuration::group_of(const SubscriptionSpec& spec) const {
   const auto known = known_.find(spec.name);
-  return known == known_.end() ? event::group_of(spec) : event::group_of(spec, known->second);
+  return known == known_.end() ? subscription::group_of(spec)
+                               : subscription::group_of(spec, known->second);
 }
 
 std::set<std::string> Configuration::groups() const {
@@ -92,7 +94,7 @@ Status Configuration::apply(store::Catalog& catalog, const std::string& group) {
 /// Why a difference is not applied.
 const char* Configuration::reason(const SubscriptionSpec& spec, bool is_there) const {
   const std::string group = group_of(spec);
-  if (!event::serves(served_, group)) return "this relay does not serve its group";
+  if (!subscription::serves(served_, group)) return "this relay does not serve its group";
   if (!is_there && known_.contains(spec.name))
     return "it was renamed or dropped since; the configuration must be changed, too";
   if (!is_applied(group))

@@ -26,7 +26,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "event/retry_policy.hpp"
 #include "relay/failing_events.hpp"
 #include "relay/key_gate.hpp"
 #include "relay/sink_state.hpp"
@@ -35,12 +34,13 @@
 #include "store/delivery.hpp"
 #include "store/parked.hpp"
 #include "store/settlement.hpp"
+#include "subscription/retry_policy.hpp"
 
 namespace outbox::relay {
 
 /// What becomes of an event that is rejected, slow, or fails while others succeed.
 struct ParkingRules {
-  event::RetryPolicy policy;
+  subscription::RetryPolicy policy;
   std::size_t max_waiting{100000};
   /// Those of one settlement: on SQLite everybody who writes waits for its transaction.
   std::size_t max_at_once{500};

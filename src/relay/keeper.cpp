@@ -12,9 +12,9 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/thread.hpp"
-#include "event/group.hpp"
 #include "relay/assignment.hpp"
 #include "store/text.hpp"
+#include "subscription/group.hpp"
 
 namespace outbox::relay {
 namespace {
@@ -48,15 +48,15 @@ bool passes(const Error& error) {
 Keeper::Keeper(RelayOptions options) : options_(std::move(options)) {
   identity_.name = options_.name;
   identity_.groups = options_.groups;
-  if (identity_.groups.empty()) identity_.groups.emplace_back(event::kAllGroups);
+  if (identity_.groups.empty()) identity_.groups.emplace_back(subscription::kAllGroups);
 }
 
 void Keeper::put_custom(const std::string& subscription, std::unique_ptr<Sink> sink) {
   const auto spec = std::find_if(options_.subscriptions.begin(), options_.subscriptions.end(),
                                  [&](const auto& one) { return one.name == subscription; });
   identity_.groups.push_back(spec == options_.subscriptions.end()
-                                 ? event::custom_group(subscription)
-                                 : event::group_of(*spec));
+                                 ? subscription::custom_group(subscription)
+                                 : subscription::group_of(*spec));
   sinks_.put_custom(subscription, std::move(sink));
 }
 
@@ -279,18 +279,18 @@ Result<bool> Keeper::settle_shares(Parts& parts, Tenure& tenure) {
 std::vector<store::Group> Keeper::served_groups(const store::Fleet& fleet) const {
   std::map<std::string, store::Group> groups;
   std::set<std::string> wanted = configuration_.groups();
-  wanted.emplace(event::kDefaultGroup);
+  wanted.emplace(subscription::kDefaultGroup);
   wanted.insert(identity_.groups.begin(), identity_.groups.end());
-  wanted.erase(std::string(event::kAllGroups));
+  wanted.erase(std::string(subscription::kAllGroups));
   for (const std::string& name : wanted)
-    groups[name] = {.name = name, .one_owner = event::has_one_owner(name), .owners = {}};
+    groups[name] = {.name = name, .one_owner = subscription::has_one_owner(name), .owners = {}};
   for (const store::Group& group : fleet.groups) {
     if (group.has_subscriptions || wanted.contains(group.name) || holdings_.contains(group.name))
       groups[group.name] = group;
   }
   std::vector<store::Group> served;
   for (auto& [name, group] : groups) {
-    if (event::serves(identity_.groups, name)) served.push_back(std::move(group));
+    if (subscription::serves(identity_.groups, name)) served.push_back(std::move(group));
   }
   return served;
 }

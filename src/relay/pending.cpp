@@ -1,16 +1,16 @@
 #include "relay/pending.hpp"
 
 #include "base/error.hpp"
-#include "event/group.hpp"
+#include "subscription/group.hpp"
 
 namespace outbox::relay {
 
-Result<std::string> pending_of_active(store::Catalog& catalog,
-                                      std::span<const std::string> served) {
+Result<std::string> find_pending_subscription(store::Catalog& catalog,
+                                              std::span<const std::string> served) {
   auto rows = catalog.subscriptions();
   if (!rows) return pass(rows);
   for (const auto& row : *rows) {
-    if (!event::serves(served, row.group)) continue;
+    if (!subscription::serves(served, row.group)) continue;
     if (row.state == store::SubscriptionState::stopped) {
       return fail(Errc::unavailable, "subscription " + row.spec.name + " is stopped", row.reason);
     }

@@ -7,11 +7,11 @@
 #include "base/mutex.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
-#include "event/group.hpp"
-#include "event/spec.hpp"
 #include "relay/keeper.hpp"
 #include "relay/pending.hpp"
 #include "sink/registry.hpp"
+#include "subscription/group.hpp"
+#include "subscription/spec.hpp"
 
 namespace outbox {
 namespace {
@@ -44,13 +44,13 @@ Status check_options(const RelayOptions& options) {
   if (options.idle_poll < std::chrono::milliseconds(1))
     return bad("idle_poll is too short", "at least 1 ms");
   for (const std::string& group : options.groups) {
-    if (!event::is_group_name(group))
+    if (!subscription::is_group_name(group))
       return bad("groups: " + in_quotes(group) + " is no name of a group",
                  "letters, digits, '-', '_' and '.'; custom:NAME, file:NAME");
   }
   if (options.retention.count() < 0) return bad("retention is negative", "0 or more");
   for (const SubscriptionSpec& spec : options.subscriptions) {
-    if (Status status = event::validate(spec); !status) return status;
+    if (Status status = subscription::validate(spec); !status) return status;
     if (Status status = sink::check_settings(spec); !status) return status;
   }
   return {};
@@ -61,7 +61,7 @@ Result<std::string> wait_until_nothing_is_pending(relay::Keeper& keeper, Clock::
   auto catalog = keeper.store().catalog();
   if (!catalog) return pass(catalog);
   while (true) {
-    auto pending = relay::pending_of_active(**catalog, keeper.groups());
+    auto pending = relay::find_pending_subscription(**catalog, keeper.groups());
     if (!pending) {
       pending.error().message = "run_once: " + pending.error().message;
       return pass(pending);
@@ -107,7 +107,7 @@ Status Relay::use_for_group(std::string_view group, MakeSink make) {
   const MutexLock lock(impl_->control);
   if (impl_->keeper.is_running())
     return fail(Errc::invalid_argument, "Relay::use_for_group() after start()");
-  if (!event::is_group_name(std::string(group)))
+  if (!subscription::is_group_name(std::string(group)))
     return fail(Errc::invalid_argument,
                 "Relay::use_for_group(): " + in_quotes(group) + " is no name of a group");
   if (!make) return fail(Errc::invalid_argument, "Relay::use_for_group(): make is empty");

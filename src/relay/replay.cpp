@@ -50,7 +50,7 @@ std::vector<store::ReplayRequest> replay_requests(const store::Replay& replay,
 ParkingRules replay_parking() {
   SubscriptionSpec once;
   once.max_attempts = 1;
-  return {.policy = event::RetryPolicy(once),
+  return {.policy = subscription::RetryPolicy(once),
           .max_waiting = static_cast<std::size_t>(store::kMostSkipped),
           .watches_slow = false};
 }
@@ -79,7 +79,7 @@ Result<std::shared_ptr<ReplayRun>> begin_replay(std::unique_ptr<store::Replays> 
   auto requests = replay_requests(*replay, live, places, limits);
   auto run = std::make_shared<ReplayRun>();
   if (requests.empty()) return run;
-  const auto choice = event::replay_choice_from_json(replay->filter);
+  const auto choice = subscription::replay_choice_from_json(replay->filter);
   if (!choice) {
     // Live delivery must not wait for it.
     OUTBOX_TRY(const bool stopped, replays->stop(id, choice.error().text()));

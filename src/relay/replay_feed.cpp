@@ -25,7 +25,8 @@ struct Storage {
 
 ReplayFeed::ReplayFeed(std::unique_ptr<store::Replays> replays,
                        std::vector<store::ReplayRequest> requests,
-                       const event::ReplayChoice& choice, std::function<void(const Error&)> failed)
+                       const subscription::ReplayChoice& choice,
+                       std::function<void(const Error&)> failed)
     : replays_(std::move(replays)), filter_(choice), failed_(std::move(failed)) {
   for (auto& request : requests) {
     const std::int64_t position = request.position;

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "event/replay_filter.hpp"
 #include "feed/pump.hpp"
 #include "store/replay.hpp"
+#include "subscription/replay_filter.hpp"
 
 namespace outbox::relay {
 
@@ -20,7 +20,7 @@ class ReplayFeed {
   /// `requests`: what is read first, for one strand each; rows and bytes are those of a page. `failed` is called once, from the
   /// feed's thread, when the store fails. Nothing is read after that.
   ReplayFeed(std::unique_ptr<store::Replays> replays, std::vector<store::ReplayRequest> requests,
-             const event::ReplayChoice& choice, std::function<void(const Error&)> failed);
+             const subscription::ReplayChoice& choice, std::function<void(const Error&)> failed);
 
   /// In the order of the requests; then start().
   void add(feed::PageConsumer& consumer);
@@ -44,7 +44,7 @@ class ReplayFeed {
   [[nodiscard]] Status read_page(Strand& strand);
 
   const std::unique_ptr<store::Replays> replays_;
-  const event::ReplayFilter filter_;
+  const subscription::ReplayFilter filter_;
   const std::function<void(const Error&)> failed_;
   std::vector<Strand> strands_;  ///< The feed's thread only, from start() on.
   std::size_t added_{0};

@@ -10,8 +10,8 @@
 #include "base/steady.hpp"
 #include "base/thread.hpp"
 #include "event/key.hpp"
-#include "event/rate.hpp"
 #include "relay/strand.hpp"
+#include "subscription/rate.hpp"
 
 namespace outbox::relay {
 namespace {
@@ -35,7 +35,7 @@ constexpr std::size_t kRetries = 64;
 constexpr Token kTokenMask = (Token{1} << kStrandShift) - 1;
 
 ParkingRules parking_rules(const SubscriptionSpec& spec) {
-  return {.policy = event::RetryPolicy(spec), .max_waiting = spec.max_waiting};
+  return {.policy = subscription::RetryPolicy(spec), .max_waiting = spec.max_waiting};
 }
 
 /// A replay writes no rows.
@@ -99,7 +99,7 @@ double share_of(const store::Holding& holding) {
 
 }  // namespace
 
-SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer renderer,
+SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, format::Renderer renderer,
                                    const std::vector<store::Strand>& strands,
                                    const store::ParkedKeys& parked, const LoopOptions& options,
                                    RetainedSink retained, Settler& settler,
@@ -159,7 +159,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
   }
   if (!row_.spec.rate.empty()) {
     // It was checked when it was applied.
-    const double rate = event::parse_rate(row_.spec.rate).value_or(1.0);
+    const double rate = subscription::parse_rate(row_.spec.rate).value_or(1.0);
     rate_.emplace(rate * share_of(holding_), now_steady());
   }
   if (run_owner_ != nullptr)

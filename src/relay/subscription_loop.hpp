@@ -16,9 +16,8 @@
 #include "base/mutex.hpp"
 #include "base/outage.hpp"
 #include "base/rate_limit.hpp"
-#include "event/filter.hpp"
-#include "event/render.hpp"
 #include "feed/pump.hpp"
+#include "format/render.hpp"
 #include "relay/delivery_core.hpp"
 #include "relay/key_gate.hpp"
 #include "relay/offering.hpp"
@@ -30,6 +29,7 @@
 #include "relay/trust_deadline.hpp"
 #include "sink/run_owner.hpp"
 #include "store/store.hpp"
+#include "subscription/filter.hpp"
 
 namespace outbox::relay {
 
@@ -67,7 +67,7 @@ class SubscriptionLoop {
     std::function<void()> replayed{};  ///< The replay is done here: see replayed().
   };
 
-  SubscriptionLoop(store::SubscriptionRow row, event::Renderer renderer,
+  SubscriptionLoop(store::SubscriptionRow row, format::Renderer renderer,
                    const std::vector<store::Strand>& strands, const store::ParkedKeys& parked,
                    const LoopOptions& options, RetainedSink retained, Settler& settler,
                    const TrustDeadline& trust, Listener listener);
@@ -219,8 +219,8 @@ class SubscriptionLoop {
   [[nodiscard]] std::uint64_t count_unsettled() const;
 
   const store::SubscriptionRow row_;
-  event::Renderer renderer_;
-  const event::Filter filter_;
+  format::Renderer renderer_;
+  const subscription::Filter filter_;
   const store::Holding holding_;
   const std::shared_ptr<ReplayRun> replay_;
   /// Of a replay: what live delivery still has to settle.
@@ -244,7 +244,7 @@ class SubscriptionLoop {
   bool trial_waits_{false};  ///< For what is in flight, or not settled.
   RetryCore retries_;
   std::vector<std::unique_ptr<Strand>> strands_;
-  event::RenderBuffer buffer_;
+  format::RenderBuffer buffer_;
   std::vector<Outcome> outcomes_;
   std::vector<std::uint8_t> wanted_;
   std::uint64_t settlements_{0};

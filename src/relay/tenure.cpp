@@ -271,7 +271,7 @@ Status Tenure::start(const store::SubscriptionRow& row) {
 }
 
 Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::SubscriptionRow& row) {
-  auto renderer = event::Renderer::create(row.spec);
+  auto renderer = format::Renderer::create(row.spec);
   if (!renderer) return pass(renderer);
   const store::Holding holding = *holding_of(row);
   auto strands = load_strands(row, holding);

@@ -1,4 +1,4 @@
-// A sink whose destination answers with more than yes or no, for who wants to know it: the result of a task (docs/design/tasks.md).
+// The text of a destination's answer, which becomes a task's result (docs/design/tasks.md).
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@ namespace outbox::sink {
 
 struct AnswerBody {
   std::string text;
-  bool longer{false};  ///< Than what is read; `text` is its beginning.
+  bool longer{false};  ///< Whether `text` is only the beginning of the answer.
 };
 
-/// Implemented beside Sink. Called by the sink's thread, for one message at a time.
+/// Implemented by a class beside Sink. The sink's thread calls it, for one message at a time.
 class Answers {
  public:
   Answers() = default;
@@ -20,7 +20,7 @@ class Answers {
   Answers& operator=(Answers&&) = delete;
   virtual ~Answers() = default;
 
-  /// From now on. Otherwise what came with an ack is dropped.
+  /// Keeps the answers from now on. Before this call the text that came with an ack is dropped.
   virtual void keep_answers() = 0;
   /// What the destination said to the message that was acked last.
   [[nodiscard]] virtual AnswerBody take_answer() = 0;

@@ -20,7 +20,7 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10U;
-/// One large message must not hold its memory for good.
+/// A larger buffer is freed after use: one large message must not hold its memory for good.
 constexpr std::size_t kKeptBytes = std::size_t{2} << 20U;
 constexpr long kKeepAliveSeconds = 30;
 
@@ -29,7 +29,7 @@ milliseconds left_until(ByteStream::TimePoint until) {
   return std::max(left, milliseconds(0));
 }
 
-/// It only helps: the sink watches its deadline itself.
+/// A failure is harmless, because the sink watches its deadline itself.
 void set_user_timeout(int socket, milliseconds silence) {
   const auto limit = static_cast<unsigned>(silence.count());
   (void)::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
@@ -54,7 +54,7 @@ void ByteStream::FreeCurl::operator()(void* curl) const noexcept { curl_easy_cle
 ByteStream::ByteStream(std::string address, Options options)
     : address_(std::move(address)), options_(std::move(options)), curl_(curl_easy_init()) {
   static_assert(std::tuple_size_v<decltype(error_text_)> >= CURL_ERROR_SIZE);
-  OUTBOX_CHECK(curl_);  // out of memory
+  OUTBOX_CHECK(curl_);  // This fails only for lack of memory.
 }
 
 Result<std::unique_ptr<ByteStream>> ByteStream::open(const Endpoint& endpoint,
@@ -79,8 +79,8 @@ void ByteStream::set_up(const Endpoint& endpoint, const TlsSettings& tls) {
   set(CURLOPT_CONNECT_ONLY, 1L);
   set(CURLOPT_ERRORBUFFER, error_text_.data());
   set(CURLOPT_NOSIGNAL, 1L);
-  set(CURLOPT_PROXY, "");  // http_proxy is not meant for this
-  // 0 would mean curl's own limit.
+  set(CURLOPT_PROXY, "");  // The variable http_proxy is not meant for this.
+  // A limit of 0 would mean curl's own limit.
   const milliseconds limit = std::max(left_until(options_.until), milliseconds(1));
   set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(limit.count()));
   set(CURLOPT_TCP_NODELAY, 1L);
@@ -89,7 +89,7 @@ void ByteStream::set_up(const Endpoint& endpoint, const TlsSettings& tls) {
   set(CURLOPT_TCP_KEEPINTVL, kKeepAliveSeconds);
   if (!options_.secure) return;
   set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-  set(CURLOPT_SSL_ENABLE_ALPN, 0L);  // it would offer HTTP
+  set(CURLOPT_SSL_ENABLE_ALPN, 0L);  // ALPN would offer HTTP.
   set(CURLOPT_SSL_VERIFYPEER, tls.insecure ? 0L : 1L);
   set(CURLOPT_SSL_VERIFYHOST, tls.insecure ? 0L : 2L);
   if (!tls.ca.empty()) set(CURLOPT_CAINFO, tls.ca.c_str());
@@ -123,7 +123,7 @@ Status ByteStream::connect(const Endpoint& endpoint, const TlsSettings& tls) {
       socket == CURL_SOCKET_BAD)
     return fail(curl_failed(CURLE_COULDNT_CONNECT, "cannot connect"));
   socket_ = socket;
-  error_text_[0] = '\0';  // of an address that was tried before
+  error_text_[0] = '\0';  // An earlier address may have left one.
   arrived_.resize(kReadBytes);
   return {};
 }

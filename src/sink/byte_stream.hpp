@@ -1,12 +1,14 @@
-// A connection over TCP or TLS that never blocks once it is open: libcurl connects, checks certificates and moves the bytes. For clients
-// whose library only writes and parses a protocol (hiredis, librabbitmq).
+// A connection over TCP or TLS that never blocks once it is open: libcurl connects, checks
+// certificates and moves the bytes. It is for clients whose library only writes and parses a
+// protocol (hiredis, librabbitmq).
 //
 //   stream.queue().append(command);        // into a buffer
 //   if (!stream.flush()) ...               // what the socket takes now
-//   while (true) { OUTBOX_TRY(const std::string_view bytes, stream.read()); if (bytes.empty()) break; ... }
+//   OUTBOX_TRY(const std::string_view bytes, stream.read());  // empty when nothing is there
 //
 // Threads: One thread at a time. Another one may watch the socket.
-// Errors: of flush() and read(): the connection is lost; read() still returns what came before. Their effect is unknown.
+// Errors: an error of flush() or read() means that the connection is lost, with an unknown effect.
+// read() still returns what had arrived before.
 #pragma once
 
 #include <array>
@@ -29,11 +31,12 @@ class ByteStream {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   struct Options {
-    /// What errors begin with, and how the settings are called in hints: "http", which has http.url and http.tls_ca.
+    /// The sink's name, which errors begin with and which prefixes settings in hints: "http" has
+    /// http.url and http.tls_ca.
     std::string sink;
     bool secure{false};
-    TimePoint until;  ///< Connects until then at the latest.
-    /// The kernel gives the connection up when the server confirms no bytes for so long.
+    TimePoint until;  ///< The deadline for connecting.
+    /// The kernel gives the connection up when the server confirms no bytes for this long.
     std::chrono::milliseconds silence{};
   };
   [[nodiscard]] static Result<std::unique_ptr<ByteStream>> open(const Endpoint& endpoint,
@@ -49,23 +52,24 @@ class ByteStream {
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] int socket() const { return socket_; }
 
-  /// What is appended to it will be sent.
+  /// The buffer of bytes to send.
   [[nodiscard]] std::string& queue() { return queued_; }
-  /// Writes what the socket takes now. True: it took something.
+  /// Writes what the socket takes now. Returns whether the socket took any byte.
   [[nodiscard]] Result<bool> flush();
-  /// Bytes in the buffer.
+  /// The number of bytes that wait in the buffer.
   [[nodiscard]] std::size_t unsent() const { return sending_.size() - sent_ + queued_.size(); }
-  /// Bytes that the socket has taken so far.
+  /// The number of bytes that the socket has taken so far.
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
 
-  /// What has arrived, a piece of it; empty: nothing more now. Valid until the next call.
+  /// A piece of what has arrived; empty if nothing more is there now. Valid until the next call.
   [[nodiscard]] Result<std::string_view> read();
-  /// Until there is something to read, or to write if there is something unsent. False: the time is over.
+  /// Waits until there is something to read, or until the socket takes bytes if some are unsent.
+  /// Returns false when the time is over.
   [[nodiscard]] bool wait(TimePoint until) const;
 
-  /// As Options::silence. 0: as long as the system waits.
+  /// Changes Options::silence. With 0 the limit of the system applies.
   void set_silence(std::chrono::milliseconds silence) noexcept;
-  /// What the kernel has not sent yet is dropped when the connection is destroyed.
+  /// Makes the destructor drop what the kernel has not sent yet.
   void abort() noexcept;
 
   /// "SINK: ADDRESS: WHAT", with the hint to check the server.
@@ -79,7 +83,7 @@ class ByteStream {
   ByteStream(std::string address, Options options);
   [[nodiscard]] Status connect(const Endpoint& endpoint, const TlsSettings& tls);
   void set_up(const Endpoint& endpoint, const TlsSettings& tls);
-  /// `code`: of libcurl.
+  /// `code` is a CURLcode.
   [[nodiscard]] Error curl_failed(int code, std::string_view what) const;
 
   const std::string address_;
@@ -88,7 +92,8 @@ class ByteStream {
   std::unique_ptr<void, FreeCurl> curl_;
   int socket_{-1};
 
-  // OpenSSL wants the same bytes at the same place again after it could not write them. So what is being sent does not grow.
+  // OpenSSL must be given the same bytes at the same place again after a write that would block, so
+  // the buffer that is being sent does not grow.
   std::string sending_;
   std::size_t sent_{0};
   std::string queued_;

@@ -41,7 +41,7 @@ std::string names_of(std::span<const Scheme> schemes) {
   return names;
 }
 
-/// Empty: fine.
+/// What is wrong with the address; empty if it is valid.
 std::string parse_one(const std::string& text, std::span<const Scheme> schemes,
                       Endpoint& endpoint) {
   const Url url(curl_url());

@@ -1,4 +1,5 @@
-// The address of a server in a sink's settings: scheme://[user[:password]@]host[:port][/path], several with commas.
+// The address of a server in a sink's settings: scheme://[user[:password]@]host[:port][/path].
+// Commas separate several addresses.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +14,15 @@ namespace outbox::sink {
 
 struct Endpoint {
   std::string scheme;
-  std::string username;  ///< Decoded, as the password is. Empty: none given.
+  std::string username;  ///< Decoded, as the password is; empty if not given.
   std::string password;
-  std::string host;  ///< IPv6 without brackets.
+  std::string host;  ///< An IPv6 address has no brackets.
   std::uint16_t port{0};
   std::string path;  ///< Decoded, without the first slash.
 
-  /// For logs and errors: without username and password.
+  /// The address for logs and errors, without username and password.
   [[nodiscard]] std::string shown() const;
-  /// Only this machine can listen in.
+  /// Whether only this machine can listen in.
   [[nodiscard]] bool is_loopback() const;
 };
 
@@ -31,7 +32,8 @@ struct Scheme {
   std::uint16_t default_port{0};
 };
 
-/// Complains under the field's name and returns none when one of them is wrong. An error never quotes the text, which may have a password.
+/// Adds an error under the field's name and returns no endpoint when an address is wrong. The error
+/// never quotes the text, which may contain a password.
 [[nodiscard]] std::vector<Endpoint> parse_endpoints(const std::string& field, std::string_view text,
                                                     std::span<const Scheme> schemes,
                                                     FieldErrors& errors);

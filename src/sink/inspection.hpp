@@ -1,5 +1,5 @@
-// What a destination was found to be, and what a subscription's settings promise there. `outbox sinks` prints it; a relay warns of the
-// weaknesses when it opens the sink.
+// What a destination was found to be, and what a subscription's settings promise there. `outbox
+// sinks` prints it; a relay warns of the weaknesses when it opens the sink.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace outbox::sink {
 
-/// A setting, of the destination or of the sink, with which acked events can be lost, read by others, or arrive twice.
+/// A setting of destination or sink with which acked events may be lost, read by others or doubled.
 struct Weakness {
   std::string setting;  ///< "appendfsync everysec"
   std::string consequence;
   std::string hint{};
 };
 
-/// The largest message that goes through.
+/// The largest message that can be delivered.
 struct MessageLimit {
   std::string setting;    ///< "max_payload of the server"
-  std::int64_t bytes{0};  ///< With headers, so that the largest payload is a little less.
+  std::int64_t bytes{0};  ///< Headers count, so the largest payload is a little smaller.
   std::string hint{};
 };
 
@@ -32,22 +32,22 @@ struct Inspection {
   /// When an event counts as delivered, for a sentence that begins with "acked when".
   std::string acked;
   std::string duplicates;  ///< When an event may arrive twice.
-  std::string order;       ///< Of what the order is kept.
+  std::string order;       ///< Among which events the order is kept.
   std::vector<Weakness> weaknesses{};
-  std::optional<MessageLimit>
-      largest{};  ///< As far as it is known; the subscription's own counts, too.
-  std::optional<MessageLimit>
-      own{};  ///< What the subscription's settings allow, where a person has said.
+  /// The limit that is known; the subscription's own limit counts, too.
+  std::optional<MessageLimit> largest{};
+  /// The limit that the subscription's settings state.
+  std::optional<MessageLimit> own{};
 };
 
-/// "acked when ...; twice: ...; order: ..."
+/// The line "acked when ...; twice: ...; order: ...".
 [[nodiscard]] std::string guarantee_line(const Inspection& inspection);
 
 /// Warns of each weakness once, although a sink is opened again and again.
 class WeaknessLog {
  public:
   explicit WeaknessLog(std::string sink) : sink_(std::move(sink)) {}
-  /// `of`: the server, or the stream on it.
+  /// `of` is the server, or the stream on it.
   void warn(std::string_view of, const std::vector<Weakness>& weaknesses);
 
  private:
@@ -55,7 +55,7 @@ class WeaknessLog {
   std::set<std::string> warned_;
 };
 
-/// That a connection has no TLS.
+/// The weakness of a connection without TLS.
 [[nodiscard]] Weakness in_clear(const std::string& hint);
 
 }  // namespace outbox::sink

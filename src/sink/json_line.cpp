@@ -36,7 +36,7 @@ void append_headers(std::string& out, std::span<const HeaderView> headers) {
   out.push_back('}');
 }
 
-/// In valid JSON line breaks are only between tokens, where a space means the same.
+/// Replaces line breaks by spaces: in valid JSON both occur only between tokens and mean the same.
 void append_json_on_one_line(std::string& out, std::string_view json) {
   const std::size_t from = out.size();
   out.append(json);

@@ -1,5 +1,5 @@
-// A kind of sink, as the registry, the configuration and docs/reference see it. A sink declares its settings as a table of
-// SettingRows of its own structure:
+// A kind of sink, as the registry, the configuration and docs/reference see it. A sink declares its
+// settings as a table of SettingRows of its own structure:
 //
 //   struct PrinterSettings { std::string path; bool loud{false}; };
 //   SinkKind printer_kind() {
@@ -37,7 +37,7 @@ using Texts = std::map<std::string, std::string>;
 
 /// Settings that a sink does not declare but passes to its client library.
 struct PassedOn {
-  std::string help;  ///< For docs/reference.
+  std::string help;  ///< Text for docs/reference.
   bool (*names_file)(std::string_view name, std::string_view value);
   bool (*is_secret)(std::string_view name);
 };
@@ -45,19 +45,21 @@ struct PassedOn {
 struct SinkKind {
   std::string name;
   std::string help;
-  std::vector<Setting> settings;  ///< default_note is the default.
+  std::vector<Setting> settings;  ///< Their default_note is the default.
   std::optional<PassedOn> passed_on;
 
-  /// Everything that is wrong with the subscription's settings for this sink, each with its field ("http.url", "topic").
-  /// Opens nothing but files that the settings refer to. A reference that this machine does not have is no error.
+  /// Adds everything that is wrong with the subscription's settings for this sink, each with its
+  /// field ("http.url", "topic"). Opens only files that the settings refer to. A reference that
+  /// this machine cannot resolve is no error.
   std::function<void(const SubscriptionSpec&, FieldErrors&)> check;
-  /// What would fail on this machine now, such as a missing directory or a reference to nothing. Opens nothing else.
+  /// Adds what would fail on this machine now, such as a missing directory or an unresolved
+  /// reference. Opens nothing else.
   std::function<void(const SubscriptionSpec&, FieldErrors&)> check_here;
   /// Connects to the destination and looks at it, without sending an event.
   std::function<Result<Inspection>(const SubscriptionSpec&)> inspect;
-  /// open() has not been called.
+  /// Makes a sink that is not open.
   std::function<Result<std::unique_ptr<Sink>>(const SubscriptionSpec&)> make;
-  /// Reads all that the destination holds now. Empty: it cannot be read back.
+  /// Reads all that the destination holds now; not set if it cannot be read back.
   std::function<Result<ReadParts>(const SubscriptionSpec&, const TakeId&)> read_back;
 
   [[nodiscard]] const Setting* find(std::string_view setting) const;
@@ -76,11 +78,11 @@ struct Declaration {
   void (*check)(const Settings&, FieldErrors&){nullptr};
   /// Checks for what would otherwise fail with the first event.
   void (*check_use)(const Settings&, const SubscriptionSpec&, FieldErrors&){nullptr};
-  /// Besides the files of TlsSettings, if there is a member `tls`.
+  /// Checks files other than those of TlsSettings, which are checked if there is a member `tls`.
   void (*check_here)(const Settings&, FieldErrors&){nullptr};
   Result<std::unique_ptr<Sink>> (*make)(Settings){nullptr};
   Result<Inspection> (*inspect)(Settings, const SubscriptionSpec&){nullptr};
-  /// Instead of both, of a sink that is inspected once it is open.
+  /// Replaces `make` and `inspect` for a sink that is inspected once it is open.
   Result<std::unique_ptr<NetworkSink>> (*make_network)(Settings, const SubscriptionSpec&){nullptr};
   Result<ReadParts> (*read_back)(const Settings&, const SubscriptionSpec&, const TakeId&){nullptr};
 };
@@ -96,12 +98,13 @@ void read_setting(const std::string& sink, const Setting& setting, Slot slot, co
 /// The settings with their references replaced (base/reference.hpp).
 struct Given {
   Texts texts;
-  /// Those with a reference that this machine does not have, with the reason. They are not in `texts`.
+  /// Settings with a reference that this machine cannot resolve, and why. They are not in `texts`.
   FieldErrors unresolved;
 };
 [[nodiscard]] Given resolve_settings(const std::string& sink, const Texts& settings);
 
-/// A setting with an error keeps its default, as does one that could not be resolved: then what the table cannot express is not checked.
+/// Reads all settings. One with an error or an unresolved reference keeps its default; after the
+/// latter `check` is not called.
 template <class Settings>
 Settings read_settings(const Declaration<Settings>& sink, const Given& given, FieldErrors& errors) {
   Settings settings;
@@ -123,7 +126,7 @@ Settings read_settings(const Declaration<Settings>& sink, const Given& given, Fi
   return settings;
 }
 
-/// The settings as they must be to deliver.
+/// Settings that are complete enough to deliver with, or the error.
 template <class Settings>
 Result<Settings> usable_settings(const Declaration<Settings>& sink, const SubscriptionSpec& spec) {
   const Given given = resolve_settings(sink.name, spec.sink_settings);

@@ -19,7 +19,7 @@ SettingRows<Settings> login_rows(const char* username_help = "Instead of the one
   };
 }
 
-/// Whoever has a username has a password, there or in the address. `sink`: "http".
+/// A username requires a password, either in the settings or in the address. `sink` is "http", say.
 void check_login(const std::string& sink, const std::string& username, const std::string& password,
                  std::span<const Endpoint> endpoints, FieldErrors& errors);
 

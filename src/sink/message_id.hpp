@@ -1,4 +1,4 @@
-// By what a destination that drops duplicates knows a message. Pure.
+// The id by which a destination that drops duplicates knows a message. Pure.
 #pragma once
 
 #include <outbox/event.hpp>
@@ -7,8 +7,9 @@
 
 namespace outbox::sink {
 
-/// The same each time this subscription sends this event, and of nothing else: two subscriptions may send an event to one place, two events
-/// may have one id, and a replay sends events again on purpose. Letters, digits, '-', '_' and '.'.
+/// The same each time this subscription sends this event, and different for everything else: two
+/// subscriptions may send an event to one place, two events may share an id, and a replay sends
+/// events again on purpose. Consists of letters, digits, '-', '_' and '.'.
 [[nodiscard]] std::string message_id(const EventView& event, std::string_view subscription);
 
 }  // namespace outbox::sink

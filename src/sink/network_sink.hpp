@@ -12,24 +12,24 @@
 
 namespace outbox::sink {
 
-/// Outcomes wait in it until the relay takes them.
+/// Keeps outcomes until the relay takes them.
 class NetworkSink : public Sink {
  public:
   explicit NetworkSink(std::string name) : warned_(std::move(name)) {}
 
   void receive(std::vector<Outcome>& outcomes) final;
-  /// While it is open: what the destination is, and what the settings promise there.
+  /// What the open destination is, and what the settings promise there.
   [[nodiscard]] virtual Inspection inspection() const = 0;
 
  protected:
-  /// Takes what the client has to say, and looks at the deadlines.
+  /// Processes what the client has received, and watches the deadlines.
   virtual void advance() = 0;
   void report(Outcome outcome) { ready_.push_back(std::move(outcome)); }
-  /// Instead of sending it. `rejected`: before the client had any of it.
+  /// Reports an outcome for a message that is not sent. If `rejected`, the client never got it.
   void refuse(const Message& message, Outcome::Kind kind, Error error);
-  /// Of each weakness once, although the sink is opened again and again.
+  /// Warns of each weakness once, although the sink is opened again and again.
   void warn_of(const Inspection& found) { warn_of(found.destination, found.weaknesses); }
-  /// `place`: the server, or the stream on it.
+  /// `place` is the server, or the stream on it.
   void warn_of(std::string_view place, const std::vector<Weakness>& found) {
     warned_.warn(place, found);
   }
@@ -42,8 +42,8 @@ class NetworkSink : public Sink {
 /// Opens the sink, inspects it and closes it.
 [[nodiscard]] Result<Inspection> inspect_open(NetworkSink& sink);
 
-/// Everything goes over one connection, which is never repaired: when it failed the sink takes no more, and says why, until open() has
-/// made a new one.
+/// A sink with one connection, which is never repaired: after a failure the sink takes nothing, and
+/// says why, until open() has made a new connection.
 class ConnectionSink : public NetworkSink {
  public:
   using NetworkSink::NetworkSink;
@@ -54,16 +54,16 @@ class ConnectionSink : public NetworkSink {
   enum class State : std::uint8_t {
     closed,
     open,
-    failed,  ///< Takes no more. What is in flight on a connection that still works gets its outcomes.
+    failed,  ///< Takes no more. Messages on a connection that still works get outcomes.
   };
 
-  /// What came meanwhile may say that it failed.
+  /// Called so that the sink notices a failure that arrived meanwhile.
   virtual void before_send() {}
-  /// The state is `open`. Returns how many it took.
+  /// Takes messages while the state is `open`. Returns how many.
   [[nodiscard]] virtual std::size_t take(std::span<const Message> messages) = 0;
-  /// Returns how many it took: the relay opens the sink again only after an outcome that says that it failed.
+  /// Returns how many it took. The relay opens the sink again only after an outcome with a failure.
   [[nodiscard]] virtual std::size_t refuse_all(std::span<const Message> messages);
-  /// The state becomes `failed` if it was `open`.
+  /// Changes the state from `open` to `failed`.
   void stop_taking(Error reason);
 
   State state_{State::closed};

@@ -10,23 +10,23 @@
 
 namespace outbox::sink {
 
-/// A piece of a destination that is read as a whole: a file, a topic.
+/// A part of a destination that is read as a whole, such as a file or a topic.
 struct ReadPart {
   std::string name;
-  /// False: it was found by its name, so it may belong to somebody else as a whole.
+  /// Whether the part surely belongs to this subscription. One that was found by its name may not.
   bool certain{true};
-  /// Messages that the destination itself removed; at most so many.
+  /// At most this many messages were removed by the destination itself.
   std::int64_t removed{0};
-  /// They were sent before. Microseconds since 1970, UTC.
+  /// The time before which they were sent. Microseconds since 1970, UTC.
   std::int64_t removed_before_us{0};
-  /// Messages without the id of an event: somebody else's.
+  /// The number of messages without the id of an event, which others have sent.
   std::int64_t without_id{0};
 };
 
-/// Gets the id of each message, as often as it is there, with the number of its part.
+/// Called with the id of each message, as often as the message exists, and the number of its part.
 using TakeId = std::function<void(std::uint32_t part, const EventId& id)>;
 
-/// What was read. Parts are numbered in this order.
+/// What was read, in the order of the parts' numbers.
 using ReadParts = std::vector<ReadPart>;
 
 }  // namespace outbox::sink

@@ -22,7 +22,7 @@ Error no_such_sink(const std::string& name) {
       .value();
 }
 
-/// What a subscription needs that is not delivered by an application.
+/// The kind of a subscription's sink that is not an application's.
 Result<const SinkKind*> kind_for(const SubscriptionSpec& spec) {
   if (spec.sink == kCustom) {
     return fail(Errc::invalid_argument,

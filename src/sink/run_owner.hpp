@@ -1,5 +1,5 @@
-// A sink whose sends may take long and belong to its own process, not to the owner of a lane: tasks (docs/design/tasks.md). Once the row
-// of such a send is `running`, the sink writes what becomes of it.
+// A sink whose sends may take long and belong to its own process, not to the owner of a lane: tasks
+// (docs/design/tasks.md). Once the row of such a send is `running`, the sink writes its result.
 #pragma once
 
 #include <chrono>
@@ -17,18 +17,18 @@ struct KeptRun {
   std::int32_t subscription{0};
   std::int64_t seq{0};
   EventId id{};
-  std::size_t attempts{0};  ///< Before this one.
-  std::int64_t token{0};    ///< Of the row.
+  std::size_t attempts{0};  ///< Attempts before this one.
+  std::int64_t token{0};    ///< The fencing token of the row.
 };
 
 /// What the sink of a subscription is told before its first send.
 struct RunRules {
-  double share{1};  ///< Of the lanes of the subscription.
-  std::vector<std::string>
-      paused_types{};  ///< Of which the subscription has rows that must not run.
+  double share{1};  ///< The share of the subscription's lanes.
+  /// Types of which the subscription has rows that must not run.
+  std::vector<std::string> paused_types{};
 };
 
-/// Implemented beside Sink. Called by the loop's thread.
+/// Implemented by a class beside Sink. The loop's thread calls it.
 class RunOwner {
  public:
   RunOwner() = default;
@@ -43,11 +43,12 @@ class RunOwner {
   [[nodiscard]] virtual std::chrono::milliseconds row_after() const = 0;
   /// Whether the sends of a type get their rows at once.
   [[nodiscard]] virtual bool is_slow(std::string_view event_type) const = 0;
-  /// Whose name its rows bear.
+  /// The worker that the rows name.
   [[nodiscard]] virtual EventId worker() const = 0;
-  /// True: the sink looks after it, and receive() never reports it. False: it has ended, or not begun; the outcome comes as any other.
+  /// Returns true if the sink looks after the run, which receive() then never reports. Returns
+  /// false if the run has ended or not begun; its outcome comes like any other.
   [[nodiscard]] virtual bool keep(Token token, const KeptRun& run) = 0;
-  /// Rows that it kept have changed since the last call.
+  /// Whether rows that the sink kept have changed since the last call.
   [[nodiscard]] virtual bool rows_changed() = 0;
 };
 

@@ -12,7 +12,7 @@
 
 namespace outbox::sink {
 
-/// As 64 hexadecimal digits.
+/// The hash as 64 hexadecimal digits.
 [[nodiscard]] inline std::string sha256_digits(std::string_view text) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> hash{};
   OUTBOX_CHECK(SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(),

@@ -19,7 +19,7 @@ void Sink::on_ready(std::function<void()> wake) {
   bell_->ring = std::move(wake);
 }
 
-// Calls with the mutex held: after on_ready({}) has returned, no call is in progress or follows.
+// Rings with the mutex held, so that no call is in progress or follows after on_ready({}) returned.
 void Sink::wake() const {
   const MutexLock lock(bell_->mutex);
   if (bell_->ring) bell_->ring();
@@ -39,8 +39,8 @@ const char* to_string(Outcome::Kind kind) noexcept {
 
 // ---- BatchSink
 
-// A sink that is not gapless has one event of each key in flight, so a rejected event says nothing
-// about those behind it.
+// Goes on after a rejected event unless the sink is gapless: otherwise one event of each key is in
+// flight, so a rejection says nothing about the events behind it.
 std::size_t BatchSink::send(std::span<const Message> messages) {
   if (failed_) return 0;
   const bool gapless = traits().gapless;
@@ -69,7 +69,7 @@ void BatchSink::receive(std::vector<Outcome>& outcomes) {
   failed_ = false;
 }
 
-// Every message taken has its outcome by the time send() returns: nothing is ever in flight.
+// Does nothing, because every message has its outcome by the time send() returns.
 void BatchSink::purge() {}
 
 }  // namespace outbox

@@ -45,7 +45,7 @@ SocketWatch::~SocketWatch() {
   if (stop_ >= 0) ::close(stop_);
 }
 
-/// One shot: a socket that stays readable does not call again until the sink has looked and armed it again.
+/// One shot: a socket that stays readable calls again only once the sink has armed it again.
 void SocketWatch::arm(int socket, Interest interest) {
   epoll_event event{.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, .data = {.fd = socket}};
   if (interest.write) event.events |= EPOLLOUT;

@@ -1,12 +1,13 @@
-// Tells a sink that a socket of its client became ready, for clients without a thread of their own (hiredis, librabbitmq). The
-// client itself is used by the relay's thread only:
+// Tells a sink that a socket of its client became ready, for clients without a thread of their own
+// (hiredis, librabbitmq). Only the relay's thread uses the client itself:
 //
 //   watch_.arm(socket, {.write = client.has_unsent()});   // at the end of send() and receive()
 //
-// A protocol with heartbeats has things to do while nothing happens: with `every`, `ready` is also called
-// whenever so much time has passed without a call.
+// A protocol with heartbeats has work to do while nothing happens: with `every`, `ready` is also
+// called whenever this much time passed without a call.
 //
-// Threads: arm() and forget() on the relay's thread; `ready` is called on a thread of the watch, once per arm() apart from that.
+// Threads: arm() and forget() on the relay's thread; `ready` is called on a thread of the watch,
+// once per arm() and for `every`.
 // Lifetime: `ready` is not called after the destructor.
 #pragma once
 
@@ -29,15 +30,15 @@ class SocketWatch {
   SocketWatch& operator=(SocketWatch&&) = delete;
   ~SocketWatch();
 
-  /// Before the first arm(). Idempotent. Fails when the system has no descriptors or threads left.
+  /// Must precede the first arm(). Idempotent. Fails if no descriptors or threads are left.
   [[nodiscard]] Status start();
 
   struct Interest {
-    bool write{false};  ///< Also when it can be written to.
+    bool write{false};  ///< Also waits for room to write.
   };
-  /// Calls `ready` once when the socket can be read, has failed or was closed by the peer. Replaces an earlier arm() of it.
+  /// Calls `ready` once when the socket is readable, failed or closed. Replaces its earlier arm().
   void arm(int socket, Interest interest);
-  /// Before the socket is closed: its number may be given to another one.
+  /// Must precede the close of the socket, whose number another one may get.
   void forget(int socket) noexcept;
 
  private:
@@ -46,7 +47,7 @@ class SocketWatch {
   const std::function<void()> ready_;
   const std::optional<std::chrono::milliseconds> every_;
   int epoll_{-1};
-  int stop_{-1};  ///< eventfd
+  int stop_{-1};  ///< An eventfd.
   std::jthread thread_;
 };
 

@@ -1,6 +1,7 @@
-// The broker refuses a whole batch because of one message. Then the messages of that batch are suspects: while there are any,
-// messages are sent one at a time, and the one that fails alone is at fault. When all of them pass, the batch was too large.
-// Identified by seq, because tokens change when the relay restarts. Pure.
+// When a broker refuses a whole batch because of one message, the messages of that batch are
+// suspects. While there are any, messages are sent one at a time, and the one that fails alone is
+// at fault. If all of them pass, the batch was too large. Suspects are identified by seq, because
+// tokens change when the relay restarts. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,8 @@ namespace outbox::sink {
 
 class Suspects {
  public:
-  /// `patience`: after this many single messages without a suspect among them, the suspects are dropped (their subscription may have
-  /// changed).
+  /// After `patience` single messages without a suspect among them the suspects are dropped,
+  /// because their subscription may have changed.
   explicit Suspects(std::size_t patience) : patience_(patience) {}
 
   void add(std::int64_t seq, std::size_t bytes) {
@@ -25,7 +26,7 @@ class Suspects {
   /// The bytes of suspects added since the last call.
   [[nodiscard]] std::size_t take_bytes() { return std::exchange(bytes_, 0); }
 
-  /// The message was acked, or is at fault.
+  /// Notes that the message was acked or is at fault.
   void settled(std::int64_t seq) {
     if (seqs_.empty()) return;
     if (seqs_.erase(seq) > 0) {

@@ -1,4 +1,4 @@
-// A template of the settings before there are events. Pure.
+// What a template of the settings looks like before there are events. Pure.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The settings tls_ca, tls_certificate, tls_key and insecure_tls, for sinks whose settings have a member `tls`.
+// The settings tls_ca, tls_certificate, tls_key and insecure_tls, for settings with a member `tls`.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace outbox::sink {
 
 struct TlsSettings {
-  std::string ca{};  ///< Paths of files in PEM, as the next two.
+  std::string ca{};  ///< The path of a file in PEM, as are the next two.
   std::string certificate{};
   std::string key{};
   bool insecure{false};
@@ -32,12 +32,12 @@ SettingRows<Settings> tls_rows(const char* ca_help = kTlsCaHelp) {
   };
 }
 
-/// A certificate and its key go together. `sink`: "http".
+/// A certificate requires its key, and the other way round. `sink` is "http", say.
 void check_tls(const std::string& sink, const TlsSettings& tls, FieldErrors& errors);
-/// Without TLS none of them is set. `hint`: how TLS is asked for.
+/// Adds an error for each setting of TLS, which the sink does not use. `hint`: how to enable it.
 void check_no_tls(const std::string& sink, const TlsSettings& tls, const std::string& hint,
                   FieldErrors& errors);
-/// The files can be read here.
+/// Adds an error for each file that cannot be read here.
 void check_tls_here(const std::string& sink, const TlsSettings& tls, FieldErrors& errors);
 
 }  // namespace outbox::sink

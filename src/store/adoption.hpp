@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/part.hpp"
+#include "store/interface.hpp"
 #include "store/store.hpp"
 
 namespace outbox::store {
@@ -108,7 +108,7 @@ struct Adopted {
 };
 
 /// One thread at a time. `says` gets a line per step.
-class Adopter : public Part {
+class Adopter : public Interface {
  public:
   using Says = std::function<void(const std::string&)>;
 

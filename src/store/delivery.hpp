@@ -14,9 +14,9 @@
 
 #include "event/key.hpp"
 #include "event/kinds.hpp"
+#include "store/interface.hpp"
 #include "store/ownership.hpp"
 #include "store/parked.hpp"
-#include "store/part.hpp"
 #include "store/replay.hpp"
 #include "store/settlement.hpp"
 
@@ -68,7 +68,7 @@ struct Page {
 }
 
 /// One thread at a time. A fetch has two halves, so that the next page is read while the last one is worked on.
-class LogReader : public Part {
+class LogReader : public Interface {
  public:
   /// Prepares for reading from these cursors; before the first start(). PostgreSQL writes its mark here.
   [[nodiscard]] virtual Status begin(std::span<const Cursor> cursors) = 0;
@@ -87,7 +87,7 @@ class LogReader : public Part {
 // ---- Wakes an idle reader when events are committed.
 
 /// interrupt() from any thread; the rest from one thread at a time.
-class Wakeup : public Part {
+class Wakeup : public Interface {
  public:
   enum class Wake : std::uint8_t { notified, timeout, interrupted };
 
@@ -125,7 +125,7 @@ struct ProgressBatch {
 }
 
 /// One thread at a time.
-class Progress : public Part {
+class Progress : public Interface {
  public:
   /// The newest cursor of each of these lanes, grouped. A subscription without one is an error, never a start.
   [[nodiscard]] virtual Result<std::vector<Strand>> load(std::int32_t subscription,

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "event/key.hpp"
+#include "store/interface.hpp"
 #include "store/parked.hpp"
-#include "store/part.hpp"
 #include "store/settlement.hpp"
 
 namespace outbox::store {
@@ -85,7 +85,7 @@ struct EventPage {
 inline constexpr std::int64_t kMostSearched = 1'000'000;
 
 /// One thread at a time.
-class Events : public Part {
+class Events : public Interface {
  public:
   /// The newest first, at most `limit`. By id also those that are only known as parked. `whole`: with payload and headers.
   [[nodiscard]] virtual Result<EventPage> list(const EventFilter& filter, std::size_t limit,
@@ -214,7 +214,7 @@ struct LedgerMoment {
 };
 
 /// One thread at a time. Writes nothing; no transaction is open between calls.
-class LedgerReader : public Part {
+class LedgerReader : public Interface {
  public:
   /// Fixes the moment of which the other calls read.
   [[nodiscard]] virtual Result<LedgerMoment> begin(std::int32_t subscription,
@@ -283,7 +283,7 @@ struct Removal {
 };
 
 /// One thread at a time.
-class Retention : public Part {
+class Retention : public Interface {
  public:
   using Duration = std::chrono::milliseconds;
 

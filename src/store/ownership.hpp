@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "store/part.hpp"
+#include "store/interface.hpp"
 #include "store/settlement.hpp"
 
 namespace outbox::store {
@@ -26,7 +26,7 @@ struct RelayIdentity {
 };
 
 /// One thread at a time.
-class Membership : public Part {
+class Membership : public Interface {
  public:
   /// Registers this relay, or renews its lease. False: another relay took this one for dead meanwhile; it is registered again and
   /// owns nothing.
@@ -78,7 +78,7 @@ struct Holding {
 };
 
 /// One thread at a time.
-class LaneOwners : public Part {
+class LaneOwners : public Interface {
  public:
   /// Cheap; called often.
   [[nodiscard]] virtual Result<Fleet> look() = 0;
@@ -109,7 +109,7 @@ struct FormerRun {
 };
 
 /// One thread at a time. All is committed, and flushed, on return.
-class Trials : public Part {
+class Trials : public Interface {
  public:
   /// The runs that others have left on these lanes, and those that `relay` itself has left. The newest comes first.
   [[nodiscard]] virtual Result<std::vector<FormerRun>> former(std::int32_t subscription,

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "event/retry_policy.hpp"
-#include "store/part.hpp"
+#include "store/interface.hpp"
+#include "subscription/retry_policy.hpp"
 
 namespace outbox::store {
 
@@ -197,7 +197,7 @@ enum class ParkedOutcome : std::uint8_t { delivered, discarded, edited };
 inline constexpr std::size_t kMostChanged = 1000;
 
 /// One thread at a time. What changes rows is one transaction, and the relay notices within a second.
-class ParkedEvents : public Part {
+class ParkedEvents : public Interface {
  public:
   /// In the order of subscription and seq, at most `limit`. `whole`: with payload and headers.
   [[nodiscard]] virtual Result<std::vector<ParkedListing>> list(const ParkedFilter& filter,
@@ -226,8 +226,9 @@ struct Verdict {
 };
 
 /// `attempts`: before this one.
-[[nodiscard]] inline Verdict verdict(const event::RetryPolicy& policy, const Outcome& outcome,
-                                     std::size_t attempts, std::int64_t seq) {
+[[nodiscard]] inline Verdict verdict(const subscription::RetryPolicy& policy,
+                                     const Outcome& outcome, std::size_t attempts,
+                                     std::int64_t seq) {
   const auto in_ms = [](Duration pause) {
     // A sum of a time and a pause must not overflow.
     constexpr Duration kLongest = std::chrono::years(10);

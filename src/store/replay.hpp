@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "store/part.hpp"
+#include "store/interface.hpp"
 #include "store/settlement.hpp"
 
 namespace outbox::store {
@@ -110,7 +110,7 @@ struct RetainedLog {
 };
 
 /// One thread at a time.
-class Replays : public Part {
+class Replays : public Interface {
  public:
   [[nodiscard]] virtual Result<RetainedLog> retained() = 0;
   /// The first seq that was written then or later. Unit: microseconds since 1970, UTC.

@@ -12,9 +12,9 @@
 
 #include "store/delivery.hpp"
 #include "store/history.hpp"
+#include "store/interface.hpp"
 #include "store/ownership.hpp"
 #include "store/parked.hpp"
-#include "store/part.hpp"
 #include "store/replay.hpp"
 #include "store/subscriptions.hpp"
 #include "store/tasks.hpp"
@@ -39,7 +39,7 @@ struct LineageRepair {
 // ---- Work that keeps a store healthy: partitions ahead of the writers (PostgreSQL), checkpoints (SQLite).
 
 /// One thread at a time.
-class Maintenance : public Part {
+class Maintenance : public Interface {
  public:
   /// What was done, for the log; empty: nothing was due.
   [[nodiscard]] virtual Result<std::string> run() = 0;
@@ -48,7 +48,7 @@ class Maintenance : public Part {
 // ---- Writes events for the command line and the benchmarks. Applications use outbox/postgres.hpp and outbox/sqlite.hpp.
 
 /// One thread at a time.
-class Writer : public Part {
+class Writer : public Interface {
  public:
   /// All of them in one transaction, or none. Ids in the order of the events.
   [[nodiscard]] virtual Result<std::vector<EventId>> write(std::span<const Event> events) = 0;
@@ -69,7 +69,7 @@ struct SchemaState {
 };
 
 /// Any thread. Each part has a connection of its own and keeps what it needs: the store may be destroyed before it.
-class Store : public Part {
+class Store : public Interface {
  public:
   /// Safe to run twice and from two processes at once. Returns the names of the migrations applied.
   [[nodiscard]] virtual Result<std::vector<std::string>> migrate() = 0;

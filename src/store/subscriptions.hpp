@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "store/interface.hpp"
 #include "store/parked.hpp"
-#include "store/part.hpp"
 
 namespace outbox::store {
 
@@ -90,7 +90,7 @@ struct RelayRow {
 };
 
 /// One thread at a time.
-class Catalog : public Part {
+class Catalog : public Interface {
  public:
   /// The random name that migrate() gave this outbox. Recreated tables or files have another one.
   [[nodiscard]] virtual Result<std::string> identity() = 0;
@@ -160,7 +160,7 @@ struct FormerName {
 };
 
 /// One thread at a time. Each change is one transaction.
-class SubscriptionChanges : public Part {
+class SubscriptionChanges : public Interface {
  public:
   [[nodiscard]] virtual Result<std::vector<FormerName>> former_names() = 0;
   /// Everything that it has stays: position, parked events, ledger, replays.

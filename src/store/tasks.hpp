@@ -20,8 +20,8 @@
 
 #include "base/duration_buckets.hpp"
 #include "base/event_fd.hpp"
+#include "store/interface.hpp"
 #include "store/parked.hpp"
-#include "store/part.hpp"
 #include "store/subscriptions.hpp"
 
 namespace outbox::store {
@@ -131,7 +131,7 @@ struct ClaimedTasks {
 };
 
 /// One thread at a time. All is committed, and flushed, on return.
-class TaskRuns : public Part {
+class TaskRuns : public Interface {
  public:
   /// The worker is alive. A count, not a time: whether it changes is judged by the clock of who looks.
   /// `note`: a WorkerNote as JSON. Returns the time by the clock of the store, in microseconds since 1970.
@@ -228,7 +228,7 @@ inline constexpr std::int64_t kMostRowsCounted = 100'000;
 inline constexpr std::int64_t kMostPendingSearched = 100'000;
 
 /// One thread at a time.
-class TaskQueues : public Part {
+class TaskQueues : public Interface {
  public:
   /// None: there is no task with this id.
   [[nodiscard]] virtual Result<std::optional<TaskStatus>> task(const EventId& id) = 0;
@@ -267,7 +267,7 @@ struct Tick {
 };
 
 /// One thread at a time. All is committed on return.
-class Schedules : public Part {
+class Schedules : public Interface {
  public:
   [[nodiscard]] virtual Result<std::int64_t> now_us() = 0;
   /// A new one, or another one in place of that with its name, which stays paused if it is. `next_at_us`: of a new one, and of one with

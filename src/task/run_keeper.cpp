@@ -12,10 +12,10 @@
 #include "base/steady.hpp"
 #include "base/thread.hpp"
 #include "event/task_queue.hpp"
-#include "store/common/wait.hpp"
 #include "store/parked.hpp"
 #include "store/tasks.hpp"
 #include "store/text.hpp"
+#include "store/wait.hpp"
 
 namespace outbox::task {
 namespace {

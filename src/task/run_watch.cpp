@@ -14,7 +14,7 @@ namespace {
 /// In heartbeats.
 constexpr int kSilence = 2;
 /// The schedule of the type decides.
-const event::RetryPolicy kNoPolicy{SubscriptionSpec{}};
+const subscription::RetryPolicy kNoPolicy{SubscriptionSpec{}};
 
 }  // namespace
 

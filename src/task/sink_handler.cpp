@@ -10,8 +10,8 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/mutex.hpp"
-#include "event/render.hpp"
 #include "event/task.hpp"
+#include "format/render.hpp"
 #include "sink/answers.hpp"
 #include "sink/registry.hpp"
 
@@ -45,7 +45,7 @@ class Sender {
   }
 
   [[nodiscard]] const Sink& sink() const { return *sink_; }
-  [[nodiscard]] event::RenderBuffer& buffer() { return buffer_; }
+  [[nodiscard]] format::RenderBuffer& buffer() { return buffer_; }
   /// To the message that was acked last.
   [[nodiscard]] sink::AnswerBody answer() {
     return answers_ != nullptr ? answers_->take_answer() : sink::AnswerBody();
@@ -105,7 +105,7 @@ class Sender {
   Mutex mutex_;
   std::condition_variable_any rung_;
   bool ringing_ OUTBOX_GUARDED_BY(mutex_){false};
-  event::RenderBuffer buffer_;
+  format::RenderBuffer buffer_;
   bool open_{false};
   const std::unique_ptr<Sink> sink_;
   sink::Answers* const answers_;  ///< The sink; null: it has none.
@@ -124,7 +124,7 @@ TaskEnd done_with(sink::AnswerBody answer, const TaskRun& run) {
 /// Threads: any.
 class SinkHandler {
  public:
-  SinkHandler(SubscriptionSpec spec, MakeSink make, event::Renderer renderer)
+  SinkHandler(SubscriptionSpec spec, MakeSink make, format::Renderer renderer)
       : spec_(std::move(spec)), make_(std::move(make)), renderer_(std::move(renderer)) {}
 
   /// The settings are right if this is.
@@ -179,7 +179,7 @@ class SinkHandler {
                           .content_type = run.content_type,
                           .headers = run.headers,
                           .created_at_us = run.created_at.time_since_epoch().count()};
-    event::RenderBuffer& buffer = sender.buffer();
+    format::RenderBuffer& buffer = sender.buffer();
     buffer.clear();
     renderer_.render(1, event, buffer, run.attempt);
     Message message = buffer.messages().front();
@@ -192,7 +192,7 @@ class SinkHandler {
 
   const SubscriptionSpec spec_;
   const MakeSink make_;
-  event::Renderer renderer_;
+  format::Renderer renderer_;
   Mutex mutex_;
   std::vector<std::unique_ptr<Sender>> idle_ OUTBOX_GUARDED_BY(mutex_);
 };
@@ -226,7 +226,7 @@ Result<Handlers::Run> sink_handler(SubscriptionSpec spec) {
 }
 
 Result<Handlers::Run> sink_handler(SubscriptionSpec spec, MakeSink make) {
-  OUTBOX_TRY(auto renderer, event::Renderer::create(spec));
+  OUTBOX_TRY(auto renderer, format::Renderer::create(spec));
   const auto handler =
       std::make_shared<SinkHandler>(std::move(spec), std::move(make), std::move(renderer));
   if (Status prepared = handler->prepare(); !prepared) return pass(prepared);

@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/thread.hpp"
-#include "event/schedule.hpp"
+#include "schedule/schedule.hpp"
 
 namespace outbox::task {
 namespace {
@@ -97,7 +97,7 @@ Status Ticker::apply() {
   if (applied_) return {};
   OUTBOX_TRY(const std::int64_t now_us, rows_->now_us());
   for (const Schedule& schedule : schedules_) {
-    OUTBOX_TRY(const auto ticks, event::Ticks::of(schedule));
+    OUTBOX_TRY(const auto ticks, schedule::Ticks::of(schedule));
     const auto next_us = ticks.next_us(now_us);
     if (!next_us)
       return fail(Errc::invalid_argument, "schedule " + schedule.name + " never has a tick");
@@ -112,19 +112,19 @@ Result<bool> Ticker::tick(const store::ScheduleRow& row, std::int64_t now_us) {
   const Schedule& schedule = row.schedule;
   // What was written by hand may be anything.
   const Status valid = validate(schedule);
-  const auto ticks = valid ? event::Ticks::of(schedule) : tl::unexpected(valid.error());
+  const auto ticks = valid ? schedule::Ticks::of(schedule) : tl::unexpected(valid.error());
   if (!ticks) return complain(row, ticks.error()), false;
   const auto next_us = ticks->next_us(now_us);
   if (!next_us)
     return complain(row, fail(Errc::invalid_argument, "it never has a tick").value()), false;
-  const auto newest = event::due_ticks(schedule, *ticks, row.next_at_us, now_us);
+  const auto newest = schedule::due_ticks(schedule, *ticks, row.next_at_us, now_us);
   const std::size_t count = newest.ticks.size();
   store::ScheduleRow current = row;
   for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
     store::Tick one{.next_at_us = i + 1 < count ? newest.ticks[i + 1] : *next_us};
     if (i < count) {
       one.at_us = newest.ticks[i];
-      one.task = event::event_of(schedule, one.at_us);
+      one.task = schedule::event_of(schedule, one.at_us);
     }
     const auto done = rows_->tick(current, one);
     if (!done && done.error().remedy != Remedy::fix) return fail(done.error());

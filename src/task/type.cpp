@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
-#include "event/rate.hpp"
+#include "subscription/rate.hpp"
 
 namespace outbox::task {
 namespace {
@@ -30,7 +30,8 @@ std::uint64_t seed_of(const EventId& id) {
 
 std::shared_ptr<TypeLimit> limit_of(const Handlers::Options& options) {
   if (!options.has_limit()) return nullptr;
-  const double rate = options.rate.empty() ? 0 : event::parse_rate(options.rate).value_or(1.0);
+  const double rate =
+      options.rate.empty() ? 0 : subscription::parse_rate(options.rate).value_or(1.0);
   return std::make_shared<TypeLimit>(options.max_running, rate);
 }
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "event/retry_policy.hpp"
+#include "subscription/retry_policy.hpp"
 #include "task/durations.hpp"
 #include "task/type_limit.hpp"
 
@@ -31,7 +31,7 @@ class RetrySchedule {
               const EventId& id) const;
 
  private:
-  event::RetryPolicy policy_;
+  subscription::RetryPolicy policy_;
   std::size_t runs_;  ///< At most, as long as the task does not say otherwise.
 };
 

@@ -9,11 +9,11 @@
 #include "base/field_error.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
-#include "event/group.hpp"
-#include "event/rate.hpp"
-#include "event/retry_policy.hpp"
 #include "event/task.hpp"
 #include "event/task_queue.hpp"
+#include "subscription/group.hpp"
+#include "subscription/rate.hpp"
+#include "subscription/retry_policy.hpp"
 #include "task/queue_sink.hpp"
 #include "task/run_keeper.hpp"
 #include "task/ticker.hpp"
@@ -33,7 +33,7 @@ Status check_delays(const std::vector<std::string>& delays) {
   SubscriptionSpec spec;
   spec.delays = delays;
   FieldErrors errors;
-  event::RetryPolicy::check(spec, errors);
+  subscription::RetryPolicy::check(spec, errors);
   return errors.status();
 }
 
@@ -56,7 +56,7 @@ Status check_limits(const Handlers::Handler& handler) {
     return bad_field("handlers", handler.type + ": a type with max_running or rate has * or ?",
                      "give the type another name");
   if (handler.options.rate.empty()) return {};
-  const auto rate = event::parse_rate(handler.options.rate);
+  const auto rate = subscription::parse_rate(handler.options.rate);
   if (rate) return {};
   return bad_field("handlers", handler.type + ": rate: " + rate.error().message, rate.error().hint);
 }
@@ -90,7 +90,7 @@ Status check(const WorkerOptions& options, const Handlers& handlers) {
 
 /// One for all priorities, so that a worker has the same lanes of each.
 std::string group_of(const std::string& queue) {
-  return event::custom_group(event::subscription_of_queue(queue));
+  return subscription::custom_group(event::subscription_of_queue(queue));
 }
 
 /// Where the settings of the worker lead; whoever starts last with other ones sets them for all.

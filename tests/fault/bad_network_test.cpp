@@ -1,10 +1,11 @@
 // A relay behind a network that stalls, breaks and swallows.
 #include "integration/relay/harness.hpp"
+#include "support/eventually.hpp"
 #include "support/postgres_database.hpp"
 #include "support/relay_process.hpp"
 #include "support/shop.hpp"
 #include "support/tcp_gate.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {
@@ -41,7 +42,7 @@ TEST_F(BadNetwork, while_it_is_stalled_past_the_lease_nothing_is_published_and_t
   options.lease = std::chrono::milliseconds(1500);
   options.subscriptions = {custom("slow")};
   const auto relay = relay_of(options);
-  const auto slow = std::make_shared<Destination>();
+  const auto slow = std::make_shared<Arrivals>();
   // So slow that it always has something to send.
   ASSERT_TRUE(relay->use("slow", std::make_unique<SlowSink>(slow, std::chrono::milliseconds(2))));
   ASSERT_TRUE(relay->start());
@@ -76,7 +77,7 @@ TEST_F(BadNetwork, connections_that_are_cut_or_swallowed_lose_and_reorder_nothin
   options.lease = std::chrono::milliseconds(1500);
   options.subscriptions = {custom("scattered")};
   const auto relay = relay_of(options);
-  const auto scattered = std::make_shared<Destination>();
+  const auto scattered = std::make_shared<Arrivals>();
   ASSERT_TRUE(relay->use("scattered", std::make_unique<ScatterSink>(scattered, ScatterOptions{})));
   ASSERT_TRUE(relay->start());
   shop_->start();

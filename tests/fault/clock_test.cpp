@@ -6,11 +6,13 @@
 #include <fstream>
 
 #include "integration/relay/harness.hpp"
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
 #include "support/own_postgres.hpp"
 #include "support/postgres_database.hpp"
 #include "support/relay_process.hpp"
 #include "support/shop.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 #include "support/verifier.hpp"
 
 namespace outbox::test {

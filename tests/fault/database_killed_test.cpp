@@ -2,13 +2,15 @@
 #include <csignal>
 
 #include "integration/relay/harness.hpp"
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
 #include "support/ledger_check.hpp"
 #include "support/own_pgbouncer.hpp"
 #include "support/own_postgres.hpp"
 #include "support/postgres_database.hpp"
 #include "support/relay_process.hpp"
 #include "support/shop.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {
@@ -177,7 +179,7 @@ TEST_F(DatabaseKilled, a_relay_that_lives_on_repeats_at_most_what_the_crash_took
   options.store_url = database.url();
   options.subscriptions = {custom("scattered")};
   const auto relay = relay_of(options);
-  const auto scattered = std::make_shared<Destination>();
+  const auto scattered = std::make_shared<Arrivals>();
   ASSERT_TRUE(relay->use("scattered", std::make_unique<ScatterSink>(scattered, ScatterOptions{})));
   ASSERT_TRUE(relay->start());
   Shop shop(database.url(), {.writers = 4,

@@ -2,12 +2,14 @@
 #include <set>
 
 #include "integration/relay/harness.hpp"
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
 #include "support/own_postgres.hpp"
 #include "support/postgres_database.hpp"
 #include "support/relay_process.hpp"
 #include "support/shop.hpp"
 #include "support/tcp_gate.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 #include "support/verifier.hpp"
 
 namespace outbox::test {

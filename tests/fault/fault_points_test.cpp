@@ -8,11 +8,13 @@
 
 #include "integration/relay/harness.hpp"
 #include "integration/retention/fixture.hpp"
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
 #include "support/ledger_check.hpp"
 #include "support/postgres_database.hpp"
 #include "support/relay_process.hpp"
 #include "support/shop.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 #include "support/verifier.hpp"
 
 namespace outbox::test {

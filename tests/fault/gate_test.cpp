@@ -1,9 +1,9 @@
 // A gate between relay and database, and between relay and Kafka, that refuses, stalls, cuts anywhere, loses only the answers, and is slow.
 #include "integration/relay/harness.hpp"
+#include "support/eventually.hpp"
 #include "support/postgres_database.hpp"
 #include "support/shop.hpp"
 #include "support/tcp_gate.hpp"
-#include "support/testkit.hpp"
 #ifdef OUTBOX_WITH_KAFKA
 #include "support/kafka_deliveries.hpp"
 #endif
@@ -76,7 +76,7 @@ TEST_F(Gate, before_the_database_loses_reorders_and_repeats_nothing) {
   options.page_rows = 50;
   options.subscriptions = {custom("scattered")};
   const auto relay = relay_of(options);
-  const auto scattered = std::make_shared<Destination>();
+  const auto scattered = std::make_shared<Arrivals>();
   ASSERT_TRUE(relay->use("scattered", std::make_unique<ScatterSink>(scattered, ScatterOptions{})));
   ASSERT_TRUE(relay->start());
   shop_->start();

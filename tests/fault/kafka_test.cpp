@@ -4,10 +4,10 @@
 
 #include "integration/relay/harness.hpp"
 #include "store/store.hpp"
+#include "support/eventually.hpp"
 #include "support/kafka_deliveries.hpp"
 #include "support/postgres_database.hpp"
 #include "support/shop.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

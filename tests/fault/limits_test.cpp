@@ -3,11 +3,11 @@
 
 #include "integration/relay/harness.hpp"
 #include "integration/retention/fixture.hpp"
+#include "support/eventually.hpp"
 #include "support/own_pgbouncer.hpp"
 #include "support/own_postgres.hpp"
 #include "support/postgres_database.hpp"
 #include "support/shop.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {
@@ -41,7 +41,7 @@ class Delivering {
   }
 
  private:
-  const std::shared_ptr<Destination> arrived_ = std::make_shared<Destination>();
+  const std::shared_ptr<Arrivals> arrived_ = std::make_shared<Arrivals>();
   std::unique_ptr<Relay> relay_;
 };
 

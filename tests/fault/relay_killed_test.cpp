@@ -2,12 +2,13 @@
 #include <fstream>
 
 #include "integration/relay/harness.hpp"
+#include "support/eventually.hpp"
 #include "support/kafka_deliveries.hpp"
 #include "support/ledger_check.hpp"
 #include "support/postgres_database.hpp"
 #include "support/relay_process.hpp"
 #include "support/shop.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 #ifdef OUTBOX_WITH_KAFKA
 #endif
 

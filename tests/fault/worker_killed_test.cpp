@@ -15,11 +15,13 @@
 #include "event/task_queue.hpp"
 #include "ops/verify.hpp"
 #include "store/store.hpp"
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
 #include "support/ledger_check.hpp"
 #include "support/own_postgres.hpp"
 #include "support/postgres_database.hpp"
 #include "support/servers.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {

@@ -3,13 +3,13 @@
 #include <string>
 
 #include "config/load.hpp"
-#include "event/spec.hpp"
 #include "fuzz/fuzz.hpp"
-#include "testkit/temp_dir.hpp"
+#include "subscription/spec.hpp"
+#include "support/temp_dir.hpp"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace outbox;
-  static const testkit::TempDir folder;
+  static const test::TempDir folder;
   static const std::string path = folder.file("outbox.toml");
   std::ofstream(path, std::ios::binary | std::ios::trunc) << fuzz::text_of(data, size);
   const auto loaded =
@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     (void)entry.value.dump();  // as `config show --json` does
   }
   for (auto spec : loaded->config.relay.subscriptions) {
-    auto stored = event::from_json(spec.name, event::to_json(spec));
+    auto stored = subscription::from_json(spec.name, subscription::to_json(spec));
     OUTBOX_PROPERTY(stored.has_value());
     stored->start = spec.start;
     OUTBOX_PROPERTY(*stored == spec);

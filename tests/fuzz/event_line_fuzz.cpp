@@ -7,7 +7,7 @@
 #include "event/time_text.hpp"
 #include "event/utf8.hpp"
 #include "fuzz/fuzz.hpp"
-#include "store/common/archive.hpp"
+#include "store/archive.hpp"
 
 namespace {
 

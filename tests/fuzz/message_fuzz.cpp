@@ -4,12 +4,12 @@
 
 #include "event/headers.hpp"
 #include "event/json_scan.hpp"
-#include "event/render.hpp"
 #include "event/time_text.hpp"
 #include "event/utf8.hpp"
+#include "format/render.hpp"
 #include "fuzz/fuzz.hpp"
 #include "sink/json_line.hpp"
-#include "store/common/archive.hpp"
+#include "store/archive.hpp"
 
 namespace {
 
@@ -67,12 +67,12 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
                         .content_type = parts[3],
                         .headers = parts[4],
                         .created_at_us = 1};
-  static const auto raw = event::Renderer::create(
+  static const auto raw = format::Renderer::create(
       {.name = "r", .sink = "file", .headers = {{"type", "{event_type|kebab}"}}});
   static const auto enveloped =
-      event::Renderer::create({.name = "j", .sink = "file", .format = "json"});
+      format::Renderer::create({.name = "j", .sink = "file", .format = "json"});
   for (const auto* renderer : {&*raw, &*enveloped}) {
-    event::RenderBuffer buffer;
+    format::RenderBuffer buffer;
     renderer->render(1, event, buffer);
     const Message& message = buffer.messages()[0];
     check_headers(message);

@@ -2,28 +2,29 @@
 #include <outbox/task.hpp>
 #include <string>
 
-#include "event/filter.hpp"
-#include "event/group.hpp"
-#include "event/render.hpp"
-#include "event/retry_policy.hpp"
-#include "event/spec.hpp"
+#include "format/render.hpp"
 #include "fuzz/fuzz.hpp"
+#include "subscription/filter.hpp"
+#include "subscription/group.hpp"
+#include "subscription/retry_policy.hpp"
+#include "subscription/spec.hpp"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace outbox;
   const auto parts = fuzz::parts_of(fuzz::text_of(data, size), 4);
-  const auto spec = event::from_json("orders", parts[0]);
+  const auto spec = subscription::from_json("orders", parts[0]);
   if (!spec) {
     OUTBOX_PROPERTY(!spec.error().message.empty());
     return 0;
   }
-  const std::string stored = event::to_json(*spec);
-  const auto again = event::from_json("orders", stored);
-  OUTBOX_PROPERTY(again && event::to_json(*again) == stored);
-  OUTBOX_PROPERTY(event::differences(*spec, *again).empty());
-  OUTBOX_PROPERTY(event::differences(*spec, {}).empty() == (stored == event::to_json({})));
+  const std::string stored = subscription::to_json(*spec);
+  const auto again = subscription::from_json("orders", stored);
+  OUTBOX_PROPERTY(again && subscription::to_json(*again) == stored);
+  OUTBOX_PROPERTY(subscription::differences(*spec, *again).empty());
+  OUTBOX_PROPERTY(subscription::differences(*spec, {}).empty() ==
+                  (stored == subscription::to_json({})));
 
-  const event::Filter filter(*spec);
+  const subscription::Filter filter(*spec);
   EventView event;
   event.event_type = parts[1];
   event.aggregate_type = parts[2];
@@ -32,10 +33,10 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
       spec->event_types.empty() && spec->aggregate_types.empty() && spec->match_headers.empty();
   const bool task = event.aggregate_type.starts_with(kTaskPrefix);
   OUTBOX_PROPERTY(!no_rules || filter.matches(event) == !task);
-  (void)event::group_of(*spec);
-  if (!event::validate(*spec)) return 0;
-  OUTBOX_PROPERTY(event::Renderer::create(*spec).has_value());
-  const event::RetryPolicy policy(*spec);
+  (void)subscription::group_of(*spec);
+  if (!subscription::validate(*spec)) return 0;
+  OUTBOX_PROPERTY(format::Renderer::create(*spec).has_value());
+  const subscription::RetryPolicy policy(*spec);
   for (const std::size_t attempts :
        {std::size_t{1}, std::size_t{2}, std::size_t{63}, spec->max_attempts}) {
     const auto pause = policy.pause_after(attempts, size);

@@ -6,16 +6,16 @@
 
 #include "fuzz/fuzz.hpp"
 #include "store/store.hpp"
-#include "testkit/failure.hpp"
-#include "testkit/temp_dir.hpp"
+#include "support/failure.hpp"
+#include "support/temp_dir.hpp"
 
 namespace {
 
 using namespace outbox;
-using testkit::must;
+using test::must;
 
 std::string path() {
-  static const testkit::TempDir folder;
+  static const test::TempDir folder;
   return folder.file("shop.db");
 }
 

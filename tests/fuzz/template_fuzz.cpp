@@ -1,8 +1,8 @@
 // Templates of topics, keys and headers: TEMPLATE~EVENT TYPE~AGGREGATE TYPE~AGGREGATE ID~HEADERS.
 #include <string>
 
-#include "event/template.hpp"
 #include "event/utf8.hpp"
+#include "format/template.hpp"
 #include "fuzz/fuzz.hpp"
 
 namespace {
@@ -28,9 +28,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
                         .created_at_us = static_cast<std::int64_t>(size) << 45U};
   event::Arena arena;
   // Braces that are doubled are characters, whatever stands between them.
-  const auto literal = event::Template::compile("topic", escaped(parts[0]));
+  const auto literal = format::Template::compile("topic", escaped(parts[0]));
   OUTBOX_PROPERTY(literal && literal->render(event, arena) == parts[0]);
-  const auto compiled = event::Template::compile("topic", parts[0]);
+  const auto compiled = format::Template::compile("topic", parts[0]);
   if (!compiled) {
     OUTBOX_PROPERTY(compiled.error().message.starts_with("topic: ") &&
                     !compiled.error().hint.empty());

@@ -4,12 +4,12 @@
 #include "base/reference.hpp"
 #include "base/units.hpp"
 #include "event/base64.hpp"
-#include "event/cron.hpp"
 #include "event/json_scan.hpp"
 #include "event/time_text.hpp"
-#include "event/time_zone.hpp"
 #include "event/utf8.hpp"
 #include "fuzz/fuzz.hpp"
+#include "schedule/cron.hpp"
+#include "schedule/time_zone.hpp"
 #include "sink/json_line.hpp"
 #include "store/text.hpp"
 
@@ -57,14 +57,14 @@ void check_texts(const std::string& text) {
 
 void check_recurring(std::string_view text) {
   constexpr std::chrono::sys_seconds now{std::chrono::seconds(1'793'000'000)};
-  const auto zone = event::TimeZone::read(text);
+  const auto zone = schedule::TimeZone::read(text);
   if (zone) {
     const auto period = zone->at(now);
     OUTBOX_PROPERTY(period.begin <= now && now < period.end);
   }
-  const auto cron = event::Cron::parse(zone ? "30 2 * * *" : text);
+  const auto cron = schedule::Cron::parse(zone ? "30 2 * * *" : text);
   if (!cron) return;
-  const auto next = cron->next(now, zone ? *zone : event::TimeZone());
+  const auto next = cron->next(now, zone ? *zone : schedule::TimeZone());
   OUTBOX_PROPERTY(zone || next);
   OUTBOX_PROPERTY(!next || *next > now);
 }

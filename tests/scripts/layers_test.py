@@ -50,10 +50,11 @@ class Layers(unittest.TestCase):
         self.refuses("src/ops/doctor.cpp", '#include "cli/exit.hpp"\n', "must not know cli")
 
     def test_programs_beside_the_sources(self):
-        self.accepts("bench/main.cpp", '#include "cli/program.hpp"\n#include "bench/figure.hpp"\n')
+        self.accepts("bench/main.cpp", '#include "cli/program.hpp"\n#include "bench/figure.hpp"\n#include "support/judge.hpp"\n')
         self.refuses("bench/main.cpp", '#include "demo/shop.hpp"\n', "bench must not know demo")
         self.refuses("demo/main.cpp", '#include "ops/doctor.hpp"\n', "demo must not know ops")
         self.refuses("src/cli/main.cpp", '#include "demo/demo.hpp"\n', "cli must not know demo")
+        self.refuses("src/relay/relay.cpp", '#include "support/judge.hpp"\n', "relay must not know support")
 
     def test_neighbours_do_not_know_each_other(self):
         self.refuses("src/sink/registry.cpp", '#include "store/store.hpp"\n', "must not know store")
@@ -64,7 +65,7 @@ class Layers(unittest.TestCase):
         self.accepts("src/store/open.cpp", '#include "store/sqlite/path.hpp"\n')
         self.accepts("src/store/sqlite/page.cpp", '#include "store/store.hpp"\n')
         self.accepts("src/store/sqlite/page.cpp", '#include "store/sqlite/path.hpp"\n')
-        self.accepts("src/store/sqlite/page.cpp", '#include "store/common/events.hpp"\n')
+        self.accepts("src/store/sqlite/page.cpp", '#include "store/sql/events.hpp"\n')
         self.accepts("src/sink/http/http_sink.cpp", '#include "sink/curl/transfers.hpp"\n')
         self.accepts("src/sink/asynq/tasks.cpp", '#include "sink/hiredis/purpose.hpp"\n')
         self.refuses(
@@ -78,9 +79,9 @@ class Layers(unittest.TestCase):
             "sink/curl must not know sink/http",
         )
         self.refuses(
-            "src/store/common/events.cpp",
+            "src/store/sql/events.cpp",
             '#include "store/sqlite/path.hpp"\n',
-            "store/common must not know store/sqlite",
+            "store/sql must not know store/sqlite",
         )
         self.refuses(
             "src/store/sqlite/page.cpp",

@@ -128,7 +128,7 @@ class Deploy(Case):
         patterns = (ROOT / "deploy" / "Dockerfile.dockerignore").read_text(encoding="utf-8").split()
         self.assertTrue(matches("**/build*", "scripts/build"))
         self.assertFalse(matches("build*/", "scripts/build"))
-        for folder in ("scripts", "cmake", "src", "include", "migrations", "bench", "demo", "deploy"):
+        for folder in ("scripts", "cmake", "src", "include", "migrations", "bench", "demo", "tests/support", "deploy"):
             for file in (ROOT / folder).rglob("*"):
                 path = file.relative_to(ROOT).as_posix()
                 if "__pycache__" not in path:

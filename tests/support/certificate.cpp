@@ -1,5 +1,7 @@
 #include "support/certificate.hpp"
 
+#include "support/child_process.hpp"
+
 namespace outbox::test {
 
 std::optional<Certificate> make_certificate(const TempDir& folder, const std::string& names) {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 

@@ -3,10 +3,9 @@
 
 #include <vector>
 
+#include "support/kafka.hpp"
 #include "support/ledger.hpp"
 #include "support/shop_options.hpp"
-#include "support/testkit.hpp"
-#include "testkit/kafka.hpp"
 
 namespace outbox::test {
 

@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "support/testkit.hpp"
-#include "testkit/judge.hpp"
+#include "support/judge.hpp"
 
 namespace outbox::test {
 

@@ -3,8 +3,7 @@
 
 #include <string>
 
-#include "support/testkit.hpp"
-#include "testkit/pg.hpp"
+#include "support/pg.hpp"
 
 namespace outbox::test {
 

@@ -6,8 +6,9 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
 #include "support/free_port.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

@@ -7,8 +7,9 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
 #include "support/servers.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

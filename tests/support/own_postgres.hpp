@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "support/child_process.hpp"
 #include "support/free_port.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 

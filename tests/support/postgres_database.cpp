@@ -6,7 +6,7 @@
 #include <exception>
 
 #include "support/servers.hpp"
-#include "testkit/store.hpp"
+#include "support/store.hpp"
 
 namespace outbox::test {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "support/child_process.hpp"
 #include "support/ledger.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox::test {
 

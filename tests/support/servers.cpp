@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "support/testkit.hpp"
+#include "support/child_process.hpp"
 
 namespace outbox::test {
 

@@ -9,11 +9,10 @@
 
 #include "support/journal.hpp"
 #include "support/ledger.hpp"
+#include "support/pg.hpp"
 #include "support/random.hpp"
 #include "support/shop_options.hpp"
-#include "support/testkit.hpp"
 #include "support/writer_team.hpp"
-#include "testkit/pg.hpp"
 
 namespace outbox::test {
 

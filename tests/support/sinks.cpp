@@ -31,7 +31,7 @@ std::size_t SlowSink::deliver(std::span<const Message> batch, Outcome& /*failure
   return batch.size();
 }
 
-ScatterSink::ScatterSink(std::shared_ptr<Destination> destination, ScatterOptions options)
+ScatterSink::ScatterSink(std::shared_ptr<Arrivals> destination, ScatterOptions options)
     : destination_(std::move(destination)), options_(options) {
   for (int number = 0; number < options_.threads; ++number) {
     threads_.emplace_back([this, number](const std::stop_token& stop) {

@@ -19,7 +19,7 @@
 namespace outbox::test {
 
 /// The deliveries in order of arrival. Any thread. Outlives the sinks that write to it.
-class Destination {
+class Arrivals {
  public:
   void arrive(Delivery delivery) {
     const std::scoped_lock lock(mutex_);
@@ -45,7 +45,7 @@ class Destination {
 /// A gapless sink that takes a fixed time per message.
 class SlowSink final : public BatchSink {
  public:
-  SlowSink(std::shared_ptr<Destination> destination, std::chrono::microseconds each)
+  SlowSink(std::shared_ptr<Arrivals> destination, std::chrono::microseconds each)
       : destination_(std::move(destination)), each_(each) {}
   [[nodiscard]] SinkTraits traits() const noexcept override {
     return {.name = "slow", .gapless = true, .max_batch = 50};
@@ -57,7 +57,7 @@ class SlowSink final : public BatchSink {
   [[nodiscard]] std::size_t deliver(std::span<const Message> batch, Outcome& failure) override;
 
  private:
-  std::shared_ptr<Destination> destination_;
+  std::shared_ptr<Arrivals> destination_;
   std::chrono::microseconds each_;
 };
 
@@ -72,7 +72,7 @@ struct ScatterOptions {
 /// Not gapless: several threads deliver in any order, so only the gate of the relay keeps a key in order.
 class ScatterSink final : public Sink {
  public:
-  ScatterSink(std::shared_ptr<Destination> destination, ScatterOptions options);
+  ScatterSink(std::shared_ptr<Arrivals> destination, ScatterOptions options);
   ~ScatterSink() override;
   [[nodiscard]] SinkTraits traits() const noexcept override;
   [[nodiscard]] Status open() override { return {}; }
@@ -88,7 +88,7 @@ class ScatterSink final : public Sink {
   };
   void work(std::uint64_t seed, const std::stop_token& stop);
 
-  std::shared_ptr<Destination> destination_;
+  std::shared_ptr<Arrivals> destination_;
   const ScatterOptions options_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
@@ -102,7 +102,7 @@ class ScatterSink final : public Sink {
 class HoldingSink final : public Sink {
  public:
   /// `released`: once true, everything is acked.
-  HoldingSink(std::shared_ptr<Destination> destination, std::shared_ptr<std::atomic<bool>> released)
+  HoldingSink(std::shared_ptr<Arrivals> destination, std::shared_ptr<std::atomic<bool>> released)
       : destination_(std::move(destination)), released_(std::move(released)) {}
   [[nodiscard]] SinkTraits traits() const noexcept override {
     return {.name = "holding", .gapless = true};
@@ -116,7 +116,7 @@ class HoldingSink final : public Sink {
  private:
   void end(std::vector<Outcome>& outcomes, Outcome::Kind kind);
 
-  std::shared_ptr<Destination> destination_;
+  std::shared_ptr<Arrivals> destination_;
   std::shared_ptr<std::atomic<bool>> released_;
   std::vector<std::pair<Token, Delivery>> held_;
   std::vector<Outcome> purged_;

@@ -3,7 +3,7 @@
 #include <outbox/sqlite.hpp>
 #include <utility>
 
-#include "testkit/store.hpp"
+#include "support/store.hpp"
 
 namespace outbox::test {
 

@@ -8,9 +8,8 @@
 #include "support/ledger.hpp"
 #include "support/random.hpp"
 #include "support/shop_options.hpp"
-#include "support/testkit.hpp"
+#include "support/sqlite.hpp"
 #include "support/writer_team.hpp"
-#include "testkit/sqlite.hpp"
 
 namespace outbox::test {
 

@@ -67,7 +67,8 @@ std::string mend_trigger(const AdoptionFacts& one, const StoreName& name) {
          anew;
 }
 
-/// What status and doctor say of it; the doctor, which knows the table's columns, knows what mends it.
+/// What status and doctor say of it; the doctor, which knows the table's columns, knows what mends
+/// it.
 Finding fault_of(const AdoptionRow& row, const StoreName& name) {
   Finding found{
       .severity = Severity::error,

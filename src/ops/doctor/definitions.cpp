@@ -1,4 +1,5 @@
-// Findings about what the schema consists of: what differs from what `outbox migrate` made, and the statements that restore it.
+// Findings about what the schema consists of: what differs from what `outbox migrate` made, and the
+// statements that restore it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +18,8 @@ namespace {
 using store::Definition;
 using store::DefinitionChange;
 
-/// By how the name of a part begins: how bad it is that it was added, and what that means. The last is for all others.
+/// By how the name of a part begins: how bad it is that it was added, and what that means. The last
+/// is for all others.
 struct Addition {
   std::string_view begins;
   Severity severity;

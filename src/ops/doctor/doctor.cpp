@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/count.hpp"
-#include "event/spec.hpp"
 #include "event/task_queue.hpp"
 #include "ops/health.hpp"
 #include "sink/registry.hpp"
 #include "store/store.hpp"
+#include "subscription/spec.hpp"
 
 namespace outbox::ops {
 namespace {
@@ -76,7 +76,7 @@ void judge_difference(const std::vector<SubscriptionSpec>& wanted,
                    "no event is delivered for it, nor kept", apply);
       continue;
     }
-    const auto differences = event::differences(row->row.spec, spec);
+    const auto differences = subscription::differences(row->row.spec, spec);
     if (differences.empty()) continue;
     std::string settings;
     for (const auto& one : differences)

@@ -1,5 +1,6 @@
-// All checks of `outbox doctor`: of the configuration, of the store, of what is delivered from it, of each destination. None changes
-// anything, and none waits for another, but for those that need the store.
+// All checks of `outbox doctor`: of the configuration, of the store, of what is delivered from it,
+// of each destination. None changes anything, and none waits for another, but for those that need
+// the store.
 #pragma once
 
 #include <chrono>
@@ -56,8 +57,9 @@ class Doctor {
 
   const Patient& patient_;
   const TimePoint until_;
-  const TimePoint
-      last_question_;  ///< Of the facts about the store: the rest of the time is for what follows from them.
+  /// When the last question about the store may begin. The rest of the time is for what follows
+  /// from the answers.
+  const TimePoint last_question_;
   Mutex mutex_;
   /// By the names of their subscriptions.
   std::map<std::string, std::pair<SubscriptionSpec, sink::Inspection>> inspected_

@@ -66,7 +66,8 @@ std::string end_of(const HolderFacts& holder) {
     case HolderFacts::Kind::standby:
       return "on the standby, end its long query: SELECT pg_cancel_backend(PID);";
     case HolderFacts::Kind::prepared:
-      // Which of the two only its transaction manager, or a person, knows; and only in its database.
+      // Which of the two only its transaction manager, or a person, knows; and only in its
+      // database.
       return fmt::format(
           "in database {0}, as was decided: COMMIT PREPARED {1}; or ROLLBACK PREPARED {1};",
           holder.state, holder.quoted_name);

@@ -54,8 +54,8 @@ SettingRows<AsynqSettings> task_rows() {
   };
 }
 
-event::Template compiled(const char* field, const std::string& text, FieldErrors& errors) {
-  auto made = event::Template::compile(field, text);
+format::Template compiled(const char* field, const std::string& text, FieldErrors& errors) {
+  auto made = format::Template::compile(field, text);
   if (made) return std::move(*made);
   errors.add(made.error());
   return {};
@@ -65,7 +65,7 @@ void check_not_blank(const char* field, const std::string& text, FieldErrors& er
   if (is_blank(text)) errors.add({field, "is empty", "asynq takes no tasks without"});
 }
 
-/// asynq counts in seconds.
+/// asynq counts in seconds; adds an error for a fraction of a second.
 seconds whole_seconds(const char* field, milliseconds value, FieldErrors& errors) {
   const auto whole = std::chrono::duration_cast<seconds>(value);
   if (whole != value)

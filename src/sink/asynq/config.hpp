@@ -21,7 +21,7 @@ struct AsynqSettings : hiredis::ServerSettings {
   std::chrono::milliseconds retention{std::chrono::hours(24)};
 };
 
-/// Complains about what is wrong.
+/// Adds an error for each setting that is wrong.
 [[nodiscard]] TaskOptions task_options_of(const AsynqSettings& settings, FieldErrors& errors);
 
 /// What the sink does with these settings.

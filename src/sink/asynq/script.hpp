@@ -2,23 +2,26 @@
 //
 // Invariants:
 //   1. The id is in `pending` and the task in its hash, or neither: workers see nothing in between.
-//   2. An error as the reply means that the id is not in `pending`, and that the event is handed over when it is sent again: a hash whose id could
-//      not be added has the state `unsent`, which says so.
-//   3. A task that is there is left as it is, whatever its state: pending, active, scheduled, retry, archived, or completed within its retention.
-//   4. A duplicate is a write, too, when WAIT follows it, so that WAIT waits for it and for all that was written before.
-//   5. HSET is the first write: the server checks maxmemory before the first write of a script only.
+//   2. An error as the reply means that the id is not in `pending`, and that sending the event
+//      again hands it over: a hash whose id could not be added has the state `unsent`.
+//   3. An existing task is left as it is in every state: pending, active, scheduled, retry,
+//      archived, or completed within its retention.
+//   4. A duplicate is a write, too, when WAIT follows: WAIT waits for it and all before.
+//   5. HSET is the first write: the server checks maxmemory only before a script's first write.
 //
-// The lock of a unique task is not used: a repeated event would find its own lock and keep it until it expires, without a task.
+// The lock of a unique task is not used: a repeated event would find its own lock and keep it until
+// it expires, without a task.
 //
-// Both keys are in the hash slot of the queue (names.hpp). pcall returns the server's error with its code at the beginning, whatever the
-// version.
+// Both keys are in the hash slot of the queue (names.hpp). pcall returns the server's error with
+// its code at the beginning in every version.
 #pragma once
 
 namespace outbox::sink::asynq {
 
 /// KEYS: task, pending. ARGV: message, id, now in ns, type, 1 if WAIT follows.
-/// Replies 1: added; 0: it is there already; an error: not added, with the code OUTBOX because a task of another type has the id.
-/// The field `outbox` of the hash is ours: asynq reads the fields it knows by their names, and keeps the others.
+/// Replies 1 if the task was added, 0 if it exists, and an error if it was not added; the code
+/// OUTBOX says that a task of another type has the id.
+/// The field `outbox` of the hash is ours: asynq reads its own fields by name and keeps all others.
 inline constexpr const char* kScript = R"(local known = redis.pcall('EXISTS', KEYS[1])
 if type(known) == 'table' then return known end
 if known == 1 then

@@ -42,7 +42,7 @@ enum class Field : protozero::pbf_tag_type {
   retention = 12,
   headers = 15,
 };
-/// Of an entry of a map ("Encoding", Maps).
+/// The fields of one entry of a map ("Encoding", Maps).
 enum class Entry : protozero::pbf_tag_type { key = 1, value = 2 };
 
 using protozero::data_view;
@@ -51,7 +51,7 @@ data_view view(std::string_view text) { return {text.data(), text.size()}; }
 
 }  // namespace
 
-/// In proto3 what is zero or empty is left out.
+/// Leaves out what is zero or empty, as proto3 does.
 void append_message(std::string& out, const TaskMessage& task) {
   protozero::pbf_builder<Field> message(out);
   const auto add_bytes = [&](Field field, std::string_view text) {
@@ -98,7 +98,7 @@ Status must_not_be_blank(const char* what, std::string_view text) {
                   what));
 }
 
-/// Nanoseconds since 1970.
+/// The time now, in nanoseconds since 1970.
 std::string now_text() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::to_string(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
@@ -108,7 +108,7 @@ std::string now_text() {
 
 Tasks::Tasks(TaskOptions options) : options_(std::move(options)) {}
 
-/// A replay is meant to run again what has run: each replay is a task of its own.
+/// A replay is meant to run again what has run already, so each replay makes a task of its own.
 void Tasks::set_id(const EventView& event) {
   id_ = options_.id.render(event, arena_);
   const std::string_view replay = event::replay_of(event, arena_);

@@ -1,4 +1,5 @@
-// The commands that make a task of an event: EVALSHA of script.hpp, and SADD for a queue that was not named on this connection.
+// The commands that make a task of an event: EVALSHA of script.hpp, and SADD for a queue that this
+// connection has not named yet.
 #pragma once
 
 #include <array>
@@ -13,26 +14,27 @@
 #include <vector>
 
 #include "event/arena.hpp"
-#include "event/template.hpp"
+#include "format/template.hpp"
 #include "sink/hiredis/purpose.hpp"
 
 namespace outbox::sink::asynq {
 
 // ---- Names of asynq's keys in Redis, and which queues it takes. Pure.
 
-/// The set of all queues. Workers look at the queues that they are configured with; asynq's tools list those in this set.
+/// The set of all queues, for asynq's tools. Workers do not read it: they have queues configured.
 inline constexpr std::string_view kQueues = "asynq:queues";
 
 /// "asynq:{QUEUE}:", with which the keys of a queue begin. The braces are its hash tag.
 void append_prefix(std::string& out, std::string_view queue);
 
-/// asynq refuses queues, types and ids of these texts.
+/// Whether the text is empty or white space, which asynq refuses as a queue, type or id.
 [[nodiscard]] bool is_blank(std::string_view text);
 
-/// What is wrong with it, such as "is blank"; empty: nothing.
+/// What is wrong with the name, such as "is blank"; empty if it is valid.
 [[nodiscard]] std::string_view wrong_queue_name(std::string_view name);
 
-// ---- The message of a task: asynq.TaskMessage of asynq 0.26 (internal/proto/asynq.proto), in the encoding of Protocol Buffers. Pure.
+// ---- The message of a task: asynq.TaskMessage of asynq 0.26 (internal/proto/asynq.proto), in the
+// encoding of Protocol Buffers. Pure.
 
 struct TaskMessage {
   std::string_view type;  ///< UTF-8, as are id, queue and headers.
@@ -42,32 +44,32 @@ struct TaskMessage {
   std::int32_t max_retry{0};
   std::chrono::seconds timeout{0};
   std::chrono::seconds retention{0};
-  std::span<const HeaderView> headers;  ///< Absent ones are left out.
+  std::span<const HeaderView> headers;  ///< Absent headers are left out.
 };
 
 void append_message(std::string& out, const TaskMessage& task);
 
-/// Which text of it is not UTF-8 ("its type"); empty: none. Such a message cannot be read: it would stop asynq from recovering the tasks of crashed
-/// workers, in all queues.
+/// Which of the message's texts is not UTF-8 ("its type"); empty if all are. asynq cannot read such
+/// a message, and would stop recovering the tasks of crashed workers in all queues.
 [[nodiscard]] std::string_view not_utf8(const TaskMessage& task);
 
 // ---- Commands
 
-/// Of CloudEvents attributes in the headers of a task. No protocol binding exists for asynq.
+/// The prefix of CloudEvents attributes in a task's headers. No protocol binding exists for asynq.
 inline constexpr std::string_view kAttributePrefix = "ce_";
 /// The header with the message key.
 inline constexpr std::string_view kKeyHeader = "outbox-key";
-/// Of the queues that were named, so many are remembered.
+/// How many queues are remembered as named.
 inline constexpr std::size_t kMostQueues = 1000;
 
 struct TaskOptions {
-  event::Template queue;
-  event::Template type;
-  event::Template id;
+  format::Template queue;
+  format::Template type;
+  format::Template id;
   std::int32_t max_retry{0};
   std::chrono::seconds timeout{0};
   std::chrono::seconds retention{0};
-  bool wait{false};  ///< WAIT follows.
+  bool wait{false};  ///< Whether WAIT follows the command.
 };
 
 class Tasks final : public hiredis::Calls {
@@ -82,13 +84,13 @@ class Tasks final : public hiredis::Calls {
   void set_id(const EventView& event);
   void set_headers(const Message& message);
   [[nodiscard]] Status check() const;
-  /// True: for the first time.
+  /// Whether the queue is named for the first time on this connection.
   [[nodiscard]] bool name_queue();
 
   const TaskOptions options_;
   std::unordered_set<std::string> named_;
 
-  // Of the event at hand.
+  // What was rendered for the current event.
   event::Arena arena_;
   std::string queue_;
   std::string type_;

@@ -15,10 +15,10 @@ namespace {
 using Kind = Outcome::Kind;
 
 constexpr std::size_t kExcerptBytes = 200;
-/// A receiver cannot stop a subscription for longer than this.
+/// The longest pause that a receiver may ask for.
 constexpr std::chrono::seconds kLongestPause{3600};
 
-/// {0} is the sink, {1} its setting with the address.
+/// A failure of libcurl. In the hint {0} is the sink and {1} the setting with its address.
 struct Failure {
   CURLcode code;
   Errc errc;
@@ -33,7 +33,7 @@ constexpr const char* kTls =
     "the receiver must speak TLS 1.2 or later; does {0}.{1} name the right port?";
 constexpr const char* kProxy = "check {0}.proxy";
 
-/// Those that prevent a connection.
+/// The failures that prevent a connection.
 constexpr Failure kFailures[] = {
     {CURLE_COULDNT_RESOLVE_PROXY, Errc::unavailable, kProxy},
     {CURLE_COULDNT_RESOLVE_HOST, Errc::unavailable, kReach},
@@ -59,14 +59,14 @@ std::string hint_for(const char* hint, const Receiver& receiver) {
   return fmt::format(fmt::runtime(hint), receiver.sink, receiver.setting);
 }
 
-/// libcurl's own words for this transfer, else for the code.
+/// libcurl's text for this transfer, or else its text for the code.
 std::string curl_words(const Answer& answer) {
   return answer.curl_text.empty() ? curl_easy_strerror(answer.code) : answer.curl_text;
 }
 
 std::string curl_origin(CURLcode code) { return fmt::format("curl:{}", static_cast<int>(code)); }
 
-/// Something of the request was sent, and no whole answer came.
+/// The outcome when something of the request was sent and no whole answer came.
 Outcome in_doubt(const Answer& answer, const Receiver& receiver) {
   Outcome outcome;
   std::string message;
@@ -98,7 +98,7 @@ Outcome no_tunnel(const Answer& answer, const Receiver& receiver) {
               fmt::format("http:{}", answer.proxy_status))};
 }
 
-/// The connection could not be made.
+/// The error when the connection could not be made.
 Error unreachable(const Answer& answer, const Receiver& receiver) {
   if (!answer.refused.empty()) {
     return error_of(
@@ -138,7 +138,7 @@ void replace_all(std::string& text, std::string_view what, std::string_view by) 
     text.replace(at, what.size(), by);
 }
 
-/// A character, or no bytes: no UTF-8.
+/// Whether the UTF-8 character is printed; an empty one stands for invalid UTF-8.
 bool is_shown(std::string_view character) {
   return !character.empty() && character != " " && !has_control(character);
 }
@@ -183,7 +183,8 @@ std::string excerpt(std::string_view body, const std::vector<std::string>& secre
   while (!line.empty() && line.back() == ' ') line.pop_back();
   if (line.size() <= kExcerptBytes) return line;
   std::size_t cut = kExcerptBytes;
-  while ((static_cast<unsigned char>(line[cut]) & 0xc0U) == 0x80U) --cut;  // not within a character
+  // Moves back to the beginning of a character.
+  while ((static_cast<unsigned char>(line[cut]) & 0xc0U) == 0x80U) --cut;
   return line.substr(0, cut) + "...";
 }
 

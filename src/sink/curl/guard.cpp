@@ -14,7 +14,7 @@ namespace outbox::sink::curl {
 namespace {
 
 constexpr std::size_t kBits = 128;
-/// Those before an IPv4 address in its mapped form: ::ffff:0:0/96.
+/// The number of bits before an IPv4 address in its mapped form, ::ffff:0:0/96.
 constexpr std::size_t kMappedBits = 96;
 
 struct Special {
@@ -22,8 +22,8 @@ struct Special {
   std::string_view what;
 };
 
-/// What is not a host of the public internet: the special-purpose address registries of IANA (RFC 6890), multicast, and one public
-/// address that a cloud has given a meaning of its own.
+/// Networks that are not hosts of the public internet: the special-purpose address registries of
+/// IANA (RFC 6890), multicast, and one public address to which a cloud gave a meaning of its own.
 constexpr Special kSpecials[] = {
     {"0.0.0.0/8", "this host"},
     {"10.0.0.0/8", "a private network"},
@@ -47,7 +47,8 @@ constexpr Special kSpecials[] = {
     {"fc00::/7", "a private network"},
     {"fe80::/10", "the local link"},
     {"ff00::/8", "a multicast group"},
-    {"2001::/23", "a network for protocols"},  // Teredo too, which carries IPv4 addresses
+    // This includes Teredo, which carries IPv4 addresses.
+    {"2001::/23", "a network for protocols"},
     {"2001:db8::/32", "a network for documentation"},
     {"2002::/16", "an IPv4 address in 6to4"},
     {"3fff::/20", "a network for documentation"},
@@ -123,7 +124,7 @@ std::optional<Network> Network::parse(std::string_view text) {
   const std::size_t slash = std::min(text.find('/'), text.size());
   const auto address = Address::parse(std::string(text.substr(0, slash)));
   if (!address) return std::nullopt;
-  // 10.0.0.0/8 counts the bits of an IPv4 address, ::ffff:10.0.0.0/104 those of an IPv6 one.
+  // 10.0.0.0/8 counts the bits of an IPv4 address, ::ffff:10.0.0.0/104 those of an IPv6 address.
   const bool v4 = text.substr(0, slash).find(':') == std::string_view::npos;
   const std::size_t before = v4 ? kMappedBits : 0;
   Network network{.address = *address, .bits = kBits};
@@ -167,7 +168,7 @@ std::optional<std::string_view> Guard::refuses(const Address& address) const {
 
 namespace {
 
-/// Empty: it may be connected to.
+/// Why the address must not be connected to; empty if it may be.
 std::string refusal_of(const Guard& guard, const sockaddr& socket_address) {
   const auto address = Address::of(socket_address);
   if (!address) return "an address that is not of the internet";

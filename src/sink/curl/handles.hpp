@@ -31,7 +31,7 @@ struct FreeUrl {
 };
 using Url = std::unique_ptr<CURLU, FreeUrl>;
 
-/// A new handle. Safe in any thread: libcurl is prepared by the first one.
+/// A new handle. Any thread may call this: the first call prepares libcurl.
 [[nodiscard]] inline Easy new_easy() {
   static const CURLcode prepared = curl_global_init(CURL_GLOBAL_DEFAULT);
   OUTBOX_CHECK(prepared == CURLE_OK);
@@ -40,7 +40,7 @@ using Url = std::unique_ptr<CURLU, FreeUrl>;
   return easy;
 }
 
-/// For options that can only fail without memory.
+/// Sets an option that can only fail for lack of memory.
 template <class Value>
 void set(CURL* easy, CURLoption option, Value value) {
   OUTBOX_CHECK(curl_easy_setopt(easy, option, value) == CURLE_OK);
@@ -57,7 +57,7 @@ inline void append(List& list, const char* text) {
 // ---- TLS for transfers of libcurl.
 
 void set_tls(CURL* easy, const TlsSettings& tls);
-/// Nothing when the text is empty.
+/// Sets the option unless the text is empty.
 void set_text(CURL* easy, CURLoption option, const std::string& text);
 
 }  // namespace outbox::sink::curl

@@ -7,10 +7,10 @@
 namespace outbox::sink::curl {
 namespace {
 
-/// So much of an answer is read: enough to say why, too little to fill the memory.
+/// How much of an answer is read: enough to say why, too little to fill the memory.
 constexpr std::size_t kAnswerBytes = std::size_t{64} << 10U;
 
-/// Takes what fits; libcurl ends the transfer when less was taken than there is.
+/// Takes what fits. libcurl ends the transfer when less was taken than there is.
 std::size_t take_answer(char* bytes, std::size_t /*one*/, std::size_t size, void* data) {
   auto& exchange = *static_cast<Exchange*>(data);
   const std::size_t taken = std::min(size, kAnswerBytes - exchange.answer.size());
@@ -33,19 +33,19 @@ HttpClient::HttpClient(const Options& options) : guard_(options.guard), prototyp
   set(easy, CURLOPT_PROTOCOLS_STR, options.encrypted ? "https" : "http");
   set(easy, CURLOPT_FOLLOWLOCATION, 0L);
   set(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
-  // Also the empty text: no proxy, and no exception from it, by variables of the environment.
+  // Even an empty text is set, so that no variable of the environment names a proxy.
   set(easy, CURLOPT_PROXY, options.proxy.c_str());
   set(easy, CURLOPT_NOPROXY, "");
   set(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   set(easy, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options.connect_timeout.count()));
-  // Else giving up a transfer waits for the resolver, whose thread cannot be interrupted.
+  // Without this, giving up a transfer waits for the resolver, whose thread cannot be interrupted.
   set(easy, CURLOPT_QUICK_EXIT, 1L);
   set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
   set(easy, CURLOPT_USERAGENT, "outbox");
   if (options.encrypted && options.http2) {
-    // Without HTTP/2 in libcurl it stays with 1.1.
+    // A libcurl without HTTP/2 refuses this and stays with 1.1.
     (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
-    // Waits to learn whether the connection that is being made can carry this request too.
+    // Makes a request wait to learn whether the connection that is being made can carry it too.
     set(easy, CURLOPT_PIPEWAIT, 1L);
   } else {
     set(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
@@ -78,7 +78,7 @@ Answer HttpClient::answer_of(Exchange& exchange, CURL* easy, CURLcode code) {
   return {.code = code,
           .status = info(easy, CURLINFO_RESPONSE_CODE),
           .proxy_status = info(easy, CURLINFO_HTTP_CONNECTCODE),
-          // Also of a connection that broke before libcurl tried another one.
+          // This counts bytes of a connection that broke before libcurl tried another one, too.
           .sent = info(easy, CURLINFO_REQUEST_SIZE) > 0,
           .longer = exchange.longer,
           .retry_after = std::chrono::seconds(pause),
@@ -93,7 +93,7 @@ Answer HttpClient::connect(const std::string& origin) const {
   set(easy.get(), CURLOPT_CONNECT_ONLY, 1L);
   const CURLcode code = curl_easy_perform(easy.get());
   Answer answer = answer_of(exchange, easy.get(), code);
-  answer.sent = false;  // at most a CONNECT to a proxy
+  answer.sent = false;  // At most a CONNECT to a proxy was sent.
   return answer;
 }
 

@@ -1,5 +1,5 @@
-// Turns HTTP requests into easy handles of libcurl, and their ends into answers: nothing is followed, no proxy but the one that is
-// named, limits on everything.
+// Turns HTTP requests into easy handles of libcurl, and their ends into answers. Redirects are not
+// followed, only the named proxy is used, and everything has a limit.
 #pragma once
 
 #include <array>
@@ -14,34 +14,34 @@
 
 namespace outbox::sink::curl {
 
-/// A request under way, with everything that its handle points to. Stays in place until that is back.
+/// A request in progress: its handle points here, so it stays in place until the handle is back.
 struct Exchange {
   List headers;
   GuardedConnect connect;
   std::array<char, CURL_ERROR_SIZE> curl_text{};
   std::string answer;  ///< The body that came back, up to a limit.
-  bool longer{false};  ///< There was more.
+  bool longer{false};  ///< Whether more of the body came.
 };
 
 class HttpClient {
  public:
   struct Options {
-    bool encrypted{true};  ///< https, and nothing else; else http.
-    bool http2{true};      ///< Where the receiver offers it.
-    std::string proxy{};   ///< Empty: none.
+    bool encrypted{true};  ///< Allows only https; otherwise only http.
+    bool http2{true};      ///< Whether HTTP/2 is used where the receiver offers it.
+    std::string proxy{};   ///< No proxy if empty.
     TlsSettings tls{};
     std::chrono::milliseconds connect_timeout{0};
-    const Guard* guard{nullptr};  ///< Null: it may connect anywhere.
+    const Guard* guard{nullptr};  ///< Null lets requests connect anywhere.
   };
   explicit HttpClient(const Options& options);
 
-  /// For options that all requests have.
+  /// The handle that all others are copied from, for setting options that all requests have.
   [[nodiscard]] CURL* prototype() const { return prototype_.get(); }
   [[nodiscard]] Easy handle_for(Exchange& exchange, const std::string& url) const;
-  /// The body stays in place, too. With the headers that the exchange has so far.
+  /// Makes a POST with the exchange's headers so far. The body must stay in place, too.
   static void set_post(CURL* easy, const Exchange& exchange, std::string_view body);
   [[nodiscard]] static Answer answer_of(Exchange& exchange, CURL* easy, CURLcode code);
-  /// Connects, with TLS where the URL says so, and sends nothing. Takes as long as connect_timeout at most.
+  /// Connects, with TLS where the URL says so, and sends nothing. Takes at most connect_timeout.
   [[nodiscard]] Answer connect(const std::string& origin) const;
 
  private:

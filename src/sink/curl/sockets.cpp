@@ -10,7 +10,7 @@
 namespace outbox::sink::curl {
 namespace {
 
-/// Without a sign of life of the other machine for so long the connection has failed. It still may take as long as it wants to answer.
+/// How long the other machine may show no sign of life. Its answer may take longer.
 constexpr unsigned kGoneAfterMs = 30'000;
 constexpr long kProbeAfterSeconds = 15;
 constexpr long kProbeEverySeconds = 5;
@@ -33,13 +33,14 @@ curl_socket_t Sockets::open(void* data, curlsocktype /*purpose*/, curl_sockaddr*
   if (self.stopped_) return CURL_SOCKET_BAD;
   const int made = ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
   if (made == -1) return CURL_SOCKET_BAD;
-  // Also decides when unanswered probes end it (tcp(7)). Not there: the deadline is all there is.
+  // Also decides when unanswered probes end the connection (tcp(7)). Where the option is missing,
+  // only the deadline ends it.
   (void)::setsockopt(made, IPPROTO_TCP, TCP_USER_TIMEOUT, &kGoneAfterMs, sizeof kGoneAfterMs);
   self.sockets_.insert(made);
   return made;
 }
 
-/// Under the lock, so that no other file has the number while stop() uses it.
+/// Closes under the lock, so that no other file gets the number while stop() uses it.
 int Sockets::close(void* data, curl_socket_t socket) {
   auto& self = *static_cast<Sockets*>(data);
   const MutexLock lock(self.mutex_);

@@ -1,5 +1,5 @@
-// The sockets of transfers, so that another thread can end what waits on them. While libcurl waits for the answer to a whole mail, or to
-// QUIT, it looks at nothing else: not at its multi handle, and not at a deadline of ours.
+// The sockets of transfers, so that another thread can end what waits on them. While libcurl waits
+// for the answer to a mail, or to QUIT, it ignores its multi handle and our deadline.
 #pragma once
 
 #include <curl/curl.h>
@@ -11,15 +11,16 @@
 namespace outbox::sink::curl {
 
 /// Threads: Any thread.
-/// Lifetime: outlives the connections, which libcurl keeps as long as the multi handle.
+/// Lifetime: must outlive the connections, which libcurl keeps as long as the multi handle.
 class Sockets {
  public:
-  /// From now on the sockets that the transfer opens are in here. They also find out when the other machine is gone.
+  /// Keeps the sockets of the transfer from now on. They notice when the other machine is gone.
   void watch(CURL* easy);
 
-  /// Nothing more is read, which libcurl takes for the end of the connection: it still says QUIT, and does not wait for the answer.
+  /// Ends reading, which libcurl takes for the end of the connection: it still says QUIT and does
+  /// not wait for the answer.
   void stop_reading();
-  /// Ends all connections, and lets no more be made.
+  /// Ends all connections and prevents new ones.
   void stop();
 
  private:

@@ -12,10 +12,11 @@
 namespace outbox::sink::curl {
 namespace {
 
-/// Without transfers there is nothing to do until a call of ours wakes the thread.
+/// How long the thread sleeps without transfers; a call of ours wakes it earlier.
 constexpr std::chrono::milliseconds kIdle{60'000};
 
-/// A peer that closes while a TLS library writes must not end the process, whatever the application does with SIGPIPE.
+/// Blocks SIGPIPE in this thread: a peer that closes while a TLS library writes must not end the
+/// process, whatever the application does with the signal.
 void block_sigpipe() {
   sigset_t pipe;
   sigemptyset(&pipe);
@@ -26,7 +27,7 @@ void block_sigpipe() {
 CURLM* new_multi(const Transfers::Options& options) {
   CURLM* const multi = curl_multi_init();
   OUTBOX_CHECK(multi != nullptr);
-  // By default libcurl keeps four for each transfer that runs now, and closes the others when there are fewer.
+  // By default libcurl keeps four connections for each running transfer and closes the others.
   curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, static_cast<long>(options.capacity));
   curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS, static_cast<long>(options.per_host));
   return multi;
@@ -36,7 +37,7 @@ CURLM* new_multi(const Transfers::Options& options) {
 
 Result<std::unique_ptr<Transfers>> Transfers::start(const Options& options,
                                                     std::function<void()> on_done) {
-  (void)new_easy();  // prepares libcurl
+  (void)new_easy();  // Prepares libcurl.
   std::unique_ptr<Transfers> made(new Transfers(options, std::move(on_done)));
   try {
     made->thread_ = start_thread(
@@ -98,7 +99,7 @@ void Transfers::run(const std::stop_token& stop) {
     hand_over();
     (void)curl_multi_poll(multi_.get(), nullptr, 0, wait_ms(), nullptr);
   }
-  // Before the multi handle goes, all others must have left it.
+  // All other handles must leave the multi handle before it is destroyed.
   finish_all(CURLE_ABORTED_BY_CALLBACK);
 }
 

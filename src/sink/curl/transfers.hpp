@@ -1,14 +1,14 @@
-// Runs transfers of libcurl on a thread of its own. The caller prepares an easy handle, hands it over under a number of its
-// choice, and gets it back with the result:
+// Runs transfers of libcurl on a thread of its own. The caller prepares an easy handle, hands it
+// over under a number of its choice, and gets it back with the result:
 //
 //   OUTBOX_TRY(transfers_, Transfers::start({.capacity = 16}, [this] { wake(); }));
 //   transfers_->submit(7, std::move(easy), now + std::chrono::seconds(20));
 //   ...
-//   for (Transfers::Done& done : transfers_->take_done()) settle(done.ticket, done.easy.get(), done.code);
+//   for (auto& done : transfers_->take_done()) settle(done.ticket, done.easy.get(), done.code);
 //
-// Threads: One thread at a time. `on_done` and the callbacks of the handles are called on the thread of the transfers.
-// Lifetime: what a handle's options point to (body, headers, data of callbacks) stays in place until the handle is back, or
-//           the Transfers are destroyed.
+// Threads: One thread at a time. `on_done` and the handles' callbacks run on the transfers' thread.
+// Lifetime: what a handle's options point to (body, headers, data of callbacks) must stay in place
+// until the handle is back or the Transfers are destroyed.
 #pragma once
 
 #include <chrono>
@@ -33,16 +33,17 @@ class Transfers {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   struct Options {
-    /// Most transfers between submit() and take_done(). So many connections are kept for the next ones.
+    /// The most transfers between submit() and take_done(), and the most connections that are kept.
     std::size_t capacity{16};
-    /// Most connections to one host, beyond which transfers wait. 0: no limit. Default: 0.
+    /// The most connections to one host; further transfers wait. 0 means no limit. Default: 0.
     std::size_t per_host{0};
   };
 
   struct Done {
     Ticket ticket{0};
-    Easy easy;  ///< For curl_easy_getinfo().
-    /// CURLE_OPERATION_TIMEDOUT: also when the deadline of submit() passed. CURLE_ABORTED_BY_CALLBACK: cancelled.
+    Easy easy;  ///< Returned so that curl_easy_getinfo() can be called.
+    /// CURLE_OPERATION_TIMEDOUT also means that the deadline of submit() passed;
+    /// CURLE_ABORTED_BY_CALLBACK means that the transfer was cancelled.
     CURLcode code{CURLE_OK};
   };
 
@@ -56,10 +57,10 @@ class Transfers {
   /// Ends all transfers and closes all connections.
   ~Transfers();
 
-  /// False: the capacity is used up, and the handle was not taken. The transfer is done at the deadline at the latest, also while
-  /// it waits for a connection, where libcurl's own limits do not apply.
+  /// Returns false, and leaves the handle, if the capacity is used up. The transfer ends by the
+  /// deadline, even while it waits for a connection, where libcurl's own limits do not apply.
   [[nodiscard]] bool submit(Ticket ticket, Easy&& easy, TimePoint deadline);
-  /// Those that are done since the last call. Does not wait.
+  /// The transfers that ended since the last call. Does not wait.
   [[nodiscard]] std::vector<Done> take_done();
   /// Ends all transfers: their handles are done when this returns, and nothing more is sent.
   void cancel_all();
@@ -86,7 +87,7 @@ class Transfers {
   const std::function<void()> on_done_;
   const Multi multi_;
 
-  // Of the thread.
+  // Used by the thread only.
   std::unordered_map<CURL*, Job> running_;
   std::vector<Done> finished_;
 

@@ -20,7 +20,7 @@ namespace {
 
 /// Lines are written in pieces of about this size, to bound the memory for a batch of large events.
 constexpr std::size_t kFilePieceBytes = std::size_t{1} << 20U;
-/// With this much unsynced, the sync is not delayed further: the relay's window must not fill up.
+/// With this many unsynced events the sync is due at once, lest the relay's window fill up.
 constexpr std::size_t kMostUnsynced = 5000;
 constexpr std::size_t kMostUnsyncedBytes = std::size_t{4} << 20U;
 
@@ -54,7 +54,7 @@ std::size_t FileSink::send(std::span<const Message> messages) {
   return taken;
 }
 
-/// Returns how many messages it took; the last one may have failed.
+/// Returns how many messages were taken; the last of them may have failed.
 std::size_t FileSink::write_some(std::span<const Message> messages) {
   lines_.clear();
   ends_.clear();
@@ -125,7 +125,7 @@ void FileSink::receive(std::vector<Outcome>& outcomes) {
   ready_.clear();
 }
 
-/// Everything taken is written; only a delayed sync may be left.
+/// Syncs what is written. Nothing else can be unfinished, because send() writes at once.
 void FileSink::purge() {
   if (!written_.empty()) sync();
 }
@@ -140,7 +140,7 @@ struct FileSettings {
   std::string mode{"0640"};
 };
 
-/// Complains about what is wrong, and leaves the default in its place.
+/// Adds an error for what is wrong, and leaves the default in its place.
 FileOptions options_of(const FileSettings& settings, FieldErrors& errors) {
   FileOptions options{.path = settings.path};
   const char* const end = settings.mode.data() + settings.mode.size();
@@ -196,7 +196,7 @@ Result<std::unique_ptr<Sink>> make(FileSettings settings) {
   return sink;
 }
 
-/// The file is not opened: a relay may hold its lock.
+/// Does not open the file, because a relay may hold its lock.
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
 Result<Inspection> inspect(FileSettings settings, const SubscriptionSpec&) {
   FieldErrors errors;

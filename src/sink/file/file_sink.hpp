@@ -1,4 +1,4 @@
-// Writes events as lines of a JSONL file and acks them when they are on disk. See docs/sinks/file.md.
+// Writes events as lines of a JSONL file and acks them when they are on disk (docs/sinks/file.md).
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@ namespace outbox::sink {
 struct FileOptions {
   std::string path;
   mode_t mode{0640};
-  /// How long written lines may wait for a sync, so that one sync serves many batches. 0: each batch is synced at once. None: never
-  /// synced, acked when the kernel has them.
+  /// How long written lines may wait for a sync, so that one sync serves many batches. With 0 each
+  /// batch is synced at once; with nullopt no line is synced, and the kernel's copy suffices.
   std::optional<std::chrono::nanoseconds> sync_after{std::chrono::nanoseconds(0)};
 };
 
@@ -44,13 +44,13 @@ class FileSink final : public Sink {
 
   const FileOptions options_;
   LineFile file_;
-  bool failed_{false};  ///< Until open(): nothing is written after a failure.
+  bool failed_{false};  ///< Whether a write failed since open(); nothing is written after that.
 
   std::string lines_;
   std::vector<std::size_t> ends_;
-  std::vector<Token> written_;  ///< Not synced.
+  std::vector<Token> written_;  ///< The events whose lines are not synced.
   std::size_t written_bytes_{0};
-  TimePoint oldest_{};  ///< When the first of written_ was written.
+  TimePoint oldest_{};  ///< When the first event of written_ was written.
   std::vector<Outcome> ready_;
 };
 

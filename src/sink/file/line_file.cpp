@@ -53,7 +53,7 @@ Errc code_for(int number) {
   }
 }
 
-/// The offset after the last line feed, or 0.
+/// The offset after the last line feed; 0 if there is none.
 Result<std::uint64_t> end_of_last_line(int file, std::uint64_t size) {
   std::array<char, kReadBack> chunk;
   while (size > 0) {
@@ -109,14 +109,14 @@ Status LineFile::open() {
   synced_ = end_;
   doubt_.reset();
   if (end_ > 0) return {};
-  // New, or created by an earlier open() that failed.
+  // The file is new, or was created by an earlier open() that failed.
   Status done = sync_directory();
   if (!done) close();
   return done;
 }
 
 Status LineFile::open_at_path() {
-  // O_NONBLOCK: a named pipe at the path must not hang the relay; check_kind() refuses it.
+  // With O_NONBLOCK a named pipe at the path does not hang the relay; check_kind() refuses it.
   constexpr int flags = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   file_ = ::open(path_.c_str(), flags);
   if (file_ < 0 && errno == ENOENT) {
@@ -157,7 +157,8 @@ Status LineFile::lock() {
       "give each subscription its own file; a second relay gets the file when the first one ends");
 }
 
-/// A line without line feed was never acked and will be delivered again. Only a line that looks like ours is removed.
+/// Removes a last line without line feed: it was never acked and will be delivered again. The file
+/// is refused if that line does not look like ours.
 Status LineFile::remove_torn_line() {
   if (doubt_ && doubt_->identity == identity_ && doubt_->from < end_) {
     if (Status done = truncate(doubt_->from); !done) return done;
@@ -190,12 +191,12 @@ Status LineFile::truncate(std::uint64_t size) {
   return {};
 }
 
-/// Otherwise a power failure could remove the new file's directory entry.
+/// Syncs the directory; without this a power failure could remove the new file's entry.
 Status LineFile::sync_directory() const {
   const int directory = ::open(directory_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return fail(error(errno, "its directory cannot be opened"));
   const bool done =
-      ::fsync(directory) == 0 || errno == EINVAL;  // EINVAL: this file system does not support it
+      ::fsync(directory) == 0 || errno == EINVAL;  // This file system does not support it.
   const int number = errno;
   ::close(directory);
   return done ? Status() : fail(error(number, "its directory cannot be synced"));
@@ -208,7 +209,7 @@ Result<bool> LineFile::replaced() {
     return fail(error(errno, "cannot be inspected"));
   }
   if (identity_ != Identity{.device = found.st_dev, .inode = found.st_ino}) return true;
-  // Truncated from outside (copytruncate): the next line starts at the file's current end.
+  // The file was truncated from outside (copytruncate): the next line starts at its current end.
   end_ = static_cast<std::uint64_t>(found.st_size);
   synced_ = std::min(synced_, end_);
   return false;
@@ -232,7 +233,7 @@ LineFile::Written LineFile::append(std::string_view lines, std::span<const std::
     end_ += done;
     return {.bytes = done, .failure = {}};
   }
-  // Keep the complete lines, remove the incomplete one.
+  // Keeps the complete lines and removes the incomplete one.
   const auto after = std::upper_bound(ends.begin(), ends.end(), done);
   const std::size_t whole = after == ends.begin() ? 0 : *(after - 1);
   Written written{.bytes = whole, .failure = error(number, "cannot be written")};

@@ -1,4 +1,5 @@
-// A file of complete lines with one writer: a partly written line is removed. Knows nothing of events. Not thread-safe.
+// A file of complete lines with one writer; a partly written line is removed. The class knows
+// nothing of events and is not thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -22,25 +23,27 @@ struct Disk {
 
 class LineFile {
  public:
-  /// `line_start`: how each line begins. A file whose incomplete last line begins otherwise is not ours and is not changed.
+  /// Each line begins with `line_start`. A file whose incomplete last line begins otherwise is not
+  /// ours and is not changed.
   LineFile(std::string path, mode_t mode, std::string_view line_start,
            const Disk& disk = Disk::real());
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
   ~LineFile();
 
-  /// Creates the file if necessary, locks it, and removes an incomplete last line and what a failed sync left in doubt.
+  /// Creates the file if necessary, locks it, and removes an incomplete last line and doubtful
+  /// bytes of a failed sync.
   [[nodiscard]] Status open();
-  /// Whether the file at the path was replaced or removed, as log rotation does: then open() the new one.
+  /// Whether the file at the path was replaced or removed (log rotation); open() opens the new one.
   [[nodiscard]] Result<bool> replaced();
 
   struct Written {
-    std::size_t bytes{0};  ///< Complete lines only.
+    std::size_t bytes{0};  ///< Counts complete lines only.
     std::optional<Error> failure;
   };
-  /// Appends; `ends` are the offsets in `lines` after each line.
+  /// Appends the lines; `ends` has the offset in `lines` after each line.
   [[nodiscard]] Written append(std::string_view lines, std::span<const std::size_t> ends);
-  /// Makes everything appended durable. After an error assume nothing: close and open again.
+  /// Makes all lines durable. After an error nothing is known: close the file and open it again.
   [[nodiscard]] Status sync();
   void close() noexcept;
   [[nodiscard]] bool is_open() const { return file_ >= 0; }
@@ -68,9 +71,10 @@ class LineFile {
   int file_{-1};
   Identity identity_;
 
-  std::uint64_t end_{0};     ///< After the last complete line.
-  std::uint64_t synced_{0};  ///< Durable up to here.
-  /// After a failed sync the pages may be marked clean without being on disk, so the bytes are written again.
+  std::uint64_t end_{0};     ///< The offset after the last complete line.
+  std::uint64_t synced_{0};  ///< The offset up to which the file is durable.
+  /// What a failed sync left in doubt. The kernel may have marked its pages clean without writing
+  /// them, so these bytes are written again.
   struct Doubt {
     Identity identity;
     std::uint64_t from{0};

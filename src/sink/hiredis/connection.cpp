@@ -15,7 +15,10 @@ std::string_view text_of(const redisReply& reply) noexcept {
 }
 
 std::size_t wire_bytes(std::span<const std::string_view> arguments) noexcept {
-  constexpr std::size_t kOverhead = 14;  // "$123456789\r\n" and "\r\n"
+  // The bytes of "$123456789\r
+  // " and "\r
+  // ".
+  constexpr std::size_t kOverhead = 14;
   std::size_t bytes = 0;
   for (const std::string_view argument : arguments) bytes += argument.size() + kOverhead;
   return bytes;
@@ -23,7 +26,7 @@ std::size_t wire_bytes(std::span<const std::string_view> arguments) noexcept {
 
 Connection::Connection(std::string sink, std::unique_ptr<ByteStream> stream)
     : sink_(std::move(sink)), stream_(std::move(stream)), reader_(redisReaderCreate()) {
-  OUTBOX_CHECK(reader_);  // out of memory
+  OUTBOX_CHECK(reader_);  // This fails only for lack of memory.
 }
 
 Result<std::unique_ptr<Connection>> Connection::open(const Endpoint& endpoint,
@@ -44,7 +47,7 @@ void Connection::append(Arguments arguments) {
   char* command = nullptr;
   const auto size = redisFormatCommandArgv(&command, static_cast<int>(starts_.size()),
                                            starts_.data(), lengths_.data());
-  OUTBOX_CHECK(size > 0);  // out of memory
+  OUTBOX_CHECK(size > 0);  // This fails only for lack of memory.
   stream_->queue().append(command, static_cast<std::size_t>(size));
   redisFreeCommand(command);
 }

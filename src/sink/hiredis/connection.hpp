@@ -1,5 +1,6 @@
-// One connection to a Redis server that never blocks once it is open: hiredis writes and parses the protocol (RESP2), a ByteStream moves the
-// bytes. (hiredis' own connections have TLS since version 1.0 only, and do not check the name in the certificate before 1.4.)
+// One connection to a Redis server that never blocks once it is open: hiredis writes and parses the
+// protocol (RESP2), a ByteStream moves the bytes. hiredis' own connections have TLS only since
+// version 1.0, and do not check the name in the certificate before 1.4.
 //
 //   connection.append(arguments);          // into a buffer
 //   if (!connection.flush()) ...           // what the socket takes now
@@ -7,7 +8,8 @@
 //   while (auto reply = connection.next()) { if (!*reply) break; ... }
 //
 // Threads: One thread at a time. Another one may watch the socket.
-// Errors: of flush() and fill(): the connection is lost; replies that came before are still there for next().
+// Errors: an error of flush() or fill() means that the connection is lost; next() still returns the
+// replies that came before.
 #pragma once
 
 #include <hiredis/hiredis.h>
@@ -30,10 +32,10 @@ struct FreeReply {
 };
 using Reply = std::unique_ptr<redisReply, FreeReply>;
 
-/// The text of a string, a status or an error; else empty.
+/// The text of a string, a status or an error; empty for other replies.
 [[nodiscard]] std::string_view text_of(const redisReply& reply) noexcept;
 
-/// About as many bytes as the command takes on the wire.
+/// About as many bytes as the command has on the wire.
 [[nodiscard]] std::size_t wire_bytes(std::span<const std::string_view> arguments) noexcept;
 
 class Connection {
@@ -41,7 +43,7 @@ class Connection {
   using TimePoint = ByteStream::TimePoint;
   using Arguments = std::span<const std::string_view>;
 
-  /// `options.secure` is by the endpoint.
+  /// `options.secure` is overwritten by what the endpoint says.
   [[nodiscard]] static Result<std::unique_ptr<Connection>> open(const Endpoint& endpoint,
                                                                 const TlsSettings& tls,
                                                                 ByteStream::Options options);
@@ -57,20 +59,20 @@ class Connection {
 
   /// Puts a command into the buffer.
   void append(Arguments arguments);
-  /// Writes what the socket takes now. True: it took something.
+  /// Writes what the socket takes now. Returns whether the socket took any byte.
   [[nodiscard]] Result<bool> flush() { return stream_->flush(); }
-  /// Bytes in the buffer.
+  /// The number of bytes that wait in the buffer.
   [[nodiscard]] std::size_t unsent() const { return stream_->unsent(); }
 
   /// Reads what has arrived.
   [[nodiscard]] Status fill();
-  /// The next reply of what was read; null: there is none. Fails when it is no RESP.
+  /// The next reply that was read; null if there is none. Fails on bytes that are not RESP.
   [[nodiscard]] Result<Reply> next();
 
-  /// Sends a command and waits for its reply. Nothing else is in flight.
+  /// Sends a command and waits for its reply. Nothing else may be in flight.
   [[nodiscard]] Result<Reply> ask(Arguments command, TimePoint until);
 
-  /// What the kernel has not sent yet is dropped when the connection is destroyed.
+  /// Makes the destructor drop what the kernel has not sent yet.
   void abort() noexcept { stream_->abort(); }
 
  private:

@@ -15,8 +15,8 @@ struct Meaning {
   std::string_view code;
   Errc errc;
   Remedy remedy;
-  const char* hint;                  ///< With {0} in place of the sink's name.
-  const char* Hints::*own{nullptr};  ///< Instead, where kinds of sinks differ.
+  const char* hint;                  ///< {0} stands for the sink's name.
+  const char* Hints::*own{nullptr};  ///< The hint that replaces `hint` where kinds of sinks differ.
 };
 
 constexpr const char* kReplicas =
@@ -56,35 +56,38 @@ constexpr Meaning kMeanings[] = {
     {kRefused, Errc::already_exists, fix, nullptr, &Hints::refused},
 };
 
-/// Errors without a code of their own, by how their text begins after "ERR ".
+/// Errors without a code of their own, told apart by the beginning of their text after "ERR ".
 constexpr Meaning kTexts[] = {
     {"The user executing the script", Errc::permission_denied, fix, nullptr,
-     &Hints::rights},  // Redis 7.0
+     &Hints::rights},  // The text of Redis 7.0.
     {"max number of clients reached", Errc::unavailable, retry_call, kClients},
     {"AUTH ", Errc::permission_denied, fix, kLogin},
-    {"invalid password", Errc::permission_denied, fix, kLogin},  // before Redis 6
+    {"invalid password", Errc::permission_denied, fix, kLogin},  // The text before Redis 6.
     {"Client sent AUTH, but no password is set", Errc::permission_denied, fix, kLogin},
     {"DB index is out of range", Errc::invalid_argument, fix,
      "the path of {0}.url is the number of the database; the server's setting databases says how many "
      "there are"},
     {"unknown command", Errc::unsupported, fix, nullptr, &Hints::commands},
-    {"Unknown Redis command", Errc::unsupported, fix, nullptr, &Hints::commands},  // in a script
+    // The text within a script.
+    {"Unknown Redis command", Errc::unsupported, fix, nullptr, &Hints::commands},
 };
 
-/// Larger than proto-max-bulk-len. The server says nothing else, closes the connection, and has not read what follows.
+/// The reply to a command larger than proto-max-bulk-len. The server says nothing else, closes the
+/// connection, and has not read what follows.
 constexpr std::string_view kTooLarge = "Protocol error: invalid bulk length";
 constexpr const char* kTooLargeHint =
     "the event is larger than proto-max-bulk-len of the server allows; raise it there";
 
 constexpr std::string_view kNoCode = "ERR";
 
-/// Errors about unknown commands quote the arguments, a password among them.
+/// Cuts the quoted arguments off errors about unknown commands: a password may be among them.
 std::string_view without_arguments(std::string_view reply) {
   constexpr std::size_t kLongest = 300;
   return reply.substr(0, std::min(reply.find(", with args beginning with"), kLongest));
 }
 
-/// Redis before 7 says where in a script an error arose: "@user_script: 10: -OOM command not allowed".
+/// Removes the place in a script, which Redis before 7 puts before its error: "@user_script: 10:
+/// -OOM command not allowed".
 std::string_view without_place(std::string_view reply) {
   constexpr std::string_view kScript = "@user_script: ";
   if (!reply.starts_with(kScript)) return reply;
@@ -105,7 +108,7 @@ bool is_too_large(std::string_view reply) {
   return code_of(reply) == kNoCode && text_after_code(reply).starts_with(kTooLarge);
 }
 
-/// What is told to people.
+/// The part of a reply that people are shown.
 std::string_view shown(std::string_view reply) {
   std::string_view text = without_arguments(without_place(reply));
   if (code_of(reply) == kRefused) text.remove_prefix(std::min(kRefused.size() + 1, text.size()));

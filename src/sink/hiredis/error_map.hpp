@@ -9,13 +9,13 @@
 
 namespace outbox::sink::hiredis {
 
-/// The first word of an error reply in upper case ("OOM", "WRONGTYPE"); "ERR" for all that has none of its own.
+/// The first word of an error reply if it is in upper case ("OOM", "WRONGTYPE"), else "ERR".
 [[nodiscard]] std::string_view code_of(std::string_view reply);
 
-/// Whether the event is at fault (`rejected`) or the destination (`blocked`). Nothing was added in either case.
+/// Whether the event is at fault (`rejected`) or the destination (`blocked`); nothing was added.
 [[nodiscard]] Outcome::Kind kind_of(std::string_view reply);
 
-/// The error for people. `where`: the server's address, or what is on it.
+/// The error for people. `where` is the server's address, or a key on the server.
 [[nodiscard]] Error describe(std::string_view reply, std::string_view where,
                              const Purpose& purpose);
 

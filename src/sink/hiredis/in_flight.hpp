@@ -1,5 +1,6 @@
-// What was sent on one connection and is not confirmed, in the order of the answers: events, what runs before some of them, and the WAITs
-// between them. An event that is there stays here until the next WAIT is answered. Pure.
+// What was sent on one connection and is not confirmed, in the order of the answers: events, the
+// commands that precede some of them, and the WAITs between them. An event that was added stays
+// here until the next WAIT is answered. Pure.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ class InFlight {
     Kind kind{Kind::event};
     Token token{0};
     std::size_t bytes{0};
-    std::string place;  ///< For people: "stream orders".
+    std::string place;  ///< The event's place for people, such as "stream orders".
   };
 
   void add(Entry entry) {
@@ -29,7 +30,7 @@ class InFlight {
     if (entry.kind == Kind::event) ++events_;
     expected_.push_back(std::move(entry));
   }
-  /// Something was sent after the last one.
+  /// Whether something was sent after the last WAIT.
   [[nodiscard]] bool lacks_wait() const {
     return expected_.empty() ? !added_.empty() : expected_.back().kind != Kind::wait;
   }
@@ -37,11 +38,11 @@ class InFlight {
 
   [[nodiscard]] bool empty() const { return expected_.empty() && added_.empty(); }
   [[nodiscard]] std::size_t events() const { return events_ + added_.size(); }
-  /// Of what is not answered.
+  /// The bytes that are not answered.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   [[nodiscard]] bool expects_answer() const { return !expected_.empty(); }
 
-  /// What the next answer is for.
+  /// Removes and returns the entry that the next answer is for.
   [[nodiscard]] Entry answered() {
     OUTBOX_CHECK(!expected_.empty());
     Entry entry = std::move(expected_.front());
@@ -50,11 +51,11 @@ class InFlight {
     if (entry.kind == Kind::event) --events_;
     return entry;
   }
-  /// It is there, and waits for the next WAIT.
+  /// Keeps an event that was added until the next WAIT is answered.
   void hold(Token token) { added_.push_back(token); }
   [[nodiscard]] std::vector<Token> take_added() { return std::exchange(added_, {}); }
 
-  /// Nothing more will be answered.
+  /// Removes everything, because nothing more will be answered.
   [[nodiscard]] std::vector<Token> take_all() {
     std::vector<Token> tokens = take_added();
     for (const Entry& entry : expected_) {
@@ -68,7 +69,7 @@ class InFlight {
  private:
   std::deque<Entry> expected_;
   std::vector<Token> added_;
-  std::size_t events_{0};  ///< Among expected_.
+  std::size_t events_{0};  ///< The number of events in expected_.
   std::size_t bytes_{0};
 };
 

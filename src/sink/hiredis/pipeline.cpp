@@ -14,9 +14,9 @@
 namespace outbox::sink::hiredis {
 namespace {
 
-/// With more in the buffer, what the server takes now is written before another message is added.
+/// With more bytes in the buffer, they are written as far as possible before a message is added.
 constexpr std::size_t kMostUnsent = std::size_t{256} << 10U;
-/// The server keeps what it has not read yet in memory while it waits for its replicas.
+/// The most bytes in flight: a server that waits for its replicas keeps what follows in memory.
 constexpr std::size_t kMostBytesInFlight = std::size_t{16} << 20U;
 
 }  // namespace
@@ -154,8 +154,8 @@ void PipelineSink::take_answers() {
 }
 
 void PipelineSink::settle(const redisReply& reply) {
-  if (!in_flight_
-           .expects_answer())  // as "ERR max number of clients reached" before it closes the connection
+  // The server says so before it closes: "ERR max number of clients reached".
+  if (!in_flight_.expects_answer())
     return lose(describe(text_of(reply), session_.connection->address(), purpose_));
   const InFlight::Entry entry = in_flight_.answered();
   if (entry.kind == InFlight::Kind::wait) return confirm(reply);
@@ -177,7 +177,8 @@ void PipelineSink::settle(const redisReply& reply) {
   lose(std::move(error));
 }
 
-/// What was sent behind it may be there, and is sent again.
+/// Handles the reply to a command that precedes an event. If it failed, events sent behind it may
+/// have been added, and are sent again.
 void PipelineSink::prepared(const InFlight::Entry& entry, const redisReply& reply) {
   if (reply.type != REDIS_REPLY_ERROR) return;
   first_failed_ = true;
@@ -206,7 +207,8 @@ void PipelineSink::not_added(const InFlight::Entry& entry, const redisReply& rep
           .error = std::move(error)});
 }
 
-/// They are there either way. Sent again, they are found there, and wait again.
+/// Resolves the events before a WAIT. They were added even if too few replicas have them; sent
+/// again, they are found and wait again.
 void PipelineSink::confirm(const redisReply& wait) {
   const Status enough =
       check_replicas(wait, options_.wait_replicas, session_.connection->address(), purpose_);
@@ -224,7 +226,7 @@ void PipelineSink::confirm(const redisReply& wait) {
 
 // ---- failing
 
-/// What the server had received may have been added.
+/// Gives up the connection. The server may have added the events that it received.
 void PipelineSink::lose(Error error) {
   if (!session_.connection) return;
   stop_taking(error);
@@ -249,7 +251,7 @@ void PipelineSink::watch_deadline() {
           .value());
 }
 
-/// Also while nothing is in flight: the server may close the connection.
+/// Watches even while nothing is in flight, because the server may close the connection.
 void PipelineSink::watch_socket() {
   if (!session_.connection) return;
   watch_.arm(session_.connection->socket(), {.write = session_.connection->unsent() > 0});

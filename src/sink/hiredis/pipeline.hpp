@@ -1,6 +1,7 @@
-// Runs a script on a Redis server for each event, pipelined over one connection: the sinks redis and asynq, which differ in their Purpose and
-// in their Calls. Not gapless: the relay keeps one event of a key in flight. A connection that failed is not repaired: its messages get outcomes,
-// open() makes a new one. See docs/design/sinks.md for the states.
+// Runs a script on a Redis server for each event, pipelined over one connection. The sinks redis
+// and asynq use it and differ in their Purpose and Calls. It is not gapless: the relay keeps one
+// event of a key in flight. A failed connection is not repaired: its messages get outcomes, and
+// open() makes a new one. docs/design/sinks.md has the states.
 #pragma once
 
 #include <chrono>
@@ -58,12 +59,13 @@ class PipelineSink final : public ConnectionSink {
   const std::string wait_replicas_;
   const std::string wait_timeout_;
 
-  Session session_;  ///< Without a connection if there is none.
+  Session session_;  ///< Has no connection while the sink is not open.
   InFlight in_flight_;
-  bool first_failed_{
-      false};  ///< Of this connection: what had to run before an event (Call::first).
-  TimePoint
-      progress_{};  ///< Of the last answer or byte that the server took, or when something was sent while nothing was in flight.
+  /// Whether a command that had to run before an event (Call::first) failed on this connection.
+  bool first_failed_{false};
+  /// When the last answer came or the server last took a byte, or when something was sent while
+  /// nothing was in flight.
+  TimePoint progress_{};
   SocketWatch watch_;
 };
 

@@ -1,4 +1,4 @@
-// What a kind of sink does on a Redis server: the script that the server runs for each event, and what people are told of it.
+// What a kind of sink does on a Redis server: its script for each event, and what people are told.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -12,49 +12,51 @@
 
 namespace outbox::sink::hiredis {
 
-/// What people can do, where kinds of sinks differ.
+/// What people can do about an error, where kinds of sinks differ.
 struct Hints {
-  const char* memory;    ///< maxmemory is reached.
-  const char* rights;    ///< The sink's user lacks one.
-  const char* type;      ///< A key is there and has another type.
-  const char* commands;  ///< The server lacks a command.
-  const char* refused;   ///< The script refuses the event (kRefused). "": it refuses none.
+  const char* memory;    ///< For reaching maxmemory.
+  const char* rights;    ///< For a right that the sink's user lacks.
+  const char* type;      ///< For an existing key of another type.
+  const char* commands;  ///< For a command that the server lacks.
+  const char* refused;  ///< For an event that the script refuses (kRefused); "" if it refuses none.
 };
 
-/// What becomes of events when memory is full.
+/// What happens to events when memory is full.
 struct Eviction {
-  const char* any_key;        ///< maxmemory-policy allkeys-...
-  const char* expiring_keys;  ///< volatile-...
+  const char* any_key;        ///< For maxmemory-policy allkeys-...
+  const char* expiring_keys;  ///< For maxmemory-policy volatile-...
 };
 
-/// The code of an error of a script that finds the event itself at fault.
+/// The code of a script's error that says that the event itself is at fault.
 inline constexpr std::string_view kRefused = "OUTBOX";
 
 struct Purpose {
-  std::string sink;  ///< "redis": what errors begin with, and how settings are called in hints.
+  std::string sink;  ///< "redis", with which errors and names of settings begin.
   std::string_view attribute_prefix;
-  /// In Lua; it runs for each event, with the arguments of a Call. It replies
-  ///   a number: the event is there, since now or before;
-  ///   a string: it is there, but what follows must wait, for this reason;
-  ///   an error: it is not there. With kRefused as its code the event is at fault, else the server is.
+  /// The Lua script that runs for each event, with the arguments of a Call. It replies
+  ///   a number: the event was added now or before;
+  ///   a string: the event was added, but what follows must wait, for this reason;
+  ///   an error: the event was not added. The code kRefused blames the event.
   const char* script;
-  /// A command that writes, and leaves nothing: finds out before an event is sent that the memory is full, that the disk fails, or that
-  /// a right is missing. Empty: none.
+  /// A command that writes but leaves nothing, to find out before an event is sent that the memory
+  /// is full, the disk fails, or a right is missing. Empty if there is none.
   std::vector<std::string> trial;
-  std::string duplicates;  ///< As in Inspection, as is `order`.
+  std::string duplicates;  ///< As in Inspection, like `order`.
   std::string order;
-  std::vector<Weakness> weaknesses;  ///< Of the sink's own settings.
+  std::vector<Weakness> weaknesses;  ///< Weaknesses of the sink's own settings.
   Hints hints;
   Eviction eviction;
 };
 
-/// The commands for one event. The views are valid until the next one is asked for, and as long as its message and the hash.
+/// The commands for one event. The views are valid until the next call is asked for, and as long as
+/// the message and the hash are.
 struct Call {
   using Arguments = std::span<const std::string_view>;
 
-  Arguments arguments;  ///< EVALSHA.
+  Arguments arguments;  ///< The arguments of EVALSHA.
   std::string place;    ///< Where the event goes, for people: "stream orders".
-  /// Runs before it. When it fails, the event is in doubt although the script has succeeded. Empty: none.
+  /// A command that runs before the script. If it fails, the event is in doubt although the script
+  /// succeeded. Empty if there is none.
   Arguments first{};
 };
 
@@ -68,9 +70,9 @@ class Calls {
   Calls& operator=(Calls&&) = delete;
   virtual ~Calls() = default;
 
-  /// An error: the event is at fault.
+  /// Returns an error if the event is at fault.
   [[nodiscard]] virtual Result<Call> call(const Message& message, std::string_view script_hash) = 0;
-  /// There is a new connection: nothing ran on it.
+  /// Called after each new connection, on which nothing has run yet.
   virtual void connected() {}
 };
 

@@ -10,9 +10,9 @@
 namespace outbox::sink::hiredis {
 namespace {
 
-/// Redis' own defaults, if the server does not say.
+/// Redis' default, for servers that do not tell theirs.
 constexpr std::size_t kBulkLimit = std::size_t{512} << 20U;
-/// The longest command that hiredis before 1.0 can write, by far longer than an event.
+/// The longest command that hiredis before 1.0 can write; it is far longer than any event.
 constexpr std::size_t kQueryLimit = std::size_t{1} << 30U;
 
 /// The fields by their names in INFO. Valkey calls the mode server_mode.
@@ -27,7 +27,7 @@ constexpr std::pair<std::string_view, std::string ServerFacts::*> kFields[] = {
 
 }  // namespace
 
-/// Lines "name:value", ended by CR LF; comments begin with #.
+/// Reads lines "name:value" that end with CR LF; comments begin with #.
 void read_info(std::string_view text, ServerFacts& facts) {
   while (!text.empty()) {
     std::string_view line = text.substr(0, text.find('\n'));

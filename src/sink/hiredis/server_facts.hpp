@@ -13,7 +13,7 @@
 
 namespace outbox::sink::hiredis {
 
-/// What is empty is not known: a user may lack the right to ask.
+/// An empty field is not known, because a user may lack the right to ask.
 struct ServerFacts {
   std::string mode;  ///< "standalone", "cluster", "sentinel"
   std::string role;  ///< "master", "slave"
@@ -25,23 +25,23 @@ struct ServerFacts {
   std::optional<std::size_t> query_limit;  ///< client-query-buffer-limit
 };
 
-/// Takes from the reply to INFO what is needed.
+/// Copies the fields that are needed from the reply to INFO.
 void read_info(std::string_view text, ServerFacts& facts);
 
-/// Why nothing may be sent there. None: it may.
+/// Why nothing may be sent to the server; nullopt if it may be.
 [[nodiscard]] std::optional<Error> refusal_of(const ServerFacts& facts, std::string_view address,
                                               std::string_view sink);
 
-/// Settings of the server with which events that it confirmed can be lost or sent twice. `waits`: WAIT is used.
+/// Settings of the server with which confirmed events can be lost or doubled. `waits`: with WAIT.
 [[nodiscard]] std::vector<Weakness> weaknesses_of(const ServerFacts& facts, bool waits,
                                                   const Purpose& purpose);
 
-/// The largest message that the server takes. `configured`: by the subscription; 0: not.
+/// The largest message that the server takes. `configured` is the subscription's limit, or 0.
 [[nodiscard]] std::size_t most_bytes_of(const ServerFacts& facts, std::size_t configured);
-/// The same for people. None: the server does not say, and the subscription has no limit.
+/// The limit for people; nullopt if neither the server nor the subscription has one.
 [[nodiscard]] std::optional<MessageLimit> limit_of(const ServerFacts& facts, std::size_t configured,
                                                    std::string_view sink);
-/// That of the subscription. None: it has none.
+/// The subscription's limit; nullopt if it has none.
 [[nodiscard]] std::optional<MessageLimit> own_limit(std::size_t configured, std::string_view sink);
 
 }  // namespace outbox::sink::hiredis

@@ -24,7 +24,7 @@ std::optional<std::size_t> number_of(std::string_view text) {
   return value;
 }
 
-/// The steps after connecting. Each waits for its answer.
+/// The steps after connecting. Each step waits for its answer.
 class Opening {
  public:
   Opening(Connection& connection, const ServerOptions& options, const Purpose& purpose,
@@ -68,7 +68,7 @@ class Opening {
 
   [[nodiscard]] Result<Reply> ask(Words words) { return connection_.ask(words, until_); }
 
-  /// An error reply is an error.
+  /// Asks, and turns an error reply into an error.
   [[nodiscard]] Result<Reply> succeed(Connection::Arguments words) {
     OUTBOX_TRY(Reply reply, connection_.ask(words, until_));
     if (reply->type == REDIS_REPLY_ERROR)
@@ -94,7 +94,8 @@ class Opening {
     return database.empty() || database == "0" ? Status() : done({"SELECT", database});
   }
 
-  /// Commands that a user may not use, and those that a managed service has removed, leave their facts unknown.
+  /// Collects the facts. A fact stays unknown if this user may not use its command, or a managed
+  /// service has removed it.
   [[nodiscard]] Result<ServerFacts> look() {
     ServerFacts facts;
     OUTBOX_TRY(const Reply info, ask({"INFO"}));
@@ -111,7 +112,7 @@ class Opening {
     return facts;
   }
 
-  /// One at a time: several names in one CONFIG GET need Redis 7.
+  /// Asks for one name at a time, because several in one CONFIG GET need Redis 7.
   [[nodiscard]] Result<std::string> configured(std::string_view name) {
     if (!config_allowed_) return std::string();
     OUTBOX_TRY(const Reply reply, ask({"CONFIG", "GET", name}));
@@ -127,7 +128,7 @@ class Opening {
     return reply ? Status() : Status(tl::unexpected(reply.error()));
   }
 
-  /// While a replica is missing, a batch would be sent and be in doubt, again and again.
+  /// Fails while a replica is missing: else a batch would be sent and be in doubt again and again.
   [[nodiscard]] Status count_replicas() {
     if (options_.wait_replicas == 0) return {};
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(

@@ -18,15 +18,15 @@ namespace outbox::sink::hiredis {
 struct Session {
   std::unique_ptr<Connection> connection;
   std::string script_hash;
-  std::size_t most_bytes{0};  ///< Of one message.
+  std::size_t most_bytes{0};  ///< The limit for one message.
   Inspection inspection;
 };
 
-/// Opens one on the first of the addresses that takes events, within connect_timeout in all.
+/// Opens a session on the first address that takes events, within connect_timeout in all.
 [[nodiscard]] Result<Session> open_session(const ServerOptions& options, const Purpose& purpose);
 
-/// Whether the reply to WAIT says that so many replicas have what was written on this connection. A time-out is not an error for
-/// the server: it replies with fewer.
+/// Checks that the reply to WAIT says that enough replicas have what this connection wrote. A
+/// time-out is not an error for the server: it replies with a smaller number.
 [[nodiscard]] Status check_replicas(const redisReply& wait, std::size_t wanted,
                                     std::string_view address, const Purpose& purpose);
 

@@ -1,4 +1,4 @@
-// The settings of a Redis server and of the connection to it, for sinks whose settings are derived from ServerSettings.
+// The settings of a Redis server and its connection; a sink's settings derive from ServerSettings.
 #pragma once
 
 #include <chrono>
@@ -17,23 +17,24 @@ namespace outbox::sink::hiredis {
 
 struct ServerSettings {
   std::string url;
-  std::string username;  ///< Instead of the one in url.
+  std::string username;  ///< Replaces the one in url.
   std::string password;
   TlsSettings tls{};
   std::chrono::milliseconds connect_timeout{std::chrono::seconds(5)};
   std::chrono::milliseconds deadline{std::chrono::seconds(10)};
   std::size_t max_in_flight{1000};
-  std::size_t wait_replicas{0};  ///< 0: no WAIT.
+  std::size_t wait_replicas{0};  ///< 0 sends no WAIT.
   std::chrono::milliseconds wait_timeout{std::chrono::seconds(1)};
-  std::size_t max_message_bytes{0};  ///< 0: what the server takes.
+  std::size_t max_message_bytes{0};  ///< 0 allows what the server takes.
 };
 
-/// The settings, checked.
+/// The checked settings.
 struct ServerOptions : ServerSettings {
-  std::vector<Endpoint> endpoints;  ///< Of url; the path is the number of the database.
+  std::vector<Endpoint> endpoints;  ///< The addresses of url; a path is the number of the database.
 };
 
-/// Complains about what is wrong. `sink`: "redis". `place`: where the place of events is set, if not in the address.
+/// Adds an error for what is wrong. `sink` is "redis", say; `place` is where the settings put the
+/// place of events, if it is not in the address.
 [[nodiscard]] ServerOptions options_of(const std::string& sink, const ServerSettings& settings,
                                        const std::string& place, FieldErrors& errors);
 

@@ -34,7 +34,7 @@ struct Meaning {
   const char* hint;
 };
 
-/// RFC 9110, 15; Standard Webhooks for 410 and 429. A status that is not here counts as the first of its class (RFC 9110, 15).
+/// RFC 9110, 15; Standard Webhooks for 410, 429. Others count as the first status of their class.
 constexpr Meaning kMeanings[] = {
     {300, Kind::blocked, Errc::invalid_argument, kMoved},
     {400, Kind::rejected, Errc::invalid_argument, kBody},
@@ -44,9 +44,9 @@ constexpr Meaning kMeanings[] = {
     {404, Kind::blocked, Errc::not_found, kAddress},
     {405, Kind::blocked, Errc::unsupported, kAddress},
     {407, Kind::blocked, Errc::permission_denied, "check the user and the password in http.proxy"},
-    // It did not get the whole request, or will not yet take one that might be a copy.
+    // The receiver did not get the whole request, or does not yet take one that might be a copy.
     {408, Kind::retry, Errc::unavailable, kBroken},
-    // The same request is being worked on, or something of its key is.
+    // The receiver is working on the same request, or on another one of the same key.
     {409, Kind::retry, Errc::unavailable, kBody},
     {410, Kind::blocked, Errc::not_found, kGone},
     {411, Kind::blocked, Errc::unsupported, kProtocol},
@@ -57,13 +57,13 @@ constexpr Meaning kMeanings[] = {
     {423, Kind::retry, Errc::unavailable, kBody},
     {425, Kind::retry, Errc::unavailable, kBroken},
     {426, Kind::blocked, Errc::unsupported, kProtocol},
-    // Limits of rates hit single events between others that pass: as a failure of theirs it would park them.
+    // A limit of rates hits single events between others that pass; `rejected` would park them.
     {429, Kind::blocked, Errc::unavailable, kPace},
     {451, Kind::blocked, Errc::permission_denied, kGone},
-    // Not `retry`: the receiver may have done its work before it, or the gateway before it, failed.
+    // Not `retry`: the receiver, or the gateway before it, may have failed after the work was done.
     {500, Kind::unknown, Errc::unavailable, kBroken},
     {501, Kind::blocked, Errc::unsupported, kProtocol},
-    // Not `blocked`: an event that makes the receiver crash is answered so too.
+    // Not `blocked`: an event that makes the receiver crash gets this answer, too.
     {503, Kind::retry, Errc::unavailable, kBroken},
     {505, Kind::blocked, Errc::unsupported, kProtocol},
     {511, Kind::blocked, Errc::permission_denied,
@@ -79,14 +79,14 @@ const Meaning& meaning_of(long status) {
   return found != std::end(kMeanings) ? *found : *find(std::clamp(status / 100, 3L, 5L) * 100);
 }
 
-Outcome answered(const Answer& answer, const Asked& asked) {
+Outcome answered(const Answer& answer, const RequestContext& context) {
   const Meaning& meaning = meaning_of(answer.status);
   Outcome outcome;
   outcome.kind = meaning.kind;
   // When the URL depends on the event, a missing address may be that event's fault alone.
-  if (asked.url_varies && meaning.code == Errc::not_found) outcome.kind = Kind::rejected;
-  std::string message = fmt::format("http: {} answered {}", asked.origin, answer.status);
-  const std::string quote = excerpt(answer.body, *asked.secrets);
+  if (context.url_varies && meaning.code == Errc::not_found) outcome.kind = Kind::rejected;
+  std::string message = fmt::format("http: {} answered {}", context.origin, answer.status);
+  const std::string quote = excerpt(answer.body, *context.secrets);
   if (!quote.empty()) message += fmt::format(": \"{}\"", quote);
   outcome.error = curl::error_of(meaning.code, outcome.kind, std::move(message), meaning.hint,
                                  fmt::format("http:{}", answer.status));
@@ -94,12 +94,12 @@ Outcome answered(const Answer& answer, const Asked& asked) {
   return outcome;
 }
 
-curl::Receiver receiver_of(const Asked& asked) {
+curl::Receiver receiver_of(const RequestContext& context) {
   return {
       .sink = "http",
-      .address = asked.origin,
+      .address = context.origin,
       .setting = "url",
-      .deadline = asked.deadline,
+      .deadline = context.deadline,
       .in_doubt =
           "the event is sent again with the same webhook-id, by which the receiver can drop it",
       .too_slow =
@@ -108,10 +108,10 @@ curl::Receiver receiver_of(const Asked& asked) {
 
 }  // namespace
 
-Outcome judge(const Answer& answer, const Asked& asked) {
-  if (auto outcome = curl::unanswered(answer, receiver_of(asked))) return std::move(*outcome);
+Outcome judge(const Answer& answer, const RequestContext& context) {
+  if (auto outcome = curl::unanswered(answer, receiver_of(context))) return std::move(*outcome);
   if (answer.success()) return {.kind = Kind::acked};
-  return answered(answer, asked);
+  return answered(answer, context);
 }
 
 }  // namespace outbox::sink::http

@@ -14,15 +14,15 @@ namespace outbox::sink::http {
 using curl::Answer;
 using curl::excerpt;
 
-/// What it is about.
-struct Asked {
+/// What an answer is judged with.
+struct RequestContext {
   std::string_view origin;  ///< "https://hooks.example.com:443"
-  bool url_varies{false};   ///< The URL has fields of the event.
+  bool url_varies{false};   ///< Whether the URL has fields of the event.
   std::chrono::milliseconds deadline{0};
-  const std::vector<std::string>* secrets{nullptr};  ///< Never quoted.
+  const std::vector<std::string>* secrets{nullptr};  ///< Texts that are never quoted.
 };
 
 /// The outcome, without a token.
-[[nodiscard]] Outcome judge(const Answer& answer, const Asked& asked);
+[[nodiscard]] Outcome judge(const Answer& answer, const RequestContext& context);
 
 }  // namespace outbox::sink::http

@@ -24,7 +24,7 @@ std::string in_json_string(std::string_view value) {
 
 std::optional<BodyTemplate> BodyTemplate::parse(std::string_view text, std::string_view type,
                                                 FieldErrors& errors) {
-  auto pieces = event::template_pieces(kBodyField, text);
+  auto pieces = format::template_pieces(kBodyField, text);
   if (!pieces) {
     errors.add(pieces.error());
     return std::nullopt;
@@ -32,7 +32,7 @@ std::optional<BodyTemplate> BodyTemplate::parse(std::string_view text, std::stri
   BodyTemplate body;
   body.type_ = type;
   const Way way = type == kFormBody ? Way::percent_encoded : Way::as_it_is;
-  for (event::TemplatePiece& piece : *pieces)
+  for (format::TemplatePiece& piece : *pieces)
     body.pieces_.push_back({.what = std::move(piece), .way = way});
   if (type != kJsonBody) return body;
   if (!body.find_strings()) {
@@ -49,7 +49,7 @@ std::optional<BodyTemplate> BodyTemplate::parse(std::string_view text, std::stri
   return body;
 }
 
-/// Which fields are within quotes. False: a backslash would change the first character of a value.
+/// Finds the fields in quotes. Returns false if a backslash would change the start of a value.
 bool BodyTemplate::find_strings() {
   bool in_string = false;
   bool escaped = false;
@@ -69,7 +69,7 @@ bool BodyTemplate::find_strings() {
   return true;
 }
 
-/// With a value for each field.
+/// The body with a value for each field.
 std::string BodyTemplate::example() const {
   std::string text;
   for (const Piece& piece : pieces_) text += piece.what.field ? "0" : piece.what.text;

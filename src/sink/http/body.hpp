@@ -1,5 +1,5 @@
-// The setting `body`: a template of what is sent instead of the message's own body. Values of fields stay values, whatever characters an
-// event has in them. Pure.
+// The setting `body`: a template of what is sent instead of the message's own body. A field's value
+// stays a value, whatever characters it has. Pure.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 #include "base/field_error.hpp"
 #include "event/arena.hpp"
-#include "event/template_pieces.hpp"
+#include "format/template_pieces.hpp"
 
 namespace outbox::sink::http {
 
@@ -20,22 +20,22 @@ inline constexpr std::string_view kTextBody = "text/plain";
 
 class BodyTemplate {
  public:
-  /// None after a complaint under the field http.body. `type`: one of those above.
+  /// Adds an error under http.body and returns nullopt if it is wrong. `type` is one of the above.
   [[nodiscard]] static std::optional<BodyTemplate> parse(std::string_view text,
                                                          std::string_view type,
                                                          FieldErrors& errors);
 
-  /// In JSON: within quotes the characters of a value are escaped; elsewhere a value must be JSON by itself, and one that is missing is null.
-  /// In a form values are percent-encoded. An error is the event's fault.
+  /// In JSON a value in quotes is escaped; elsewhere it must be JSON by itself, and a missing value
+  /// becomes null. In a form values are percent-encoded. An error is the event's fault.
   [[nodiscard]] Result<std::string> render(const EventView& event, event::Arena& arena) const;
-  /// For the header.
+  /// The value of the header content-type.
   [[nodiscard]] std::string_view content_type() const;
 
  private:
   enum class Way : std::uint8_t { as_it_is, in_json_string, as_json, percent_encoded };
   struct Piece {
-    event::TemplatePiece what;
-    Way way{Way::as_it_is};  ///< Of a field's value.
+    format::TemplatePiece what;
+    Way way{Way::as_it_is};  ///< How a field's value is written.
   };
 
   [[nodiscard]] bool find_strings();

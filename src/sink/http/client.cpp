@@ -10,7 +10,7 @@ curl::HttpClient::Options client_options(const HttpOptions& options) {
           .proxy = options.plain.proxy,
           .tls = options.plain.tls,
           .connect_timeout = options.plain.connect_timeout,
-          // Behind a proxy the address is the proxy's, which the settings name.
+          // Behind a proxy the sink connects to the proxy's address, which the settings name.
           .guard = options.plain.proxy.empty() ? &options.guard : nullptr};
 }
 

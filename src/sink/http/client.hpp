@@ -12,20 +12,20 @@
 
 namespace outbox::sink::http {
 
-/// A request under way.
+/// A request in progress.
 struct Exchange : curl::Exchange {
   Request request;
-  std::string array;  ///< The body, if it is one.
+  std::string array;  ///< The body of a request with several events.
 };
 
 class Client {
  public:
   explicit Client(const HttpOptions& options);
 
-  /// `stamp`: further header fields.
+  /// `stamp` has further header fields.
   [[nodiscard]] curl::Easy prepare(Exchange& exchange, const std::vector<std::string>& stamp) const;
   [[nodiscard]] static std::string_view body_of(Exchange& exchange);
-  /// Connects, with TLS where the URL says so, and sends nothing. Takes as long as connect_timeout at most.
+  /// Connects, with TLS where the URL says so, and sends nothing. Takes at most connect_timeout.
   [[nodiscard]] Answer connect() const { return client_.connect(options_.target.origin()); }
 
  private:

@@ -84,7 +84,7 @@ std::vector<curl::Network> networks_of(const HttpSettings& settings, FieldErrors
   return networks;
 }
 
-/// Also a token without the word before it, which a receiver may repeat alone.
+/// Includes each word of `authorization` alone, because a receiver may repeat a token by itself.
 std::vector<std::string> secrets_of(const HttpSettings& settings) {
   std::vector<std::string> secrets{settings.authorization, settings.password};
   if (!settings.username.empty())

@@ -17,7 +17,7 @@
 
 namespace outbox::sink::http {
 
-/// As they are written.
+/// The settings as they are written.
 struct HttpSettings {
   std::string url;
   std::string method{"POST"};
@@ -38,17 +38,18 @@ struct HttpSettings {
   TlsSettings tls;
 };
 
-/// Settings that were checked.
+/// The checked settings.
 struct HttpOptions {
-  HttpSettings plain;  ///< What needs no more than that.
+  HttpSettings plain;  ///< The settings that need no conversion.
   Target target;
-  std::optional<BodyTemplate> body;  ///< None: the message's own.
+  std::optional<BodyTemplate> body;  ///< nullopt sends the message's own body.
   curl::Guard guard;
   Signer signer;
-  std::vector<std::string> secrets;  ///< What must not be quoted when a receiver repeats it.
+  /// Texts that must not be quoted when a receiver repeats them.
+  std::vector<std::string> secrets;
 };
 
-/// Complains about everything that is wrong; then there are none.
+/// Adds an error for everything that is wrong, and then returns nullopt.
 [[nodiscard]] std::optional<HttpOptions> read_options(HttpSettings settings, FieldErrors& errors);
 
 }  // namespace outbox::sink::http

@@ -31,9 +31,9 @@ SinkTraits HttpSink::traits() const noexcept {
 Status HttpSink::open() {
   warn_of(inspection());
   const Answer answer = client_.connect();
-  if (answer.code != CURLE_OK) return fail(judge(answer, asked()).error);
+  if (answer.code != CURLE_OK) return fail(judge(answer, context()).error);
   purge();
-  transfers_.reset();  // its connections may have failed, and the name may have a new address
+  transfers_.reset();  // Its connections may have failed, and the name may have a new address.
   OUTBOX_TRY(transfers_,
              curl::Transfers::start({.capacity = options_.plain.concurrency}, [this] { wake(); }));
   return {};
@@ -99,7 +99,7 @@ void HttpSink::launch_waiting() {
 
 // ---- outcomes
 
-Asked HttpSink::asked() const {
+RequestContext HttpSink::context() const {
   return {.origin = options_.target.origin(),
           .url_varies = options_.target.varies(),
           .deadline = options_.plain.deadline,
@@ -112,13 +112,13 @@ void HttpSink::take_ends() {
     OUTBOX_CHECK(found != exchanges_.end());
     Exchange& exchange = *found->second;
     Answer answer = curl::HttpClient::answer_of(exchange, done.easy.get(), done.code);
-    const Outcome outcome = judge(answer, asked());
+    const Outcome outcome = judge(answer, context());
     if (keeps_answers_ && outcome.kind == Outcome::Kind::acked)
       answer_ = {.text = std::move(answer.body), .longer = answer.longer};
-    done.easy.reset();  // it points to the exchange
+    done.easy.reset();  // The handle points to the exchange.
     const bool several = exchange.request.parts.size() > 1;
     if (several && outcome.kind == Outcome::Kind::rejected) {
-      // Which of them is at fault it does not say: find out.
+      // The receiver does not say which event is at fault, so two halves are sent.
       auto [first, second] = halves(std::move(exchange.request));
       waiting_.push_back(std::move(first));
       waiting_.push_back(std::move(second));
@@ -130,7 +130,7 @@ void HttpSink::take_ends() {
 }
 
 void HttpSink::settle(const Request& request, Outcome outcome) {
-  for (const Part& part : request.parts) {
+  for (const BatchedEvent& part : request.parts) {
     outcome.token = part.token;
     report(outcome);
   }
@@ -152,7 +152,7 @@ void HttpSink::purge() {
   for (const Request& request : std::exchange(waiting_, {})) give_up(request);
 }
 
-/// The array was refused as a whole, so nothing of it was delivered.
+/// Settles parts of a refused array: it was refused as a whole, so nothing of it was delivered.
 void HttpSink::give_up(const Request& request) {
   settle(request, {.kind = Outcome::Kind::retry,
                    .error = fail(Errc::cancelled, Remedy::retry_call,

@@ -1,5 +1,5 @@
-// Sends each event, or an array of events, as a request to a webhook. Not gapless: requests of different keys are under way at the
-// same time, and one that fails stops no other. See docs/sinks/http.md.
+// Sends each event, or an array of events, as a request to a webhook. It is not gapless: requests
+// of different keys run at once, and one that fails stops no other. See docs/sinks/http.md.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ class HttpSink final : public NetworkSink, public Answers {
   explicit HttpSink(HttpOptions options);
 
   [[nodiscard]] SinkTraits traits() const noexcept override;
-  /// Connects once, to see that it can be done. Forgets the connections of before.
+  /// Connects once, to see whether it works. Earlier connections are dropped.
   [[nodiscard]] Status open() override;
   [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
   void purge() override;
@@ -34,13 +34,13 @@ class HttpSink final : public NetworkSink, public Answers {
   void keep_answers() override { keeps_answers_ = true; }
   [[nodiscard]] AnswerBody take_answer() override { return std::exchange(answer_, {}); }
 
-  /// What the settings say; a receiver says nothing of itself.
+  /// Shows what the settings say, because a receiver says nothing of itself.
   [[nodiscard]] Inspection inspection() const override;
 
  private:
   void advance() override;
   [[nodiscard]] bool is_full() const;
-  [[nodiscard]] Asked asked() const;
+  [[nodiscard]] RequestContext context() const;
   void launch(Request request);
   void launch_waiting();
   void take_ends();
@@ -54,7 +54,7 @@ class HttpSink final : public NetworkSink, public Answers {
   AnswerBody answer_;
   std::deque<Request> waiting_;  ///< Parts of an array that was refused.
   curl::Transfers::Ticket last_ticket_{0};
-  /// Pointers: handles point to the exchanges. Before the transfers, which use them until they end.
+  /// Pointers, because handles refer to exchanges; before the transfers, which use them to the end.
   std::unordered_map<curl::Transfers::Ticket, std::unique_ptr<Exchange>> exchanges_;
   std::unique_ptr<curl::Transfers> transfers_;
 };

@@ -15,7 +15,8 @@
 namespace outbox::sink::http {
 namespace {
 
-/// They say how the message is framed, to whom it goes, or concern one connection only (RFC 9110, 7.6.1); and what is signed.
+/// Headers that say how the message is framed or to whom it goes, that concern one connection only
+/// (RFC 9110, 7.6.1), or that are signed.
 constexpr std::array<std::string_view, 16> kOurs{"connection",
                                                  "content-length",
                                                  "expect",
@@ -65,20 +66,20 @@ std::string header_line(std::string_view name, std::string_view value) {
   return value.empty() ? line + ";" : line.append(": ").append(value);
 }
 
-std::string request_id(std::span<const Part> parts) {
+std::string request_id(std::span<const BatchedEvent> parts) {
   if (parts.size() == 1) return parts.front().id;
   std::string ids;
-  for (const Part& part : parts) ids.append(part.id).push_back(' ');
+  for (const BatchedEvent& part : parts) ids.append(part.id).push_back(' ');
   return "batch-" + digest_of(ids);
 }
 
-std::string array_of(std::span<const Part> parts) {
+std::string array_of(std::span<const BatchedEvent> parts) {
   std::size_t size = 2;
-  for (const Part& part : parts) size += part.body.size() + 1;
+  for (const BatchedEvent& part : parts) size += part.body.size() + 1;
   std::string array;
   array.reserve(size);
   array += '[';
-  for (const Part& part : parts) {
+  for (const BatchedEvent& part : parts) {
     if (array.size() > 1) array += ',';
     array += part.body;
   }
@@ -86,7 +87,7 @@ std::string array_of(std::span<const Part> parts) {
 }
 
 std::string_view array_type(std::string_view content_type) {
-  // CloudEvents, HTTP protocol binding, 3.3.
+  // The type is from CloudEvents, HTTP protocol binding, 3.3.
   if (equal_ignoring_case(event::media_type(content_type), "application/cloudevents+json"))
     return "application/cloudevents-batch+json; charset=utf-8";
   return event::is_json_type(content_type) ? "application/json" : "";
@@ -94,13 +95,13 @@ std::string_view array_type(std::string_view content_type) {
 
 namespace {
 
-/// An array is closed when its bodies have so many bytes.
+/// An array takes no more bodies once it has this many bytes.
 constexpr std::size_t kArrayBytes = std::size_t{1} << 20U;
 
 constexpr const char* kBadHeader =
     "leave such headers out when the event is enqueued, or send this one corrected: outbox parked edit";
 
-Part part_of(const Message& message) {
+BatchedEvent part_of(const Message& message) {
   return {.token = message.token, .id = message.event->id.str(), .body = std::string(message.body)};
 }
 
@@ -123,7 +124,7 @@ Result<Request> Composer::compose(std::span<const Message> messages) {
 void Composer::add_own(std::vector<std::string>& lines) const {
   if (!options_.plain.authorization.empty())
     lines.push_back(header_line("authorization", options_.plain.authorization));
-  // libcurl would wait a second for permission to send a large body.
+  // Without this libcurl would wait a second for permission to send a large body.
   lines.emplace_back("expect:");
 }
 
@@ -139,12 +140,12 @@ Result<Request> Composer::single(const Message& message) {
   }
   for (const HeaderView& header : message.headers) {
     if (const auto fault = fault_of(header, own_)) return refused(*fault);
-    // Of the payload.
+    // This header describes the payload, which is not sent.
     if (options_.body && event::same_header(header.name, event::kContentTypeHeader)) continue;
     has_type = has_type || equal_ignoring_case(header.name, event::kContentTypeHeader);
     request.headers.push_back(header_line(header.name, header.value));
   }
-  // Else libcurl adds the type of a form.
+  // Without this libcurl adds the content type of a form.
   if (!has_type) request.headers.emplace_back("content-type:");
   if (message.key) {
     const HeaderView key{.name = "outbox-key", .value = *message.key};

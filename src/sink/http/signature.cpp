@@ -18,7 +18,7 @@ namespace outbox::sink::http {
 namespace {
 
 constexpr std::string_view kPrefix = "whsec_";
-/// Of the key behind the base64.
+/// The length of the key that the base64 encodes.
 constexpr std::size_t kLeastBytes = 24;
 constexpr std::size_t kMostBytes = 64;
 constexpr std::size_t kDigestBytes = 16;
@@ -36,7 +36,7 @@ const unsigned char* bytes_of(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-/// None: it is not a secret.
+/// The key in the secret; nullopt if the text is not a secret.
 std::optional<std::string> key_of(std::string_view secret) {
   if (!secret.starts_with(kPrefix)) return std::nullopt;
   const auto key = event::read_base64(secret.substr(kPrefix.size()));

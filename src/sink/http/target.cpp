@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "event/template_pieces.hpp"
+#include "format/template_pieces.hpp"
 #include "sink/curl/handles.hpp"
 
 namespace outbox::sink::http {
@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kUrlField = "http.url";
 constexpr const char* kUrlExample = "such as https://hooks.example.com/orders";
-/// What RFC 9110, 4.1 recommends to support.
+/// The length that RFC 9110, 4.1 recommends to support.
 constexpr std::size_t kLongestUrl = 8000;
 
 FieldError wrong(std::string what, std::string hint = kUrlExample) {
@@ -35,7 +35,8 @@ bool has_illegal(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) { return c <= ' ' || c > '~'; });
 }
 
-/// Where the host begins. None: it is not scheme://host. libcurl takes other numbers of slashes too, and would look for the host behind them.
+/// Where the host begins; nullopt if the URL is not scheme://host. libcurl takes other numbers of
+/// slashes too, and would look for the host behind them.
 std::optional<std::size_t> begin_of_host(std::string_view url) {
   const std::size_t scheme = url.find("://");
   if (scheme == std::string_view::npos || scheme != url.find_first_of(":/?#")) return std::nullopt;
@@ -49,7 +50,7 @@ std::size_t end_of_origin(std::string_view url) {
   return std::min(url.find_first_of("/?#", begin_of_host(url).value_or(0)), url.size());
 }
 
-/// A path with a segment of dots is another path (RFC 3986, 5.2.4).
+/// Whether the path has a segment of dots, which makes it another path (RFC 3986, 5.2.4).
 bool has_dot_segment(std::string_view url) {
   std::string_view path = url.substr(end_of_origin(url));
   path = path.substr(0, path.find('?'));
@@ -62,7 +63,7 @@ bool has_dot_segment(std::string_view url) {
   return false;
 }
 
-/// Braces are no characters of a URL.
+/// Encodes braces, which are not characters of a URL.
 std::string without_braces(std::string_view text) {
   std::string out;
   for (const char c : text)
@@ -76,7 +77,7 @@ tl::unexpected<Error> unfit(std::string what, std::string hint) {
 
 }  // namespace
 
-/// With a letter for each field.
+/// The URL with a letter for each field.
 std::string Target::example() const {
   std::string url;
   for (const Piece& piece : pieces_) url += piece.field ? "x" : piece.text;
@@ -84,7 +85,7 @@ std::string Target::example() const {
 }
 
 std::optional<Target> Target::parse(std::string_view url, bool allow_http, FieldErrors& errors) {
-  auto pieces = event::template_pieces(kUrlField, url);
+  auto pieces = format::template_pieces(kUrlField, url);
   if (!pieces) {
     errors.add(pieces.error());
     return std::nullopt;

@@ -1,8 +1,10 @@
-// Where requests go: the setting `url`, with fields of the event in its path and query ("https://hooks.example.com/{aggregate_type|kebab}").
+// Where requests go: the setting `url`, with fields of the event in its path and query
+// ("https://hooks.example.com/{aggregate_type|kebab}").
 //
-// The URL is a template of its own, and not a base to which the subscription's topic is appended: most receivers have one fixed address, which
-// has to be usable as it is, and the topic has a default ("order.events") that would change it. Scheme, host and port have no fields: what an
-// event says must not decide to whom events go. Pure.
+// The URL is a template of its own, and not a base to which the subscription's topic is appended:
+// most receivers have one fixed address that must be usable as it is, and the topic's default
+// ("order.events") would change it. Scheme, host and port have no fields: an event must not decide
+// to whom events go. Pure.
 #pragma once
 
 #include <optional>
@@ -13,33 +15,34 @@
 
 #include "base/field_error.hpp"
 #include "event/arena.hpp"
-#include "event/template.hpp"
+#include "format/template.hpp"
 
 namespace outbox::sink::http {
 
 class Target {
  public:
-  /// None after a complaint under the field http.url, which never quotes the text: a path may be a secret.
+  /// Adds an error under the field http.url, and returns nullopt, if the URL is wrong. The error
+  /// never quotes the text, because a path may be a secret.
   [[nodiscard]] static std::optional<Target> parse(std::string_view url, bool allow_http,
                                                    FieldErrors& errors);
 
-  /// The whole URL for this event. Values of fields are percent-encoded. An error is the event's fault: a value is missing from the path, or
-  /// would make it another path.
+  /// The whole URL for this event, with percent-encoded values. An error is the event's fault: a
+  /// value of the path is missing or would make it another path.
   [[nodiscard]] Result<std::string> url_for(const EventView& event, event::Arena& arena) const;
 
-  /// "https://hooks.example.com:443", for connecting, logs and errors.
+  /// "https://hooks.example.com:443", to connect to and to show in logs and errors.
   [[nodiscard]] const std::string& origin() const { return origin_; }
   /// Whether the URL depends on the event.
   [[nodiscard]] bool varies() const { return varies_; }
   [[nodiscard]] bool encrypted() const { return encrypted_; }
-  /// Only this machine can listen in.
+  /// Whether only this machine can listen in.
   [[nodiscard]] bool is_loopback() const { return is_loopback_; }
 
  private:
   struct Piece {
-    std::string text;  ///< As it is in the setting.
-    std::optional<event::Template> field{};
-    bool in_path{true};  ///< Before the question mark.
+    std::string text;  ///< The text as it is in the setting.
+    std::optional<format::Template> field{};
+    bool in_path{true};  ///< Whether the piece is before the question mark.
   };
 
   [[nodiscard]] std::string example() const;

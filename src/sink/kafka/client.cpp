@@ -46,7 +46,8 @@ std::vector<rd_kafka_vu_t> make_arguments() {
   return made;
 }
 
-/// librdkafka only reads it. A null pointer is a null value (a tombstone), not an empty one.
+/// Lends the text to librdkafka, which only reads it. A null pointer would be a null value (a
+/// tombstone), not an empty one.
 void set_memory(rd_kafka_vu_t& into, std::string_view text) {
   into.u.mem.ptr = const_cast<char*>(text.empty() ? "" : text.data());
   into.u.mem.size = text.size();
@@ -62,7 +63,7 @@ rd_kafka_headers_t* make_headers(std::span<const HeaderView> headers) {
   return made;
 }
 
-/// Partitions may be added to a topic.
+/// How often a topic's partitions are asked for: they may be added later.
 constexpr std::chrono::minutes kAskKnownAgain{5};
 constexpr std::chrono::seconds kAskUnknownAgain{1};
 
@@ -174,7 +175,7 @@ void Client::take_answers() {
   }
 }
 
-/// Without an answer nothing changes.
+/// Notes the number of partitions; 0 means that there was no answer, and changes nothing.
 void Client::note_partitions(Topic& topic, std::int32_t count) {
   if (count <= 0 || count == topic.partitions) return;
   if (topic.partitions > 0) {
@@ -188,7 +189,7 @@ void Client::note_partitions(Topic& topic, std::int32_t count) {
   places_ += static_cast<std::size_t>(count);
 }
 
-/// One of librdkafka's partitioners that are pure functions of the key.
+/// The configured partitioner. All that are possible are pure functions of the key.
 Client::Partitioner Client::partitioner_of(const rd_kafka_conf_t& conf) {
   const std::string name = property(conf, "partitioner");
   if (name.starts_with("consistent")) return rd_kafka_msg_partitioner_consistent;
@@ -202,7 +203,7 @@ rd_kafka_resp_err_t Client::produce(const Message& message, std::int32_t partiti
   if (to == nullptr) return RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION;
   arguments_[kTopic].u.rkt = to->handle.get();
   arguments_[kPartition].u.i32 = partition;
-  // librdkafka only passes it back with the report. NOLINTNEXTLINE(performance-no-int-to-ptr)
+  // librdkafka only returns the slot with the report. NOLINTNEXTLINE(performance-no-int-to-ptr)
   arguments_[kOpaque].u.ptr = reinterpret_cast<void*>(slot);
   arguments_[kTimestamp].u.i64 = timestamp_ms;
   set_memory(arguments_[kBody], message.body);
@@ -241,7 +242,7 @@ void Client::on_report(rd_kafka_t*, const rd_kafka_message_t* message, void* opa
   }
   const auto status = rd_kafka_message_status(message);
   if (status == RD_KAFKA_MSG_STATUS_PERSISTED) {
-    reports.delivered(slot);  // a duplicate of a request whose response was lost
+    reports.delivered(slot);  // This is a duplicate of a request whose response was lost.
     return;
   }
   reports.failed(slot, message->err, status == RD_KAFKA_MSG_STATUS_POSSIBLY_PERSISTED,

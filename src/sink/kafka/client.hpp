@@ -1,5 +1,5 @@
-// One librdkafka producer. It is never repaired: after a failure the sink replaces it. Its callbacks run inside poll(), on the
-// thread that calls it; only the bell rings on librdkafka's threads.
+// One librdkafka producer. It is never repaired: after a failure the sink replaces it. Callbacks
+// run inside poll(), on its caller's thread; only `bell` rings on librdkafka's threads.
 #pragma once
 
 #include <librdkafka/rdkafka.h>
@@ -22,7 +22,7 @@ namespace outbox::sink::kafka {
 
 class Client {
  public:
-  /// The results of messages; `slot` is the one given to produce().
+  /// Receives the results of messages; `slot` is the one given to produce().
   class Reports {
    public:
     virtual void delivered(std::size_t slot) = 0;
@@ -33,7 +33,7 @@ class Client {
     ~Reports() = default;
   };
 
-  /// Copies the conf. `bell` rings when poll() has something to do. `topics`: how those are made that do not exist.
+  /// Copies the conf. `bell` rings when poll() has something to do. `topics`: how to make topics.
   [[nodiscard]] static Result<std::unique_ptr<Client>> create(const rd_kafka_conf_t& conf,
                                                               const NewTopics& topics,
                                                               Reports& reports,
@@ -47,39 +47,40 @@ class Client {
   /// Waits until a broker answers.
   [[nodiscard]] Status reach(std::chrono::milliseconds limit);
 
-  /// Queues a copy of the message. NO_ERROR: a report will follow. _QUEUE_FULL: try again later. Anything else: it was not queued, and
-  /// nothing must be sent after it.
+  /// Queues a copy of the message. After NO_ERROR a report will follow; after _QUEUE_FULL try again
+  /// later. After any other code the message was not queued, and nothing may be sent after it.
   [[nodiscard]] rd_kafka_resp_err_t produce(const Message& message, std::int32_t partition,
                                             std::size_t slot, std::int64_t timestamp_ms);
 
   struct Place {
-    std::int32_t partition{RD_KAFKA_PARTITION_UA};  ///< Unassigned: the topic is not known yet.
-    std::size_t number{0};                          ///< Unique per partition of each topic.
+    std::int32_t partition{RD_KAFKA_PARTITION_UA};  ///< Unassigned if the topic is not known yet.
+    std::size_t number{0};                          ///< Unique for each partition of each topic.
   };
-  /// The message's partition. None: the number of partitions has been requested from the brokers, and the bell rings with the answer.
-  /// It is requested for each new topic and again every few minutes. Does not wait. None as well: the topic could not be made.
+  /// The message's partition. Returns nullopt, without waiting, while the number of partitions is
+  /// being asked for, which happens for a new topic and again every few minutes; the bell rings
+  /// with the answer. Returns nullopt also if the topic could not be made.
   [[nodiscard]] std::optional<Place> place(const Message& message);
-  /// Why; null: it is not known yet.
+  /// Why the topic could not be made; null if that is not known yet.
   [[nodiscard]] const TopicRefusal* refusal(std::string_view topic) const;
 
-  /// Topics that messages were sent to. librdkafka keeps each of them until the client ends.
+  /// How many topics messages were sent to. librdkafka keeps each of them until the client ends.
   [[nodiscard]] std::size_t topics() const { return topics_.size(); }
   [[nodiscard]] bool knows(std::string_view topic) const { return topics_.contains(topic); }
 
-  /// Calls Reports for what happened; waits at most this long for the first.
+  /// Calls Reports for what happened. Waits at most this long for the first report.
   void poll(std::chrono::milliseconds wait = std::chrono::milliseconds(0));
 
-  /// Gives up what is not sent yet, or everything. poll() delivers the reports. Does not wait.
+  /// Gives up what is not sent yet, or everything. Does not wait; poll() delivers the reports.
   void purge_queued();
   void purge_all();
-  /// Stops the bell.
+  /// Stops ringing the bell.
   void silence();
 
-  /// librdkafka's last error; empty: none since the last delivery.
+  /// librdkafka's last error; empty if there was none since the last delivery.
   [[nodiscard]] const std::string& error_text() const { return reported_.text; }
   [[nodiscard]] rd_kafka_resp_err_t error_code() const { return reported_.code; }
   void forget_error() { reported_.text.clear(); }
-  /// Fetches the reason of a fatal error: reports of messages may come before it.
+  /// Fetches the reason of a fatal error, because reports of messages may come before it.
   void fetch_fatal_error();
 
  private:
@@ -102,13 +103,14 @@ class Client {
 
   struct Topic {
     std::unique_ptr<rd_kafka_topic_t, TopicDelete> handle;
-    std::int32_t partitions{0};  ///< 0: not known.
+    std::int32_t partitions{0};  ///< 0 if not known.
     std::optional<TopicRefusal> refusal{};
     bool asking{false};
     std::optional<std::chrono::steady_clock::time_point> answered{};
-    std::size_t first_place{0};    ///< The number of its partition 0.
-    std::size_t unknown_place{0};  ///< For messages sent while the partitions are not known.
-    std::int32_t next{0};          ///< For messages without a key, in turn.
+    std::size_t first_place{0};  ///< The number of its partition 0.
+    /// The place of messages sent while the partitions are not known.
+    std::size_t unknown_place{0};
+    std::int32_t next{0};  ///< The partition of the last message without a key.
   };
   [[nodiscard]] Topic* topic(std::string_view name);
   void ask_if_due(Topic& topic);
@@ -121,7 +123,7 @@ class Client {
 
   std::vector<rd_kafka_vu_t> arguments_;
 
-  // Destroyed in reverse order: counts_ before the topics it asks for, topics and queue before the handle.
+  // The order matters: counts_ is destroyed before the topics, the handle after all of them.
   std::unique_ptr<rd_kafka_t, HandleDelete> handle_;
   std::unique_ptr<rd_kafka_queue_t, QueueDelete> queue_;
   std::unordered_map<std::string, Topic, Hash, std::equal_to<>> topics_;

@@ -22,14 +22,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What gapless delivery without loss needs, and where a relay needs other defaults than librdkafka's.
+/// The properties that gapless delivery without loss needs, and those for which a relay needs other
+/// defaults than librdkafka's.
 constexpr std::pair<const char*, const char*> kSinkSettings[] = {
     {"client.id", "outbox"},
     {"enable.idempotence", "true"},
     {"acks", "all"},
     {"enable.gapless.guarantee", "true"},
-    {"message.timeout.ms",
-     "0"},  // delivery_deadline replaces it: it purges everything, not one message in the middle
+    // delivery_deadline replaces this limit: it gives up everything, not one message in the middle.
+    {"message.timeout.ms", "0"},
     {"max.in.flight.requests.per.connection", "5"},
     {"socket.timeout.ms", "6000"},
     {"request.timeout.ms", "5000"},
@@ -38,18 +39,18 @@ constexpr std::pair<const char*, const char*> kSinkSettings[] = {
     {"socket.nagle.disable", "true"},
     {"batch.size", "1000000"},
     {"compression.type", "lz4"},
-    {"queue.buffering.max.messages", "100000"},  // max_in_flight is lower
+    {"queue.buffering.max.messages", "100000"},  // The setting max_in_flight is lower.
     {"queue.buffering.max.kbytes", "65536"},
-    {"message.max.bytes", "1048588"},  // the brokers' own default
+    {"message.max.bytes", "1048588"},  // This is the brokers' default.
     {"allow.auto.create.topics", "false"},
-    {"partitioner", "murmur2_random"},  // the partitions of Java's producers
+    {"partitioner", "murmur2_random"},  // This chooses the partitions of Java's producers.
     {"retry.backoff.ms", "100"},
     {"reconnect.backoff.ms", "100"},
     {"reconnect.backoff.max.ms", "10000"},
     {"log.connection.close", "false"},
 };
 
-/// A topic that was just made is not known to every broker.
+/// How long a topic that was just made may be unknown to some brokers.
 constexpr std::chrono::milliseconds kPropagation{3000};
 
 SettingRows<KafkaSettings> rows() {
@@ -82,7 +83,7 @@ SettingRows<KafkaSettings> rows() {
 /// A property whose value matters for the promises.
 struct Guard {
   std::string_view name;
-  std::vector<std::string_view> allowed;  ///< Empty: it cannot be set at all.
+  std::vector<std::string_view> allowed;  ///< Empty if the property cannot be set at all.
   const char* reason;
   bool insecure_tls_lifts{false};
 };
@@ -144,7 +145,7 @@ FieldError refused(std::string_view name, std::string_view value, std::string_vi
                         "remove the setting; the sink sets it correctly");
 }
 
-/// For values that become words of a shell command run in the relay.
+/// Whether the value is safe as a word of a shell command that runs in the relay.
 bool is_plain_word(std::string_view value) {
   return value.find_first_not_of(
              "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/@-") ==
@@ -215,11 +216,11 @@ FieldError unknown_property(std::string_view name) {
                       rd_kafka_version_str())));
 }
 
-/// A property that a setting of ours makes, too.
+/// A property that one of our settings makes, too.
 struct Twin {
   std::string_view property;
   std::string_view setting;
-  bool given{false};  ///< The setting.
+  bool given{false};  ///< Whether the setting was given.
 };
 
 void check_twins(const KafkaSettings& s, FieldErrors& errors) {
@@ -257,7 +258,7 @@ void check_login(const KafkaSettings& s, const rd_kafka_conf_t& conf, FieldError
   if (!is_encrypted(conf)) check_no_tls("kafka", s.tls, "set tls = true", errors);
 }
 
-/// Our settings of TLS and of the login, as librdkafka's properties.
+/// Sets the properties of librdkafka that our settings of TLS and of the login stand for.
 template <class Set>
 void secure(const KafkaSettings& s, const Set& set) {
   const bool login = !s.username.empty();
@@ -274,19 +275,19 @@ void secure(const KafkaSettings& s, const Set& set) {
   if (!s.tls.key.empty()) set("ssl.key.location", s.tls.key);
 }
 
-/// Without TLS these properties say nothing, and a client built without it does not have them.
+/// Does nothing without TLS, where these properties have no effect or are missing in the client.
 template <class Set>
 void check_certificates(const KafkaSettings& s, const rd_kafka_conf_t& conf, const Set& set) {
   if (!is_encrypted(conf)) return;
   const auto given = [&](const char* name) { return s.properties.contains(name); };
   const bool name = given("ssl.endpoint.identification.algorithm");
-  // Before librdkafka 2.0 it did not compare the name in the certificate unless told to.
+  // librdkafka before 2.0 compares the name in the certificate only if it is told to.
   if (!name) set("ssl.endpoint.identification.algorithm", "https");
   if (s.tls.insecure && !name && !given("enable.ssl.certificate.verification"))
     set("enable.ssl.certificate.verification", "false");
 }
 
-/// A template without its fields, whose values only an event has.
+/// The text of a template without its fields, whose values only an event has.
 std::string without_fields(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -319,14 +320,14 @@ struct Broker {
   std::optional<std::string_view> port{};
 };
 
-/// HOST:PORT; the port may be missing, and a protocol may precede it (SSL://HOST). Several with commas.
+/// Parses HOST:PORT, several with commas. The port may be missing; SSL:// may precede.
 std::vector<Broker> brokers_of(std::string_view list) {
   std::vector<Broker> found;
   while (true) {
     std::string_view text = trimmed(list.substr(0, list.find(',')));
     if (const auto scheme = text.find("://"); scheme != std::string_view::npos)
       text.remove_prefix(scheme + 3);
-    const std::size_t bracket = text.find(']');  // [::1]:9092
+    const std::size_t bracket = text.find(']');  // The address may be [::1]:9092.
     const std::size_t colon = text.find(':', bracket == std::string_view::npos ? 0 : bracket);
     Broker& one = found.emplace_back(Broker{.host = text.substr(0, colon)});
     if (colon != std::string_view::npos) one.port = text.substr(colon + 1);
@@ -340,7 +341,7 @@ bool is_usable(const Broker& broker) {
          (!broker.port || is_port(*broker.port));
 }
 
-/// Only this machine can listen in on a connection to it.
+/// Whether only this machine can listen in on a connection to the broker.
 bool is_local(const Broker& broker) {
   return broker.host == "localhost" || broker.host == "[::1]" || broker.host.starts_with("127.");
 }
@@ -435,7 +436,7 @@ Conf make_conf(const KafkaSettings& settings, FieldErrors& errors) {
   };
   for (const auto& [name, value] : kSinkSettings) set(name, value);
   set("linger.ms", fmt::format("{:.3f}", static_cast<double>(settings.linger.count()) / 1000.0));
-  // So that "unknown topic" comes before the deadline, which would not name it.
+  // With this "unknown topic", which names the topic, comes before the deadline.
   const auto third = std::chrono::ceil<std::chrono::milliseconds>(settings.delivery_deadline / 3);
   set("topic.metadata.propagation.max.ms", std::to_string(std::min(kPropagation, third).count()));
   if (!settings.brokers.empty()) set("bootstrap.servers", settings.brokers);

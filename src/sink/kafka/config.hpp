@@ -1,4 +1,5 @@
-// The settings of a Kafka sink, and the librdkafka configuration made from them. What would lose or reorder events is refused here.
+// The settings of a Kafka sink, and the librdkafka configuration made from them. Settings that
+// would lose or reorder events are refused here.
 #pragma once
 
 #include <librdkafka/rdkafka.h>
@@ -16,7 +17,7 @@
 
 namespace outbox::sink::kafka {
 
-/// Of CloudEvents attributes in headers: Kafka protocol binding, 3.2.3.1.
+/// The prefix of CloudEvents attributes in headers: Kafka protocol binding, 3.2.3.1.
 inline constexpr std::string_view kAttributePrefix = "ce_";
 
 struct ConfDelete {
@@ -24,10 +25,10 @@ struct ConfDelete {
 };
 using Conf = std::unique_ptr<rd_kafka_conf_t, ConfDelete>;
 
-/// Of topics that do not exist yet.
+/// How missing topics are made.
 struct NewTopics {
-  std::size_t partitions{0};   ///< 0: topics are not made.
-  std::size_t replication{0};  ///< 0: as the brokers are configured.
+  std::size_t partitions{0};   ///< With 0 topics are not made.
+  std::size_t replication{0};  ///< With 0 the brokers' default applies.
 };
 
 struct KafkaSettings {
@@ -40,19 +41,19 @@ struct KafkaSettings {
   std::chrono::milliseconds connect_timeout{std::chrono::seconds(5)};
   std::chrono::microseconds delivery_deadline{std::chrono::seconds(10)};
   std::chrono::microseconds linger{std::chrono::milliseconds(1)};
-  std::size_t max_in_flight{5000};
+  std::size_t max_in_flight{2000};
   NewTopics create{};
-  Texts properties{};  ///< Of librdkafka.
+  Texts properties{};  ///< Properties of librdkafka.
 };
 
-/// Sets the property. The error is librdkafka's: an unknown property, or a value that it refuses.
+/// Sets the property. The error is librdkafka's, for an unknown property or a refused value.
 [[nodiscard]] std::optional<FieldError> set_property(rd_kafka_conf_t* conf, std::string_view name,
                                                      const std::string& value);
 
-/// Opens nothing; files named by ssl.* are first read when the sink is opened.
+/// Opens nothing; the files that ssl.* name are read when the sink is opened.
 [[nodiscard]] Conf make_conf(const KafkaSettings& settings, FieldErrors& errors);
 
-/// The value of a property that is short; empty: it has none.
+/// The value of a property whose values are short; empty if it has none.
 [[nodiscard]] std::string property(const rd_kafka_conf_t& conf, const char* name);
 
 /// What the settings leave open to whoever controls the network.
@@ -64,7 +65,8 @@ struct KafkaSettings {
 /// Whether the property's value may be a secret.
 [[nodiscard]] bool is_secret(std::string_view property);
 
-/// What the brokers and the topic promise: replication, and the configuration of the topic as far as this user may ask for it.
+/// What the brokers and the topic promise: replication, and the topic's configuration as far as
+/// this user may ask for it.
 [[nodiscard]] Result<Inspection> inspect(KafkaSettings settings, const SubscriptionSpec& spec);
 
 }  // namespace outbox::sink::kafka

@@ -40,12 +40,12 @@ constexpr const char* kVersion =
 constexpr Meaning kMeanings[] = {
     {RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, message, Errc::too_large, fix, kTooLarge},
     {RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, message, Errc::too_large, fix, kTooLarge},
-    // The batch was damaged on the way: Kafka's CORRUPT_MESSAGE, which a retry repairs.
+    // The batch was damaged on the way (Kafka's CORRUPT_MESSAGE), which a retry repairs.
     {RD_KAFKA_RESP_ERR_INVALID_MSG, destination, Errc::unavailable, retry_call,
      "the broker received a damaged batch; check the network"},
     {RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE, message, Errc::invalid_argument, fix, kBadRecord},
     {RD_KAFKA_RESP_ERR_INVALID_RECORD, message, Errc::invalid_argument, fix, kBadRecord},
-    // The timestamp comes from this machine's clock, the same for every event.
+    // The timestamp comes from this machine's clock and is the same for every event.
     {RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, destination, Errc::invalid_argument, fix,
      "check the clock of this machine against the brokers', and the topic's message.timestamp settings"},
     {RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT, destination, Errc::unsupported, fix,

@@ -9,19 +9,19 @@
 
 namespace outbox::sink::kafka {
 
-/// What is at fault.
+/// What an error blames.
 enum class Fault : std::uint8_t {
-  none,         ///< A consequence of another error: a purge, a broken sequence.
-  message,      ///< One message of the batch; the broker refuses all of them.
-  destination,  ///< Topic, rights, brokers.
+  none,         ///< Nothing: it follows from another error, such as a purge or a broken sequence.
+  message,      ///< One message of the batch, all of which the broker refuses.
+  destination,  ///< The topic, rights or brokers.
 };
 
 [[nodiscard]] Fault fault_of(rd_kafka_resp_err_t code) noexcept;
 
-/// A smaller batch might have been accepted.
+/// Whether a smaller batch might have been accepted.
 [[nodiscard]] bool is_about_size(rd_kafka_resp_err_t code) noexcept;
 
-/// There is no such topic.
+/// Whether the topic does not exist.
 [[nodiscard]] bool is_missing(rd_kafka_resp_err_t code) noexcept;
 
 /// The error for people. `topic` may be empty.

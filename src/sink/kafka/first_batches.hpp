@@ -1,7 +1,8 @@
-// Which partitions know this producer. A broker accepts any sequence number from a producer whose state it does not have for the
-// partition. With two batches in flight it may then refuse the first and write the second, and librdkafka, which relies on the
-// order of batches, reports the first as delivered. So until a partition has acked a message of this client, only one message is
-// in flight to it; then the broker checks the sequence, and batches can be pipelined. Pure.
+// Which partitions know this producer. A broker accepts any sequence number from a producer whose
+// state it does not have for the partition. With two batches in flight it may then refuse the first
+// and write the second, and librdkafka, which relies on the order of batches, reports the first as
+// delivered. So until a partition has acked a message of this client, only one message is in flight
+// to it; then the broker checks the sequence, and batches can be pipelined. Pure.
 #pragma once
 
 #include <chrono>
@@ -15,10 +16,11 @@ class FirstBatches {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  /// Brokers drop the state of a producer that sent nothing for producer.id.expiration.ms, a day by default.
+  /// How long a partition is trusted to know the producer. Brokers forget a producer that sent
+  /// nothing for producer.id.expiration.ms, a day by default.
   static constexpr std::chrono::hours kRemembered{1};
 
-  /// A new client is a new producer.
+  /// Forgets all partitions, because a new client is a new producer.
   void clear() { places_.clear(); }
 
   [[nodiscard]] bool may_send(std::size_t place, TimePoint now) {

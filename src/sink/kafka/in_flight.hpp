@@ -1,5 +1,5 @@
-// The messages that librdkafka has and that have no outcome yet. Each has a slot, whose number is the message's opaque in
-// librdkafka. Pure.
+// The messages that librdkafka has and that have no outcome yet. Each has a slot, whose number is
+// the message's opaque in librdkafka. Pure.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ class InFlight {
     Token token{0};
     std::int64_t seq{0};
     std::size_t bytes{0};
-    std::size_t place{0};  ///< Its partition, as Client::place() numbers them.
+    std::size_t place{0};  ///< The message's partition, as Client::place() numbers it.
     std::uint64_t batch{0};
     bool used{false};
   };

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "event/template.hpp"
+#include "format/template.hpp"
 #include "sink/kafka/config.hpp"
 #include "sink/kafka/error_map.hpp"
 #include "sink/kafka/reported.hpp"
@@ -29,7 +29,7 @@ struct ConfigResourceDelete {
   }
 };
 
-/// A connection for questions only.
+/// A connection that only asks questions.
 class Brokers {
  public:
   [[nodiscard]] Status connect(Conf conf) {
@@ -45,11 +45,11 @@ class Brokers {
       return fail(Errc::invalid_argument, std::string("kafka: ") + why,
                   "check the settings of this sink");
     }
-    (void)conf.release();  // the handle's
+    (void)conf.release();  // The handle owns it now.
     return reach(handle_.get(), reported_, kInspectLimit);
   }
 
-  /// The smallest number of replicas of a partition.
+  /// The smallest number of replicas that a partition of the topic has.
   [[nodiscard]] Result<int> replicas(const std::string& topic) {
     const std::unique_ptr<rd_kafka_topic_t, TopicDelete> asked(
         rd_kafka_topic_new(handle_.get(), topic.c_str(), nullptr));
@@ -69,12 +69,12 @@ class Brokers {
     return least;
   }
 
-  /// None: this user may not ask.
+  /// The topic's configuration; nullopt if this user may not ask.
   [[nodiscard]] std::optional<TopicConfig> config(const std::string& topic) {
     return config(RD_KAFKA_RESOURCE_TOPIC, topic);
   }
 
-  /// Of one of the brokers, which are configured alike. None: this user may not ask.
+  /// The configuration of one broker, which all share; nullopt if this user may not ask.
   [[nodiscard]] std::optional<TopicConfig> broker_config() {
     const rd_kafka_metadata_t* answer = nullptr;
     const auto code = rd_kafka_metadata(handle_.get(), 0, nullptr, &answer,
@@ -154,13 +154,13 @@ std::int64_t number_of(const std::string& text) {
   return number;
 }
 
-/// The smaller one counts.
+/// Keeps the smaller one of two limits.
 void limit_messages(const char* setting, std::int64_t bytes, const char* hint, Inspection& found) {
   if (bytes <= 0 || (found.largest && found.largest->bytes <= bytes)) return;
   found.largest = {setting, bytes, hint};
 }
 
-/// The limit of topics that have none of their own.
+/// Looks up the limit of topics that have none of their own.
 void look_at_broker(Brokers& brokers, Inspection& found) {
   const auto config = brokers.broker_config();
   if (!config) return;
@@ -170,7 +170,7 @@ void look_at_broker(Brokers& brokers, Inspection& found) {
                    found);
 }
 
-/// With fewer replicas than must be in sync no event is ever acked.
+/// Fails if fewer replicas exist than must be in sync: no event would ever be acked.
 Status check_in_sync(const TopicConfig& config, int replicas, const std::string& topic) {
   const auto at = config.find("min.insync.replicas");
   if (at == config.end() || number_of(at->second) <= replicas) return {};
@@ -205,7 +205,7 @@ Result<Inspection> inspect(KafkaSettings settings, const SubscriptionSpec& spec)
   FieldErrors errors;
   Conf conf = make_conf(settings, errors);
   if (auto status = errors.status(); !status) return pass(status);
-  OUTBOX_TRY(const event::Template topic, event::Template::compile("topic", spec.topic));
+  OUTBOX_TRY(const format::Template topic, format::Template::compile("topic", spec.topic));
   Inspection found{.destination = settings.brokers,
                    .acked = "all in-sync replicas have it",
                    .duplicates = "after a crash of the relay, a takeover or a lost answer",
@@ -214,10 +214,10 @@ Result<Inspection> inspect(KafkaSettings settings, const SubscriptionSpec& spec)
   limit_messages("kafka.message.max.bytes", number_of(property(*conf, "message.max.bytes")),
                  "raise message.max.bytes of this sink, and max.message.bytes of the topic", found);
   if (settings.properties.contains("message.max.bytes")) found.own = found.largest;
-  Brokers brokers;  // its address is given to the client
+  Brokers brokers;  // Declared first, because the client keeps its address.
   if (Status connected = brokers.connect(std::move(conf)); !connected) return pass(connected);
   const auto name = topic.fixed();
-  if (!name) {  // the topics are not known
+  if (!name) {  // The topics depend on the events.
     look_at_broker(brokers, found);
     return found;
   }

@@ -16,11 +16,11 @@ namespace {
 /// After this many single messages without a suspect among them, the suspects are dropped.
 constexpr std::size_t kPatience = 10000;
 constexpr std::size_t kLeastBatchBytes = 1000;
-/// After a failure the reports of messages in flight take a round trip. The limit for that.
+/// The limit for the reports of messages in flight after a failure, which take a round trip.
 constexpr std::chrono::milliseconds kDrainLimit{2000};
-/// After a purge the client itself makes the reports.
+/// The limit for the reports after a purge, which the client itself makes.
 constexpr std::chrono::milliseconds kPurgeLimit{500};
-/// A message older than this many deadlines, while others are delivered, means a stuck partition.
+/// A message older than this many deadlines, while others are delivered, shows a stuck partition.
 constexpr int kStuckDeadlines = 6;
 
 std::int64_t now_ms() {
@@ -99,14 +99,15 @@ void KafkaSink::use(std::unique_ptr<Client> client) {
   first_batches_.clear();
 }
 
-/// The broker limits the bytes of a batch, not of a message. So after a refused batch the next ones are smaller: if none of its
-/// messages is at fault, the topic does not accept batches of that size.
+/// The configuration of the next client. The broker limits the bytes of a batch, not of a message,
+/// so the next batches after a refused one are smaller: if none of its messages is at fault, the
+/// topic does not accept batches of that size.
 Conf KafkaSink::conf_for_now() {
   Conf conf(rd_kafka_conf_dup(conf_.get()));
   if (const std::size_t refused = suspects_.take_bytes(); refused > 0) {
     if (batch_bytes_ == 0) {
       const std::string size = property(*conf_, "batch.size");
-      OUTBOX_CHECK(!size.empty());  // always set: it is among the settings of ours
+      OUTBOX_CHECK(!size.empty());  // Our own settings always set it.
       batch_bytes_ = std::stoull(size);
     }
     batch_bytes_ = std::max(std::min(batch_bytes_, refused) / 2, kLeastBatchBytes);
@@ -114,7 +115,7 @@ Conf KafkaSink::conf_for_now() {
   }
   if (batch_bytes_ > 0)
     OUTBOX_CHECK(!set_property(conf.get(), "batch.size", std::to_string(batch_bytes_)));
-  // Single messages: nothing to wait for.
+  // Single messages have nothing to wait for.
   if (suspects_.any()) OUTBOX_CHECK(!set_property(conf.get(), "linger.ms", "0"));
   return conf;
 }
@@ -128,8 +129,8 @@ void KafkaSink::close() noexcept {
 
 std::size_t KafkaSink::send(std::span<const Message> messages) {
   if (state_ != State::open) return 0;
-  // Handle failures that are already reported before sending after them: a topic that was just created again, for instance, would
-  // accept the next message.
+  // Handles failures that are already reported before sending after them: a topic that was just
+  // created again, for instance, would accept the next message.
   take_reports();
   if (state_ != State::open) return 0;
   const std::size_t limit = suspects_.any() ? 1 : options_.max_in_flight;
@@ -152,7 +153,7 @@ std::size_t KafkaSink::send(std::span<const Message> messages) {
       refuse_topic(messages[i], *refusal);
       return i + 1;
     }
-    // The partition is not known yet, nor whether it knows the producer: send the message alone.
+    // Without a known partition, which may not know the producer, a message is sent alone.
     const bool anywhere = place->partition == RD_KAFKA_PARTITION_UA;
     if (in_flight_.size() == 0) goes_alone_ = anywhere;
     if (in_flight_.size() > 0 && (anywhere || goes_alone_)) return i;
@@ -172,19 +173,20 @@ std::size_t KafkaSink::send(std::span<const Message> messages) {
   return room;
 }
 
-/// Replaces a client that knows too many topics, once nothing is in flight. No broker is waited for. False: not now.
+/// Replaces a client that knows too many topics, once nothing is in flight; does not wait for a
+/// broker. Returns false if there is no room yet.
 bool KafkaSink::make_room(const Message& message) {
   if (client_->topics() < options_.most_topics || client_->knows(message.topic)) return true;
   if (in_flight_.size() > 0) return false;
   auto made = new_client();
-  if (!made) return true;  // with the old one
+  if (!made) return true;  // The old client goes on.
   client_->silence();
   retired_ = std::exchange(client_, nullptr);
   use(std::move(*made));
   return true;
 }
 
-/// The event is at fault. The client has nothing of the message, so it goes on; the relay keeps back
+/// Rejects the event. The client never got the message, so the sink goes on; the relay holds back
 /// what follows of its key.
 void KafkaSink::refuse_unsent(const Message& message, Error error) {
   suspects_.settled(seq_of(message));
@@ -198,15 +200,15 @@ void KafkaSink::refuse_topic(const Message& message, const TopicRefusal& refusal
   Error error = describe(refusal.code, {});
   error.message = fmt::format("kafka: topic {} does not exist and could not be made: {}",
                               message.topic, refusal.text);
-  // A name like that of another topic (a.b, a_b) depends on the event.
+  // Whether a topic's name collides with another one (a.b, a_b) depends on the event.
   if (refusal.code == RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION)
     return refuse_unsent(message, std::move(error));
   ready_.push_back({.token = message.token, .kind = Outcome::Kind::blocked, .error = error});
   stop_taking(std::move(error));
 }
 
-/// The client did not accept the message. Messages sent before it continue; nothing is sent after it
-/// unless the event itself is at fault.
+/// Settles a message that the client did not accept. Messages sent before it continue; nothing is
+/// sent after it unless the event itself is at fault.
 void KafkaSink::refuse(const Message& message, const InFlight::Entry& entry,
                        rd_kafka_resp_err_t code) {
   if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
@@ -225,7 +227,7 @@ void KafkaSink::refuse(const Message& message, const InFlight::Entry& entry,
   stop_taking(std::move(error));
 }
 
-/// The client had a fatal error. The report of its cause is more specific than this refusal.
+/// Settles a message after a fatal error, whose report says more than this refusal.
 void KafkaSink::refuse_after_giving_up(const Message& message, rd_kafka_resp_err_t code) {
   take_reports();
   if (state_ == State::open) {
@@ -259,7 +261,7 @@ void KafkaSink::failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt
   ready_.push_back({.token = entry.token, .kind = kind, .error = std::move(error)});
 }
 
-/// The cause of a fatal error is not in the reports of messages, but in the client's error.
+/// The error behind `code`. The cause of a fatal error is not in the reports of messages.
 Error KafkaSink::cause_of(rd_kafka_resp_err_t code, std::string_view topic) {
   if (fault_of(code) != Fault::none) return describe(code, topic);
   client_->fetch_fatal_error();
@@ -270,7 +272,7 @@ Error KafkaSink::cause_of(rd_kafka_resp_err_t code, std::string_view topic) {
   return error;
 }
 
-/// `alone`: no other message can be the cause.
+/// `alone` says that no other message can be the cause.
 Outcome::Kind KafkaSink::judge(rd_kafka_resp_err_t code, bool in_doubt,
                                const InFlight::Entry& entry, bool alone) {
   if (in_doubt) return Outcome::Kind::unknown;

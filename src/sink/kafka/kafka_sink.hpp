@@ -1,5 +1,6 @@
-// Delivers events to Kafka without gaps: the client stops at the first message it cannot deliver, so that no later event of a key
-// overtakes it. A failed client is not repaired: its messages get outcomes, open() makes a new one. See docs/sinks/kafka.md.
+// Delivers events to Kafka without gaps: the client stops at the first message it cannot deliver,
+// so that no later event of a key overtakes it. A failed client is not repaired: its messages get
+// outcomes, and open() makes a new client. See docs/sinks/kafka.md.
 #pragma once
 
 #include <chrono>
@@ -19,9 +20,9 @@ namespace outbox::sink::kafka {
 struct KafkaOptions {
   std::chrono::nanoseconds connect_timeout{std::chrono::seconds(5)};
   std::chrono::nanoseconds delivery_deadline{std::chrono::seconds(10)};
-  std::size_t max_in_flight{5000};
+  std::size_t max_in_flight{2000};
   NewTopics create{};
-  /// After so many topics a new client is made, because a client forgets none.
+  /// After this many topics a new client is made, because a client forgets none.
   std::size_t most_topics{10'000};
 };
 
@@ -71,20 +72,20 @@ class KafkaSink final : public Sink, private Client::Reports {
   const KafkaOptions options_;
 
   std::unique_ptr<Client> client_;
-  std::unique_ptr<Client>
-      retired_;  ///< Has nothing left to send. Destroying it may take too long for purge().
+  /// A replaced client with nothing left to send. Destroying it may take too long for purge().
+  std::unique_ptr<Client> retired_;
   State state_{State::closed};
   InFlight in_flight_;
   FirstBatches first_batches_;
   Suspects suspects_;
-  std::size_t batch_bytes_{
-      0};  ///< Less than configured after a batch without a faulty message was refused. 0: as configured.
+  /// Smaller than configured after a batch without a faulty message was refused; otherwise 0.
+  std::size_t batch_bytes_{0};
   std::vector<Outcome> ready_;
-  Error reason_;  ///< Why the state is not open.
+  Error reason_;  ///< Why the state is not `open`.
   bool destination_failed_{false};
-  bool goes_alone_{false};  ///< The message in flight may go to any partition.
-  TimePoint
-      progress_{};  ///< The last outcome, or when something was sent while nothing was in flight.
+  bool goes_alone_{false};  ///< Whether the message in flight may go to any partition.
+  /// When the last outcome came, or when something was sent while nothing was in flight.
+  TimePoint progress_{};
   TimePoint purged_at_{};
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kCreateLimit{5000};
 constexpr std::chrono::milliseconds kLookForStop{100};
-/// With so many replicas one may fail and acked events still be on two.
+/// With this many replicas one may fail while acked events are still on two.
 constexpr std::size_t kSafeReplication = 3;
 
 struct NewTopicDelete {
@@ -30,13 +30,13 @@ NewTopic new_topic(const char* name, const NewTopics& like) {
   const int replication = like.replication == 0 ? -1 : static_cast<int>(like.replication);
   NewTopic topic(rd_kafka_NewTopic_new(name, static_cast<int>(like.partitions), replication,
                                        why.data(), why.size()));
-  OUTBOX_CHECK(topic != nullptr);  // it refuses numbers out of range only
+  OUTBOX_CHECK(topic != nullptr);  // It refuses only numbers that are out of range.
   if (like.replication >= kSafeReplication)
     (void)rd_kafka_NewTopic_set_config(topic.get(), "min.insync.replicas", "2");
   return topic;
 }
 
-/// None: the stop was requested.
+/// Asks a broker to make the topic; null if the stop was requested.
 Answer ask(rd_kafka_t* handle, rd_kafka_NewTopic_t* topic, const std::stop_token& stop) {
   const std::unique_ptr<rd_kafka_AdminOptions_t, AdminOptionsDelete> options(
       rd_kafka_AdminOptions_new(handle, RD_KAFKA_ADMIN_OP_CREATETOPICS));
@@ -51,7 +51,7 @@ Answer ask(rd_kafka_t* handle, rd_kafka_NewTopic_t* topic, const std::stop_token
   return answer;
 }
 
-/// A request may succeed although its result for the topic is an error.
+/// The result for the topic, which may be an error although the request succeeded.
 TopicRefusal result_of(rd_kafka_event_t* answer) {
   if (const auto code = rd_kafka_event_error(answer); code != RD_KAFKA_RESP_ERR_NO_ERROR)
     return {.code = code, .text = rd_kafka_event_error_string(answer)};
@@ -72,7 +72,8 @@ std::optional<TopicRefusal> make_topic(rd_kafka_t* handle, const char* name, con
   const Answer answer = ask(handle, topic.get(), stop);
   if (!answer) return std::nullopt;
   TopicRefusal result = result_of(answer.get());
-  if (result.code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) return std::nullopt;  // somebody else
+  // Another process made it.
+  if (result.code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) return std::nullopt;
   if (result.code != RD_KAFKA_RESP_ERR_NO_ERROR) return result;
   log::info("kafka: a topic was made", {{"topic", name}, {"partitions", like.partitions}});
   return std::nullopt;
@@ -81,7 +82,7 @@ std::optional<TopicRefusal> make_topic(rd_kafka_t* handle, const char* name, con
 namespace {
 
 constexpr std::chrono::milliseconds kAskLimit{3000};
-/// A topic that was made is not known to every broker at once.
+/// How long a topic that was made may be unknown to some brokers.
 constexpr std::chrono::milliseconds kKnownLimit{5000};
 constexpr std::chrono::milliseconds kAskMissingAgain{50};
 

@@ -1,5 +1,6 @@
-// Requests the number of partitions of topics from the brokers, and makes topics that do not exist if it may. librdkafka blocks
-// until the answer, so this uses a thread: send() must not block for a round trip, or for seconds when no broker answers.
+// Asks the brokers for the number of partitions of topics, and makes missing topics if it may.
+// librdkafka blocks until the answer, so this has its own thread: send() must not block for a round
+// trip, or for seconds when no broker answers.
 #pragma once
 
 #include <librdkafka/rdkafka.h>
@@ -18,30 +19,30 @@
 
 namespace outbox::sink::kafka {
 
-// ---- Makes a topic.
+// ---- Making a topic
 
 /// Why a topic was not made.
 struct TopicRefusal {
   rd_kafka_resp_err_t code{RD_KAFKA_RESP_ERR_NO_ERROR};
-  std::string text{};  ///< The broker's.
+  std::string text{};  ///< The broker's text.
 };
 
-/// Waits for the broker's answer. None: there is one now, or the stop was requested.
+/// Waits for the broker's answer; nullopt if the topic exists now or the stop was requested.
 [[nodiscard]] std::optional<TopicRefusal> make_topic(rd_kafka_t* handle, const char* name,
                                                      const NewTopics& like,
                                                      const std::stop_token& stop);
 
-// ---- Asks how many partitions there are.
+// ---- Asking how many partitions there are
 
 class PartitionCounts {
  public:
   struct Answer {
     rd_kafka_topic_t* topic{nullptr};
-    std::int32_t partitions{0};  ///< 0: no answer, or no such topic.
+    std::int32_t partitions{0};  ///< 0 if there is no answer or no such topic.
     std::optional<TopicRefusal> refusal{};
   };
 
-  /// `bell` rings on the thread when there is an answer. The requested topics must outlive this.
+  /// `bell` rings on the thread when there is an answer. The topics must outlive this object.
   PartitionCounts(rd_kafka_t* handle, const NewTopics& create, std::function<void()> bell);
   PartitionCounts(const PartitionCounts&) = delete;
   PartitionCounts& operator=(const PartitionCounts&) = delete;
@@ -59,7 +60,7 @@ class PartitionCounts {
   void run(const std::stop_token& stop);
   [[nodiscard]] Answer look_up(rd_kafka_topic_t* topic, const std::stop_token& stop);
   [[nodiscard]] std::int32_t wait_for(rd_kafka_topic_t* made, const std::stop_token& stop);
-  /// None: there is no such topic.
+  /// The number of partitions; nullopt if there is no such topic.
   [[nodiscard]] std::optional<std::int32_t> count(rd_kafka_topic_t* topic) const;
 
   rd_kafka_t* const handle_;

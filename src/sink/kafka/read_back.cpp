@@ -12,8 +12,8 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "event/format.hpp"
-#include "event/template.hpp"
+#include "format/format.hpp"
+#include "format/template.hpp"
 #include "sink/kafka/error_map.hpp"
 
 namespace outbox::sink::kafka {
@@ -21,8 +21,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What reading needs, whatever the settings of the sink say. Of each partition 8 MiB are fetched ahead, so that the client holds some 64 MiB,
-/// however large the topic is. Fewer are slow: a client with a full queue rests for a second.
+/// The properties that reading needs, whatever the sink's settings say. 8 MiB of each partition are
+/// fetched ahead, so that the client holds some 64 MiB, however large the topic is. Less is slow: a
+/// client with a full queue rests for a second.
 constexpr std::pair<const char*, const char*> kReaderSettings[] = {
     {"isolation.level", "read_committed"},  {"enable.partition.eof", "true"},
     {"enable.auto.commit", "false"},        {"enable.auto.offset.store", "false"},
@@ -32,7 +33,7 @@ constexpr std::pair<const char*, const char*> kReaderSettings[] = {
 constexpr std::size_t kAtOnce = 8;
 
 constexpr std::chrono::milliseconds kRequestLimit{10'000};
-/// Nothing arrives for so long, while something is expected: the brokers are at fault.
+/// When nothing arrives for this long, while something is expected, the brokers are at fault.
 constexpr std::chrono::seconds kSilence{30};
 constexpr std::chrono::milliseconds kReadPoll{100};
 
@@ -52,7 +53,7 @@ std::int64_t now_us() {
       .count();
 }
 
-/// Old brokers may not say when; then it might have been just now.
+/// When the record was sent. Old brokers may not say; then it might have been just now.
 std::int64_t sent_us(const rd_kafka_message_t& message) {
   rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
   const std::int64_t sent_ms = rd_kafka_message_timestamp(&message, &type);
@@ -100,7 +101,7 @@ void TopicReader::on_error(rd_kafka_t* handle, int code, const char* reason, voi
 Result<std::unique_ptr<TopicReader>> TopicReader::open(Conf conf) {
   for (const auto& [name, value] : kReaderSettings)
     OUTBOX_CHECK(!set_property(conf.get(), name, value));
-  rd_kafka_conf_set(conf.get(), "group.id", nullptr, nullptr, 0);  // should the settings have one
+  rd_kafka_conf_set(conf.get(), "group.id", nullptr, nullptr, 0);  // The settings may have one.
   std::unique_ptr<TopicReader> reader(new TopicReader());
   rd_kafka_conf_set_opaque(conf.get(), reader.get());
   rd_kafka_conf_set_error_cb(conf.get(), on_error);
@@ -123,7 +124,7 @@ TopicReader::Topic TopicReader::handle_of(const std::string& name) const {
   return Topic(rd_kafka_topic_new(handle_.get(), name.c_str(), nullptr));
 }
 
-/// About one topic, or about all.
+/// Asks about one topic, or about all if `only` is null.
 Result<std::vector<TopicPartitions>> TopicReader::ask(rd_kafka_topic_t* only) const {
   const rd_kafka_metadata_t* answer = nullptr;
   const auto code = rd_kafka_metadata(handle_.get(), only == nullptr ? 1 : 0, only, &answer,
@@ -168,7 +169,7 @@ Result<std::vector<PartitionRead>> TopicReader::read(const TopicPartitions& topi
   return partitions;
 }
 
-/// Of what is committed: an open transaction of somebody else is not waited for.
+/// The end of what is committed: an open transaction of another producer is not waited for.
 Result<std::int64_t> TopicReader::end_of(const std::string& topic, std::int32_t partition) const {
   std::int64_t low = 0;
   std::int64_t high = 0;
@@ -210,11 +211,11 @@ Status TopicReader::read_some(rd_kafka_topic_t* topic, Some some, const Each& ea
   return {};
 }
 
-/// False: an error that the client itself mends.
+/// Returns false for an error that the client itself repairs.
 Result<bool> TopicReader::take(const rd_kafka_message_t& message, PartitionRead& partition,
                                const Each& each) const {
   if (message.err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    if (message.offset >= partition.end()) {  // it came since
+    if (message.offset >= partition.end()) {  // It came after the start.
       partition.at_end(message.offset, sent_us(message));
       return true;
     }
@@ -240,12 +241,12 @@ Error TopicReader::silent(const std::string& topic) const {
 
 namespace {
 
-/// Kafka keeps its own state in topics with such names.
+/// The beginning of the names of topics in which Kafka keeps its own state.
 constexpr std::string_view kInternal = "__";
 
 /// The topics that the template can make, as far as their names tell.
 Result<std::vector<TopicPartitions>> topics_of(const TopicReader& reader,
-                                               const event::Template& topic) {
+                                               const format::Template& topic) {
   if (const auto name = topic.fixed()) {
     OUTBOX_TRY(const auto only, reader.topic(*name));
     return only ? std::vector{*only} : std::vector<TopicPartitions>{};
@@ -296,11 +297,11 @@ Result<ReadParts> read_back(const KafkaSettings& settings, const SubscriptionSpe
   FieldErrors errors;
   Conf conf = make_conf(settings, errors);
   if (auto status = errors.status(); !status) return pass(status);
-  OUTBOX_TRY(const event::Template topic, event::Template::compile("topic", spec.topic));
+  OUTBOX_TRY(const format::Template topic, format::Template::compile("topic", spec.topic));
   OUTBOX_TRY(const auto reader, TopicReader::open(std::move(conf)));
   OUTBOX_TRY(const auto topics, topics_of(*reader, topic));
   if (topics.empty()) log::warn("kafka: there is no topic to read back", {{"topic", spec.topic}});
-  const std::string header = event::id_header(spec.format, kAttributePrefix);
+  const std::string header = format::id_header(spec.format, kAttributePrefix);
   ReadParts parts;
   for (const TopicPartitions& one : topics) {
     OUTBOX_TRY(ReadPart part,

@@ -20,20 +20,20 @@
 
 namespace outbox::sink::kafka {
 
-// ---- How far a partition is read, and what is not there any more: retention removes the oldest records, compaction single ones, and
-// the offsets of both stay behind as holes. Pure.
+// ---- How far a partition is read, and what is missing from it: retention removes the oldest
+// records, compaction single ones, and the offsets of both remain as holes. Pure.
 
 class PartitionRead {
  public:
-  /// Is read as far as `end`, which is the offset of the next record at the time of asking.
+  /// Reading stops at `end`, the offset of the next record when it was asked for.
   explicit PartitionRead(std::int64_t end) : end_(end) {}
 
-  /// The record at this offset was sent at that time: what was before it was sent before.
+  /// Notes the record at this offset. What was before it was sent earlier.
   void record(std::int64_t offset, std::int64_t sent_us) {
     hole_before(offset, sent_us);
     next_ = std::max(next_, offset + 1);
   }
-  /// Nothing is left below this offset.
+  /// Notes that no record is left below this offset.
   void at_end(std::int64_t offset, std::int64_t now_us) {
     hole_before(std::min(offset, end_), now_us);
     next_ = std::max(next_, offset);
@@ -41,7 +41,8 @@ class PartitionRead {
 
   [[nodiscard]] bool done() const { return next_ >= end_; }
   [[nodiscard]] std::int64_t end() const { return end_; }
-  /// Offsets without a record. Transactions leave such offsets too, so at most so many records were removed.
+  /// The number of offsets without a record. Transactions leave such offsets too, so at most this
+  /// many records were removed.
   [[nodiscard]] std::int64_t removed() const { return removed_; }
   [[nodiscard]] std::int64_t removed_before_us() const { return removed_before_us_; }
 
@@ -58,17 +59,17 @@ class PartitionRead {
   std::int64_t removed_before_us_{0};
 };
 
-// ---- Reads topics from their beginning to where they end now. Belongs to no consumer group, and commits nothing.
+// ---- Reading topics from their beginning to their present end, without group and commits
 
 struct TopicPartitions {
   std::string name;
   std::int32_t partitions{0};
-  rd_kafka_resp_err_t error{RD_KAFKA_RESP_ERR_NO_ERROR};  ///< It cannot be read.
+  rd_kafka_resp_err_t error{RD_KAFKA_RESP_ERR_NO_ERROR};  ///< Why the topic cannot be read.
 };
 
 class TopicReader {
  public:
-  /// `conf` is that of the sink: the same brokers, the same login.
+  /// `conf` is that of the sink, with the same brokers and login.
   [[nodiscard]] static Result<std::unique_ptr<TopicReader>> open(Conf conf);
   TopicReader(const TopicReader&) = delete;
   TopicReader& operator=(const TopicReader&) = delete;
@@ -76,13 +77,14 @@ class TopicReader {
   TopicReader& operator=(TopicReader&&) = delete;
   ~TopicReader() = default;
 
-  /// None: there is no such topic.
+  /// Returns nullopt if there is no such topic.
   [[nodiscard]] Result<std::optional<TopicPartitions>> topic(const std::string& name) const;
-  /// Those that this user may see.
+  /// The topics that this user may see.
   [[nodiscard]] Result<std::vector<TopicPartitions>> topics() const;
 
   using Each = std::function<void(const rd_kafka_message_t&)>;
-  /// Hands every record to `each`, in order within each partition. Records of transactions that did not commit are left out.
+  /// Calls `each` for every record, in order within each partition. Records of transactions that
+  /// did not commit are left out.
   [[nodiscard]] Result<std::vector<PartitionRead>> read(const TopicPartitions& topic,
                                                         const Each& each);
 
@@ -95,7 +97,7 @@ class TopicReader {
   [[nodiscard]] Result<std::vector<TopicPartitions>> ask(rd_kafka_topic_t* only) const;
   [[nodiscard]] Topic handle_of(const std::string& name) const;
   [[nodiscard]] Result<std::int64_t> end_of(const std::string& topic, std::int32_t partition) const;
-  /// Partitions that are read at once.
+  /// Partitions that are read at the same time.
   struct Some {
     std::int32_t first{0};
     std::span<PartitionRead> partitions;

@@ -10,16 +10,16 @@
 namespace outbox::sink::kafka {
 namespace {
 
-/// A broker that refuses us does so within this time, and another of the list would have accepted us.
+/// A broker that refuses us does so within this time; another of the list would have accepted us.
 constexpr std::chrono::milliseconds kRefusal{1000};
-/// For the error callback.
+/// How long to wait for the error callback.
 constexpr std::chrono::milliseconds kErrorPoll{100};
 
 void on_log(const rd_kafka_t*, int level, const char* facility, const char* text) {
-  constexpr int kWarning = 4;  // of syslog
-  // CONFWARN: warnings about our settings at each start, such as that the gapless guarantee is experimental.
+  constexpr int kWarning = 4;  // The level of syslog.
+  // CONFWARN warns of our settings at each start ("the gapless guarantee is experimental").
   const bool expected = std::string_view(facility) == "CONFWARN";
-  // At most info: errors that need a person come as outcomes, which the relay logs once.
+  // Info at most: errors that need a person become outcomes, which the relay logs once.
   if (level <= kWarning && !expected) {
     log::info("kafka client", {{"facility", facility}, {"text", text}});
   } else {
@@ -27,8 +27,8 @@ void on_log(const rd_kafka_t*, int level, const char* facility, const char* text
   }
 }
 
-/// librdkafka reports some errors of OpenSSL as lost connections, among them certificates that either side refuses. A connection
-/// that just ends is lost: the broker may have stopped.
+/// librdkafka reports some errors of OpenSSL as lost connections, among them certificates that
+/// either side refuses. A connection that just ends is really lost: the broker may have stopped.
 bool is_about_tls(std::string_view text) {
   return text.find("SSL routines") != std::string_view::npos &&
          text.find("unexpected eof") == std::string_view::npos;
@@ -38,7 +38,7 @@ bool is_refusal(const Reported& reported) {
   return !reported.text.empty() && describe(reported.code, {}).code == Errc::permission_denied;
 }
 
-/// About no topic.
+/// Requests metadata of brokers, without topics.
 rd_kafka_resp_err_t ask(rd_kafka_t* handle, std::chrono::milliseconds limit) {
   const rd_kafka_metadata_t* answer = nullptr;
   const auto code = rd_kafka_metadata(handle, 0, nullptr, &answer, static_cast<int>(limit.count()));
@@ -51,7 +51,7 @@ rd_kafka_resp_err_t ask(rd_kafka_t* handle, std::chrono::milliseconds limit) {
 }  // namespace
 
 void HandleDelete::operator()(rd_kafka_t* handle) const noexcept {
-  // Purge first, so that destroying does not wait for brokers. (A consumer has nothing to purge.)
+  // Purges first, so that destroying does not wait for brokers. A consumer has nothing to purge.
   rd_kafka_purge(
       handle, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
   rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
@@ -64,7 +64,7 @@ void Reported::take(rd_kafka_t* handle, int error, const char* reason) {
   if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && !text.empty()) return;
   code = static_cast<rd_kafka_resp_err_t>(error);
   const std::string_view said(reason);
-  text = said.substr(0, said.find(" (after "));  // without the duration
+  text = said.substr(0, said.find(" (after "));  // The duration is cut off.
   if (code == RD_KAFKA_RESP_ERR__FATAL) {
     char why[512] = "";
     code = rd_kafka_fatal_error(handle, why, sizeof why);

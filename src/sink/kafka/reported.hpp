@@ -33,22 +33,22 @@ struct AdminOptionsDelete {
   }
 };
 
-/// librdkafka's log goes to ours.
+/// Sends librdkafka's log to ours.
 void log_to_ours(rd_kafka_conf_t* conf);
 
 /// The last error.
 struct Reported {
-  std::string text{};  ///< Empty: none.
+  std::string text{};  ///< Empty if there was no error.
   rd_kafka_resp_err_t code{RD_KAFKA_RESP_ERR_NO_ERROR};
 
-  /// For the error callback.
+  /// Notes what librdkafka told its error callback.
   void take(rd_kafka_t* handle, int error, const char* reason);
 };
 
-/// That no broker answers; `code` is the result of the request.
+/// The error that no broker answers; `code` is the result of the request.
 [[nodiscard]] Error no_broker(const Reported& reported, rd_kafka_resp_err_t code);
 
-/// Waits until a broker answers, or refuses the login or the connection's TLS. Serves the callbacks of the handle.
+/// Waits until a broker answers, or refuses the login or TLS. Runs the callbacks of the handle.
 [[nodiscard]] Status reach(rd_kafka_t* handle, const Reported& reported,
                            std::chrono::milliseconds limit);
 

@@ -24,8 +24,9 @@ using namespace std::chrono_literals;
 constexpr Scheme kSchemes[] = {{.name = "nats", .default_port = 4222},
                                {.name = "tls", .default_port = 4222}};
 
-/// Until 3.8 the client does not end when its limit passes while it waits for the answer to CONNECT: it goes on reading, with all of a
-/// core. A limit that never passes lets it wait. (Its clock may be set; the number of milliseconds must fit into 31 bits.)
+/// Before 3.8 a client whose limit passes while it waits for the answer to CONNECT goes on reading
+/// and uses a whole core. A limit that never passes lets it wait. (Its clock may be set; the number
+/// of milliseconds must fit into 31 bits.)
 constexpr bool kKeepsLimit = NATS_VERSION_NUMBER >= 0x030800;
 constexpr std::chrono::milliseconds kNever = std::chrono::hours(24 * 20);
 
@@ -143,7 +144,7 @@ void log_in(Setup& setup, const NatsSettings& s, const Endpoint& server) {
   } else if (!s.token.empty()) {
     setup.set(natsOptions_SetToken, json_escaped(s.token).c_str());
   } else if (!user.empty() && password.empty() && s.username.empty()) {
-    // As all clients of NATS understand nats://TOKEN@host.
+    // All clients of NATS understand nats://TOKEN@host this way.
     setup.set(natsOptions_SetToken, json_escaped(user).c_str());
   } else if (!user.empty()) {
     setup.set(natsOptions_SetUserInfo, json_escaped(user).c_str(), json_escaped(password).c_str());
@@ -152,7 +153,7 @@ void log_in(Setup& setup, const NatsSettings& s, const Endpoint& server) {
 
 void secure(Setup& setup, const NatsSettings& s, const Endpoint& server) {
   if (server.scheme == "tls") setup.set(natsOptions_SetSecure, true);
-  // With nats:// too: the server may ask for TLS.
+  // The name is checked with nats:// too, because the server may ask for TLS.
   setup.set(natsOptions_SetExpectedHostname, server.host.c_str());
   if (!s.tls.ca.empty()) setup.set(natsOptions_LoadCATrustedCertificates, s.tls.ca.c_str());
   if (!s.tls.certificate.empty()) {
@@ -186,14 +187,15 @@ Result<OptionsHandle> make_options(const NatsSettings& settings, const Endpoint&
   setup.set(natsOptions_SetURL, fmt::format("nats://{}:{}", address, server.port).c_str())
       .set(natsOptions_SetName, "outbox")
       .set(natsOptions_SetTimeout, std::int64_t{limit.count()})
-      // A connection that was lost is not repaired: what the client kept for it would be sent later, perhaps by a relay that may not.
+      // A lost connection is not repaired: what the client kept for it would be sent later, perhaps
+      // by a relay that may not send any more.
       .set(natsOptions_SetAllowReconnect, false)
-      // What is written goes to the socket at once, without a thread that flushes.
+      // Writes go to the socket at once, without a thread that flushes.
       .set(natsOptions_SetSendAsap, true)
-      // The sink looks after the connection: TCP_USER_TIMEOUT, keep-alive, deadline.
+      // The sink watches the connection itself: TCP_USER_TIMEOUT, keep-alive, deadline.
       .set(natsOptions_SetPingInterval, std::int64_t{0})
       .set(natsOptions_SetIgnoreDiscoveredServers, true)
-      // Only for TLS, where the client waits while it writes.
+      // This deadline matters only with TLS, where the client waits while it writes.
       .set(natsOptions_SetWriteDeadline, std::int64_t{settings.deadline.count()})
       .set(natsOptions_SetNoEcho, true);
   log_in(setup, settings, server);

@@ -13,7 +13,7 @@
 
 namespace outbox::sink::nats {
 
-/// Of CloudEvents attributes in headers: NATS protocol binding, 3.1.3.
+/// The prefix of CloudEvents attributes in headers: NATS protocol binding, 3.1.3.
 inline constexpr std::string_view kAttributePrefix = "ce-";
 
 struct NatsSettings {
@@ -31,15 +31,15 @@ struct NatsSettings {
   std::size_t max_in_flight{4000};
 };
 
-/// Complains about what is wrong with the addresses, and returns none then.
+/// Adds an error, and returns no address, if one is wrong.
 [[nodiscard]] std::vector<Endpoint> servers_of(const NatsSettings& settings, FieldErrors& errors);
 
-/// For one connection to this server at this address, a numeric one. Reads the files.
+/// The options for one connection to this server at this numeric address. Reads the files.
 [[nodiscard]] Result<OptionsHandle> make_options(const NatsSettings& settings,
                                                  const Endpoint& server,
                                                  const std::string& address);
 
-/// As the client puts it into JSON without changing it.
+/// The text escaped such that the client, which copies it into JSON, sends it unchanged.
 [[nodiscard]] std::string json_escaped(const std::string& text);
 
 }  // namespace outbox::sink::nats

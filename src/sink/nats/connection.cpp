@@ -20,13 +20,14 @@
 namespace outbox::sink::nats {
 namespace {
 
-/// A thread that is left behind in the client's handshake goes on when the server answers, perhaps while the process exits. It must still
-/// find what OpenSSL otherwise frees in an exit handler, which the first user of OpenSSL in a process registers or not: so before main().
+/// A thread that is left behind in the client's handshake goes on when the server answers, perhaps
+/// while the process exits. It must still find what OpenSSL frees in an exit handler. The first
+/// user of OpenSSL in a process decides about that handler, so this runs before main().
 [[maybe_unused]] const int kKeepsOpenssl = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 
-/// The number of what ask() publishes.
+/// The number of a message that ask() publishes.
 constexpr Number kAsked = 0;
-/// The client is given no more while it has so many bytes that are not written.
+/// The client gets no more messages while it has this many unwritten bytes.
 constexpr int kMostBuffered = 256 * 1024;
 constexpr std::chrono::milliseconds kEndLimit{500};
 
@@ -39,7 +40,7 @@ std::string make_inbox(const std::string& prefix) {
   return prefix + name.substr(name.find('.')) + ".";
 }
 
-/// So that a peer which has gone is noticed: one that stops taking what is written, and one that is silent.
+/// Makes the kernel notice a peer that is gone, either by not taking bytes or by silence.
 void watch_peer(int socket, std::chrono::milliseconds deadline) {
   const auto set = [socket](int level, int option, int value) {
     (void)::setsockopt(socket, level, option, &value, sizeof value);
@@ -117,14 +118,14 @@ News Connection::take() {
 }
 
 News Connection::take_locked() {
-  // What came while the thread ended.
+  // The messages came while the thread ended.
   if (state_ == State::ended) {
     for (const Outgoing& one : std::exchange(queue_, {})) news_.unsent.push_back(one.number);
   }
   return std::exchange(news_, {});
 }
 
-Result<Asked> Connection::ask(const std::string& subject, TimePoint until) {
+Result<Reply> Connection::ask(const std::string& subject, TimePoint until) {
   natsMsg* made = nullptr;
   const natsStatus status =
       natsMsg_Create(&made, subject.c_str(), reply_to(kAsked).c_str(), nullptr, 0);
@@ -134,7 +135,7 @@ Result<Asked> Connection::ask(const std::string& subject, TimePoint until) {
   publish(std::move(question));
 
   const MutexLock lock(mutex_);
-  std::optional<Result<Asked>> answer;
+  std::optional<Result<Reply>> answer;
   changed_.wait_until(mutex_, until, [&]() OUTBOX_REQUIRES(mutex_) {
     answer = answer_to(subject);
     return answer.has_value();
@@ -145,14 +146,14 @@ Result<Asked> Connection::ask(const std::string& subject, TimePoint until) {
               "check that the stream has a leader");
 }
 
-std::optional<Result<Asked>> Connection::answer_to(const std::string& subject) {
+std::optional<Result<Reply>> Connection::answer_to(const std::string& subject) {
   if (news_.lost) return fail(*news_.lost);
   if (reply_) return *std::exchange(reply_, std::nullopt);
   for (const std::string& words : std::exchange(news_.denied, {})) {
     const auto denied = parse_denied(words);
     // Without its inbox the connection gets no answers at all.
     if (!denied) return fail(describe(NATS_NOT_PERMITTED, server_.shown(), words));
-    if (denied->means(subject)) return Asked{.kind = Asked::Kind::denied};
+    if (denied->means(subject)) return Reply{.kind = Reply::Kind::denied};
   }
   return std::nullopt;
 }
@@ -164,7 +165,7 @@ News Connection::give_up() {
   }
   const MutexLock lock(mutex_);
   stopping_ = true;
-  // What the client has buffered can no longer be written, and whatever waits for the socket ends.
+  // Buffered bytes can no longer be written, and whoever waits for the socket wakes up.
   if (socket_ >= 0) (void)::shutdown(socket_, SHUT_RDWR);
   event_.signal();
   if (state_ == State::up) {
@@ -209,7 +210,8 @@ Status Connection::connect(TimePoint until) {
 }
 
 Status Connection::connect_client(OptionsHandle options) {
-  // The client calls failed() on a thread of its own, perhaps after it was destroyed here; and closed() after that, the last time.
+  // The client calls failed() on a thread of its own, perhaps after the client was destroyed here,
+  // and then closed() as the last call.
   auto held = std::make_unique<std::shared_ptr<Connection>>(shared_from_this());
   natsOptions_SetEventLoop(options.get(), this, attach, read_wanted, write_wanted, detach);
   natsOptions_SetErrorHandler(options.get(), failed, held.get());
@@ -225,7 +227,7 @@ Status Connection::connect_client(OptionsHandle options) {
 Status Connection::subscribe() {
   if (natsConnection_HasHeaderSupport(client_.get()) != NATS_OK)
     return fail(describe(NATS_NO_SERVER_SUPPORT, server_.shown(), "the server has no headers"));
-  // Not a synchronous one: it says that nobody listened, but not for which message.
+  // A synchronous subscription says that nobody listened, but not for which message.
   auto held = std::make_unique<std::shared_ptr<Connection>>(shared_from_this());
   natsSubscription* made = nullptr;
   natsStatus status =
@@ -233,7 +235,7 @@ Status Connection::subscribe() {
   subscription_.reset(made);
   if (status == NATS_OK)
     status = natsSubscription_SetOnCompleteCB(made, unsubscribed, held.release());
-  // Answers are never too many: there is one for each message in flight.
+  // The number of answers needs no limit: there is one for each message in flight.
   if (status == NATS_OK) status = natsSubscription_SetPendingLimits(made, -1, -1);
   if (status == NATS_OK) return {};
   return fail(describe(status, server_.shown(), last_words(status)));
@@ -274,7 +276,7 @@ void Connection::take_queue() {
   queue_.clear();
 }
 
-/// False: the connection cannot be used any more.
+/// Returns false if the connection cannot be used any more.
 bool Connection::hand_over(const Outgoing& outgoing) {
   const natsStatus status = natsConnection_PublishMsg(client_.get(), outgoing.message.get());
   if (status == NATS_OK) return true;
@@ -289,12 +291,12 @@ bool Connection::hand_over(const Outgoing& outgoing) {
     ring();
     return true;
   }
-  // A part of it may be in the client's buffer: nothing can follow it.
+  // A part of the message may be in the client's buffer, so nothing can follow it.
   failure_ = std::move(error);
   return false;
 }
 
-/// Destroying a client that is connected would send what it has buffered. It closes itself without when the socket is at its end.
+/// Lets the client end with its socket: destroying it while connected would send what is buffered.
 void Connection::close_client() {
   if (!client_) return;
   (void)::shutdown(polled_, SHUT_RDWR);
@@ -320,7 +322,7 @@ Error Connection::loss() const {
   const char* text = nullptr;
   natsStatus status = natsConnection_GetLastError(client_.get(), &text);
   std::string_view words = status == NATS_OK || text == nullptr ? "" : text;
-  // The client keeps the words of an earlier error that had nothing to do with the end.
+  // The client keeps the text of an earlier error that had nothing to do with the end.
   if (words.starts_with("Permissions Violation")) words = {};
   if (status == NATS_OK) status = NATS_CONNECTION_CLOSED;
   return describe(status, server_.shown() + ": the connection is lost", words);
@@ -347,7 +349,7 @@ void Connection::take_answer(natsMsg* message) {
                               static_cast<std::size_t>(natsMsg_GetDataLength(message)));
   if (number == kAsked) {
     const MutexLock lock(mutex_);
-    reply_ = Asked{.kind = nobody ? Asked::Kind::nobody : Asked::Kind::answered,
+    reply_ = Reply{.kind = nobody ? Reply::Kind::nobody : Reply::Kind::answered,
                    .body = std::string(body)};
     changed_.notify_all();
     return;

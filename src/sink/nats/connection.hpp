@@ -1,12 +1,14 @@
 // One connection to a server, which is never repaired: when it is lost, another one is made.
 //
-// All of the client's input and output for it is on a thread of its own, which cnats calls an event loop (natsOptions_SetEventLoop).
-// Otherwise a peer that does not read would make the relay's thread wait for the client's lock, the client would send what it
-// buffered when it is closed, and its socket could not be had: here it can be shut down at any time. The thread connects first; cnats
-// cannot be interrupted meanwhile (reach.hpp), so a thread that hangs there is left behind and ends when the server answers or closes.
+// All of the client's input and output is on a thread of its own, which cnats calls an event loop
+// (natsOptions_SetEventLoop). Otherwise a peer that does not read would make the relay's thread
+// wait for the client's lock, closing the client would send what it buffered, and its socket would
+// be out of reach; here it can be shut down at any time. The thread connects first. cnats cannot be
+// interrupted meanwhile (reach.hpp), so a thread that hangs there is left behind and ends when the
+// server answers or closes.
 //
-// Threads: one thread; the callbacks of cnats are on others.
-// Lifetime: its thread keeps it alive. It does not call `wake` after give_up().
+// Threads: One thread at a time. The callbacks of cnats run on other threads.
+// Lifetime: the object's thread keeps it alive. It does not call `wake` after give_up().
 #pragma once
 
 #include <chrono>
@@ -30,7 +32,7 @@
 
 namespace outbox::sink::nats {
 
-/// The messages of a connection are numbered by whoever publishes them, from 1.
+/// The number of a message, chosen by its publisher, from 1.
 using Number = std::uint64_t;
 
 struct Outgoing {
@@ -38,21 +40,21 @@ struct Outgoing {
   MessageHandle message;
 };
 
-/// What has happened since the last time.
+/// What happened since the last call.
 struct News {
   std::vector<std::pair<Number, Answer>> answers{};
-  /// The client refused them, for their own fault.
+  /// Messages that the client refused because of their own fault.
   std::vector<std::pair<Number, Error>> refused{};
-  /// Nothing of them reached the client.
+  /// Messages of which nothing reached the client.
   std::vector<Number> unsent{};
-  /// The server's words for messages that may not be published.
+  /// The server's texts about messages that may not be published.
   std::vector<std::string> denied{};
-  /// There will be no more answers.
+  /// Why there will be no more answers.
   std::optional<Error> lost{};
 };
 
-/// What became of a question to JetStream.
-struct Asked {
+/// The result of a question to JetStream.
+struct Reply {
   enum class Kind : std::uint8_t {
     answered,
     nobody,  ///< Nothing listens on the subject.
@@ -78,15 +80,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ~Connection();
 
   [[nodiscard]] Status wait_until_up(TimePoint until);
-  /// Where the answer to this message must go.
+  /// The subject for the answer to this message.
   [[nodiscard]] std::string reply_to(Number number) const;
-  /// In this order. Returns at once.
+  /// Publishes the messages in their order. Returns at once.
   void publish(std::vector<Outgoing> messages);
   [[nodiscard]] News take();
-  /// The largest message that the server takes; 0: not known yet. Unit: bytes.
+  /// The largest message that the server takes, in bytes; 0 if not known yet.
   [[nodiscard]] std::int64_t max_payload();
-  [[nodiscard]] Result<Asked> ask(const std::string& subject, TimePoint until);
-  /// Sends nothing more. Waits for the thread, not longer than half a second.
+  [[nodiscard]] Result<Reply> ask(const std::string& subject, TimePoint until);
+  /// Ends sending. Waits for the thread for at most half a second.
   [[nodiscard]] News give_up();
 
  private:
@@ -95,7 +97,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(const NatsSettings& settings, Endpoint server, EventFd event,
              std::function<void()> wake);
 
-  // On the thread.
+  // Called on the thread.
   void run(TimePoint until);
   [[nodiscard]] Status connect(TimePoint until);
   [[nodiscard]] Status connect_client(OptionsHandle options);
@@ -111,10 +113,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool is_connected() const;
   void ring();
 
-  /// On the thread on which cnats delivers answers.
+  /// Called on the thread on which cnats delivers answers.
   void take_answer(natsMsg* message);
 
-  // Called by cnats, the first four on the thread. `held` is a shared_ptr that lives until the last of the calls that get it.
+  // Called by cnats, the first four on the thread. `held`, a shared_ptr, lives until the last call.
   static natsStatus attach(void** self, void* loop, natsConnection* client, natsSock socket);
   static natsStatus read_wanted(void* self, bool add);
   static natsStatus write_wanted(void* self, bool add);
@@ -128,8 +130,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   [[nodiscard]] bool stopping();
   [[nodiscard]] News take_locked() OUTBOX_REQUIRES(mutex_);
-  /// What has come to a question on this subject.
-  [[nodiscard]] std::optional<Result<Asked>> answer_to(const std::string& subject)
+  /// The answer to a question on this subject, if it has come.
+  [[nodiscard]] std::optional<Result<Reply>> answer_to(const std::string& subject)
       OUTBOX_REQUIRES(mutex_);
 
   const NatsSettings settings_;
@@ -144,22 +146,23 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::condition_variable_any changed_;
   State state_ OUTBOX_GUARDED_BY(mutex_){State::connecting};
   bool stopping_ OUTBOX_GUARDED_BY(mutex_){false};
-  /// A second descriptor of the client's socket: the number of the first one may belong to something else once the client closed it.
+  /// A second descriptor of the client's socket: the first one's number may belong to another file
+  /// once the client closed it.
   int socket_ OUTBOX_GUARDED_BY(mutex_){-1};
   std::int64_t max_payload_ OUTBOX_GUARDED_BY(mutex_){0};
   std::vector<Outgoing> queue_ OUTBOX_GUARDED_BY(mutex_);
   News news_ OUTBOX_GUARDED_BY(mutex_);
-  std::optional<Asked> reply_ OUTBOX_GUARDED_BY(mutex_);
+  std::optional<Reply> reply_ OUTBOX_GUARDED_BY(mutex_);
 
-  // Of the thread.
+  // Used by the thread only.
   ConnectionHandle client_;
   SubscriptionHandle subscription_;
   std::deque<Outgoing> waiting_;
-  int polled_{-1};  ///< socket_
+  int polled_{-1};  ///< The value of socket_.
   bool wants_write_{false};
   bool readable_{false};
   bool writable_{false};
-  std::optional<Error> failure_;  ///< The client could not take a message whole.
+  std::optional<Error> failure_;  ///< Why the client could not take a whole message.
 };
 
 }  // namespace outbox::sink::nats

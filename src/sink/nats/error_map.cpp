@@ -20,7 +20,7 @@ constexpr const char* kEnable = "enable JetStream on the server and for the acco
 constexpr const char* kTooLarge = "raise the stream's max_msg_size";
 constexpr const char* kReach = "check nats.url, the network, and that the server runs";
 
-/// Codes of 2.9 to 2.12, of server/errors.json. Others are judged by `code`.
+/// A code of NATS 2.9 to 2.12, from server/errors.json. Other codes are judged by `code`.
 struct Meaning {
   int err_code;
   Outcome::Kind kind;
@@ -71,7 +71,7 @@ std::uint64_t number_of(const Json& object, const char* name) {
   return found != object.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
 }
 
-/// As Go writes a text in quotes; `cut` when the end is missing.
+/// Undoes how Go quotes a text; `cut` says that its end is missing.
 Denied unquote(std::string_view text) {
   Denied denied{.subject = {}, .cut = true};
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -1,4 +1,4 @@
-// What answers and errors mean: JetStream's answers to messages, the server's errors, the client's. Pure.
+// What JetStream's answers to messages, the server's errors and the client's errors mean. Pure.
 #pragma once
 
 #include <nats/nats.h>
@@ -11,17 +11,17 @@
 
 namespace outbox::sink::nats {
 
-/// The answer to a message that was published (ADR-1 and ADR-7 of NATS: a PubAck, or an error with code and err_code).
+/// The answer to a published message (NATS ADR-1 and ADR-7): a PubAck, or an error with its codes.
 struct Answer {
   enum class Kind : std::uint8_t {
     stored,   ///< JetStream has it, or had it already.
     refused,  ///< JetStream refused it.
-    nobody,   ///< No stream takes the subject: the server answers itself, with 503.
-    foreign,  ///< Not an answer of JetStream: a program listens on the subject and answers, too.
+    nobody,   ///< No stream takes the subject: the server itself answers with 503.
+    foreign,  ///< Another program listens on the subject and answered, too.
   };
   Kind kind{Kind::foreign};
-  int code{0};      ///< As in HTTP.
-  int err_code{0};  ///< What exactly. 0: not given.
+  int code{0};      ///< A code as in HTTP.
+  int err_code{0};  ///< JetStream's exact code; 0 if not given.
   std::string text{};
 };
 [[nodiscard]] Answer parse_answer(std::string_view body);
@@ -30,13 +30,13 @@ struct Verdict {
   Outcome::Kind kind{Outcome::Kind::unknown};
   Error error{};
 };
-/// Of any but a foreign answer.
+/// The verdict on an answer that is not foreign.
 [[nodiscard]] Verdict judge(const Answer& answer, std::string_view subject);
 
 /// The subject in the server's -ERR for a message that the user may not publish.
 struct Denied {
   std::string subject;
-  bool cut{false};  ///< The client keeps only its beginning.
+  bool cut{false};  ///< Whether the client kept only the subject's beginning.
 
   [[nodiscard]] bool means(std::string_view other) const {
     return cut ? other.starts_with(subject) : other == subject;
@@ -47,7 +47,8 @@ struct Denied {
 
 /// The text of the client's last error without the place in its source.
 [[nodiscard]] std::string_view client_words(std::string_view text);
-/// The client's error. `what` begins the message ("nats://a:4222: cannot connect"); `text`: the client's or the server's words.
+/// The client's error. `what` begins the message ("nats://a:4222: cannot connect"); `text` is from
+/// the client or the server.
 [[nodiscard]] Error describe(natsStatus status, std::string_view what, std::string_view text);
 
 }  // namespace outbox::sink::nats

@@ -14,8 +14,9 @@
 namespace outbox::sink::nats {
 namespace {
 
-/// A message to the API of JetStream or to the server itself is a command ($JS.API.STREAM.DELETE.orders): the fields of an event must not
-/// make one. Keys of a bucket are messages of a stream.
+/// Whether the subject is a command to the API of JetStream or to the server
+/// ($JS.API.STREAM.DELETE.orders), which no event may make. Keys of a bucket are a stream's
+/// messages.
 bool is_command(std::string_view subject) noexcept {
   return subject.starts_with('$') && !subject.starts_with("$KV.");
 }
@@ -42,10 +43,10 @@ std::string_view wrong_header(std::string_view name, std::string_view value) noe
   if (name.empty()) return "has no name";
   if (!std::all_of(name.begin(), name.end(), legal))
     return "has a name with other characters than printable ASCII without space and colon";
-  // Nats-Rollup would remove the messages of a stream, for instance.
+  // Nats-Rollup, for instance, would remove the messages of a stream.
   if (equal_ignoring_case(name.substr(0, kCommands.size()), kCommands))
     return "begins with Nats-, which is a command to JetStream";
-  // NUL ends a text for the client.
+  // The client takes NUL for the end of a text.
   if (value.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos)
     return "has a line break or a NUL, which no header of NATS can hold";
   return {};

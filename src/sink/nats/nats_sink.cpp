@@ -15,7 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Attempts to connect that hang where the client cannot be interrupted. They end when the server does, or its kernel.
+/// The most hanging attempts to connect that are left behind, because the client cannot be
+/// interrupted. They end when the server does, or its kernel.
 constexpr std::size_t kMostLeft = 16;
 
 Error unanswered(const std::string& subject, std::chrono::milliseconds deadline, bool by_other) {
@@ -68,7 +69,7 @@ Status NatsSink::open() {
   return {};
 }
 
-/// To the server that was the last one to work, then to the others. They share the time.
+/// Connects to the server that worked last, or else to the others, within one time limit.
 Status NatsSink::connect(TimePoint until) {
   std::erase_if(left_, [](const auto& one) { return one.expired(); });
   if (left_.size() >= kMostLeft) {
@@ -99,7 +100,7 @@ Status NatsSink::connect_to(const Endpoint& server, TimePoint until) {
   return {};
 }
 
-/// Nothing more is sent on the connection.
+/// Leaves the connection, on which nothing more is sent.
 void NatsSink::leave() {
   if (!connection_) return;
   settle(connection_->give_up());
@@ -121,23 +122,23 @@ Status NatsSink::check_destination(TimePoint until) {
   const std::string api = settings_.domain.empty() ? "$JS.API" : "$JS." + settings_.domain + ".API";
   const bool named = !settings_.stream.empty();
   const std::string subject = api + (named ? ".STREAM.INFO." + settings_.stream : ".INFO");
-  OUTBOX_TRY(const Asked asked, connection_->ask(subject, until));
-  if (asked.kind == Asked::Kind::nobody) {
+  OUTBOX_TRY(const Reply reply, connection_->ask(subject, until));
+  if (reply.kind == Reply::Kind::nobody) {
     return fail(Errc::unsupported,
                 fmt::format("nats: {}: JetStream is not enabled", server.shown()),
                 "enable it on the server and for the account of this user; or set nats.domain");
   }
-  if (asked.kind == Asked::Kind::denied) {
+  if (reply.kind == Reply::Kind::denied) {
     inspection_.weaknesses.push_back({"the user may not ask about the stream",
                                       "its settings are not checked",
                                       "let it publish to " + subject});
     return {};
   }
-  if (!named) return check_account(asked.body);
-  // The relay's longest pause, with its jitter, before it sends an event in doubt again.
+  if (!named) return check_account(reply.body);
+  // The relay pauses at most this long, jitter included, before it sends an event in doubt again.
   const auto window =
       settings_.deadline + settings_.connect_timeout + BackoffPolicy{}.longest * 5 / 4;
-  OUTBOX_TRY(const auto weaknesses, check_stream(settings_.stream, asked.body, window));
+  OUTBOX_TRY(const auto weaknesses, check_stream(settings_.stream, reply.body, window));
   inspection_.weaknesses.insert(inspection_.weaknesses.end(), weaknesses.begin(), weaknesses.end());
   return {};
 }
@@ -193,7 +194,7 @@ void NatsSink::settle(const News& news) {
     report({.token = entry->second.token,
             .kind = Outcome::Kind::rejected,
             .error = error,
-            .unsent = true});  // by the client
+            .unsent = true});  // The client got nothing of it.
     in_flight_.erase(entry);
   }
   for (const Number number : news.unsent) {
@@ -206,7 +207,7 @@ void NatsSink::settle(const News& news) {
   for (const std::string& words : news.denied) settle_denied(words);
 }
 
-/// An answer to a message that has its outcome already comes too late.
+/// Settles the message unless it has its outcome already and the answer comes too late.
 void NatsSink::settle_answer(Number number, const Answer& answer) {
   const auto entry = in_flight_.find(number);
   if (entry == in_flight_.end()) return;
@@ -220,7 +221,7 @@ void NatsSink::settle_answer(Number number, const Answer& answer) {
   settle_one(entry, verdict.kind, std::move(verdict.error));
 }
 
-/// The server refuses a message with an error that names the subject only, once for each message.
+/// Settles a refused message. The server's error, one for each, names only the subject.
 void NatsSink::settle_denied(const std::string& words) {
   const auto denied = parse_denied(words);
   if (!denied) return fail_all(describe(NATS_NOT_PERMITTED, "the server says", words));
@@ -239,8 +240,8 @@ void NatsSink::settle_one(std::map<Number, InFlight>::iterator entry, Outcome::K
   in_flight_.erase(entry);
 }
 
-/// A server that changes the leader of a stream does not answer to what it received meanwhile, but goes on with the rest. Without any
-/// answer the connection is suspect.
+/// Fails overdue messages. A server that changes the leader of a stream skips what it received
+/// meanwhile and goes on with the rest; if no answer comes at all, the connection is suspect.
 void NatsSink::watch_deadline(TimePoint now) {
   while (!in_flight_.empty()) {
     const auto oldest = in_flight_.begin();
@@ -252,7 +253,7 @@ void NatsSink::watch_deadline(TimePoint now) {
   }
 }
 
-/// The connection cannot be used any more.
+/// Gives up the connection, which cannot be used any more.
 void NatsSink::fail_all(Error reason) {
   give_up(reason);
   reason_ = std::move(reason);

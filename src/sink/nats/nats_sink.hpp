@@ -1,5 +1,6 @@
-// Publishes events to JetStream: each gets its outcome from JetStream's own answer to it (PubAck). Many are in flight, one of each key.
-// A lost connection is not repaired: open() makes a new one. See docs/sinks/nats.md.
+// Publishes events to JetStream. JetStream's answer to an event (PubAck) is its outcome. Many
+// events are in flight, one of each key. A lost connection is not repaired: open() makes a new one.
+// See docs/sinks/nats.md.
 #pragma once
 
 #include <map>
@@ -34,7 +35,7 @@ class NatsSink final : public ConnectionSink {
     Token token{0};
     std::string subject;
     TimePoint sent{};
-    bool answered_by_other{false};  ///< A program that is not JetStream.
+    bool answered_by_other{false};  ///< Whether another program than JetStream answered.
   };
 
   void advance() override;
@@ -60,11 +61,11 @@ class NatsSink final : public ConnectionSink {
   const std::vector<Endpoint> servers_;
 
   std::shared_ptr<Connection> connection_;
-  /// Earlier ones whose thread may still hang in the client.
+  /// Earlier connections whose thread may still hang in the client.
   std::vector<std::weak_ptr<Connection>> left_;
   std::size_t next_server_{0};
-  bool doubtful_{false};  ///< Something was blocked since the destination was checked.
-  std::map<Number, InFlight> in_flight_;  ///< The oldest first.
+  bool doubtful_{false};  ///< Whether an event was blocked since the destination was checked.
+  std::map<Number, InFlight> in_flight_;  ///< Ordered by age, the oldest first.
   Number last_number_{0};
   TimePoint answered_{};  ///< When the last answer came.
   Inspection inspection_;

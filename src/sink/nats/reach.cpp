@@ -41,7 +41,7 @@ struct FreeAddresses {
 
 std::string words(int code) { return std::generic_category().message(code); }
 
-/// False: not within the limit.
+/// Returns false if the limit passed first.
 bool wait_for(int fd, short events, Clock::time_point until) {
   pollfd one{.fd = fd, .events = events, .revents = 0};
   while (true) {
@@ -59,7 +59,7 @@ int error_of(int fd) {
   return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size) == 0 ? code : errno;
 }
 
-/// Empty: a server of NATS is there. It sends INFO first.
+/// Why there is no NATS server; empty if there is one, which sends INFO first.
 std::string try_address(const addrinfo& address, Clock::time_point until) {
   const Socket socket(address);
   if (socket.fd() < 0) return words(errno);

@@ -1,8 +1,9 @@
-// Whether a server answers at all.
+// Finds out whether a server answers at all.
 //
-// cnats has no time limit in two places of its handshake, and none of its functions ends an attempt to connect: while it waits for TLS
-// (to 3.8 at least) and, before 3.8, for the answer to CONNECT. So the server is asked first, with a limit, by a connection of our own
-// that ends when the server has introduced itself. That also says why it cannot be reached.
+// None of cnats' functions ends an attempt to connect, and two places of its handshake have no time
+// limit: waiting for TLS (to 3.8 at least) and, before 3.8, for the answer to CONNECT. So a
+// connection of our own, with a limit, asks the server first and ends when the server has
+// introduced itself. It also says why the server cannot be reached.
 #pragma once
 
 #include <chrono>
@@ -13,8 +14,8 @@
 
 namespace outbox::sink::nats {
 
-/// The address that answered, as a URL has it: "127.0.0.1", "[::1]". Resolving the host's name is the only part that the limit does not
-/// hold for.
+/// The address that answered, as in a URL: "127.0.0.1", "[::1]". The limit does not hold for
+/// resolving the host's name.
 [[nodiscard]] Result<std::string> reach(const Endpoint& server,
                                         std::chrono::steady_clock::time_point until);
 

@@ -26,7 +26,7 @@ bool flag_of(const Json& config, const char* name) {
   return found != config.end() && found->is_boolean() && found->get<bool>();
 }
 
-/// The reply, unless it is an error.
+/// The reply as JSON, or the error in it.
 Result<Json> parse(std::string_view reply, const std::string& about) {
   Json json = Json::parse(reply, nullptr, false);
   if (!json.is_object()) {
@@ -41,7 +41,7 @@ Result<Json> parse(std::string_view reply, const std::string& about) {
   return fail(std::move(error));
 }
 
-/// What lets it take no events, or never confirm one.
+/// Fails if the stream takes no events or never confirms them.
 Status check_usable(const std::string& stream, const Json& config) {
   const auto unusable = [&](const char* what, const char* hint) {
     return fail(Errc::unsupported, fmt::format("nats: stream {} {}", stream, what), hint);

@@ -1,4 +1,4 @@
-// Reads what JetStream says about itself and a stream: what makes delivery impossible, and what weakens it. Pure.
+// Reads what JetStream says about itself and a stream, and what prevents or weakens delivery. Pure.
 #pragma once
 
 #include <chrono>
@@ -11,12 +11,13 @@
 
 namespace outbox::sink::nats {
 
-/// `reply`: to $JS.API.STREAM.INFO. `window`: how long after the first attempt an event in doubt may be sent again.
+/// `reply` is that of $JS.API.STREAM.INFO. `window` is how long after the first attempt an event in
+/// doubt may be sent again.
 [[nodiscard]] Result<std::vector<Weakness>> check_stream(const std::string& stream,
                                                          std::string_view reply,
                                                          std::chrono::nanoseconds window);
 
-/// `reply`: to $JS.API.INFO.
+/// `reply` is that of $JS.API.INFO.
 [[nodiscard]] Status check_account(std::string_view reply);
 
 }  // namespace outbox::sink::nats

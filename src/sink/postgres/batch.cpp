@@ -8,7 +8,7 @@
 namespace outbox::sink::postgres {
 namespace {
 
-/// More are not looked for: then the destination is at fault rather than the events.
+/// After this many refusals the search ends: the destination is at fault rather than the events.
 constexpr std::size_t kMostRefusals = 32;
 
 std::string place_of(const Row& row) { return "table " + row.table.quoted(); }
@@ -50,7 +50,7 @@ std::vector<Statement> Batch::all() {
   return statements;
 }
 
-/// Nothing of the keys of a refused event is tried.
+/// The places that may be tried: those of the keys of refused events may not.
 std::vector<std::size_t> Batch::open_places(Range range) {
   std::vector<std::size_t> places;
   for (std::size_t place = range.begin; place < range.end; ++place) {
@@ -84,7 +84,7 @@ std::vector<Statement> Batch::sift() {
   if (!std::exchange(begun_, true)) {
     statements.push_back(begin());
     statements.push_back(limits(deadline_));
-    statements.push_back(check_at_once());  // at the end it would not say which event it is
+    statements.push_back(check_at_once());  // A deferred check would not say which event failed.
   }
   statements.push_back(savepoint());
   for (Statement& statement : insert(trying_)) statements.push_back(std::move(statement));
@@ -120,7 +120,7 @@ void Batch::answered(const Answer& answer) {
     return;
   }
   committed_ = answer.command == "COMMIT";
-  if (!committed_) {  // of a transaction that had failed it is a ROLLBACK
+  if (!committed_) {  // The COMMIT of a failed transaction is a ROLLBACK.
     failed_ = true;
     kind_ = Outcome::Kind::retry;
     error_ = fail(Errc::unavailable, Remedy::retry_transaction,
@@ -137,7 +137,7 @@ void Batch::all_failed(const Answer& answer) {
     return undo(answer);
   }
   halve({.begin = 0, .end = rows_.size()});
-  // A constraint that is checked at the end of a transaction has ended it.
+  // A constraint that is checked at the end of a transaction has already ended it.
   if (answer.in_transaction) before_ = Before::failed;
   step_ = Step::sift;
 }

@@ -1,14 +1,16 @@
-// One transaction of events. All of them at once; if the server blames an event, again in halves, each behind a savepoint, until the
-// event is found. That one is left out, what follows of its keys too, everything else is committed. Pure.
+// One transaction of events. It first inserts all of them at once. If the server blames an event,
+// it inserts halves, each behind a savepoint, until the event is found; that event and later ones
+// of its key are left out, and everything else is committed. Pure.
 //
 //   Batch batch(std::move(rows), deadline, insert);
-//   for (auto round = batch.next(); !round.empty(); round = batch.next()) batch.answered(ask(round));
+//   for (auto round = batch.next(); !round.empty(); round = batch.next())
+//     batch.answered(ask(round));
 //   batch.take_outcomes(...);
 //
 // Invariants:
 //   1. An event is acked only after the COMMIT of a transaction in which its statement succeeded.
-//   2. No event is inserted whose key has an event before it in the batch that was refused (the no-gap rule).
-//   3. Whatever else than one event's fault happens, nothing of the batch is committed, or it is not known: `lost`.
+//   2. No event is inserted after an earlier event of its key was refused in the batch (no gaps).
+//   3. Any failure but an event's fault commits nothing of the batch, or `lost` says it is unknown.
 #pragma once
 
 #include <chrono>
@@ -28,21 +30,21 @@ namespace outbox::sink::postgres {
 
 class Batch {
  public:
-  /// The statements that insert these rows.
+  /// Makes the statements that insert these rows.
   using Insert = std::function<std::vector<Statement>(std::span<const Row* const>)>;
 
   Batch(std::vector<Row> rows, std::chrono::milliseconds deadline, Insert insert);
 
-  /// The statements of the next round trip; empty: it is over.
+  /// The statements of the next round trip; empty if the batch is over.
   [[nodiscard]] std::vector<Statement> next();
   void answered(const Answer& answer);
 
   [[nodiscard]] std::span<const Row> rows() const { return rows_; }
-  /// An event was refused, so that others were left out: the sink must stop.
+  /// Whether an event was refused, so that others were left out and the sink must stop.
   [[nodiscard]] bool refused() const { return refusals_ > 0; }
-  /// Why nothing was committed, other than the fault of an event; null: no such reason.
+  /// Why nothing was committed, other than the fault of an event; null if there is no such reason.
   [[nodiscard]] const Error* failure() const { return failed_ ? &error_ : nullptr; }
-  /// Once it is over: one for each row, in their order.
+  /// Appends, once the batch is over, an outcome for each row in the order of the rows.
   void append_outcomes(std::vector<Outcome>& outcomes) const;
 
  private:
@@ -73,20 +75,20 @@ class Batch {
 
   Step step_{Step::all};
   std::vector<Fate> fates_;
-  std::vector<Error> errors_;  ///< Of those refused.
+  std::vector<Error> errors_;  ///< The errors of refused events.
   std::size_t refusals_{0};
   bool failed_{false};
   bool committed_{false};
   Error error_;
-  Outcome::Kind kind_{Outcome::Kind::unknown};  ///< Of all, if failed_.
+  Outcome::Kind kind_{Outcome::Kind::unknown};  ///< The outcome of all rows if failed_.
 
-  // While sifting.
-  std::vector<Range> ranges_;        ///< Still to be tried; the next one is the last.
-  std::vector<std::size_t> trying_;  ///< Behind the savepoint.
+  // Used while sifting.
+  std::vector<Range> ranges_;        ///< Ranges to be tried, the next one last.
+  std::vector<std::size_t> trying_;  ///< The places tried behind the savepoint.
   Range tried_{0, 0};
   enum class Before : std::uint8_t { nothing, failed, accepted, refused } before_{Before::nothing};
   bool begun_{false};
-  std::set<std::string> blocked_;  ///< Keys.
+  std::set<std::string> blocked_;  ///< The keys of refused events.
 };
 
 }  // namespace outbox::sink::postgres

@@ -69,7 +69,7 @@ void read_column(std::string name, const std::string& text, std::vector<Column>&
   if (whole != kWhole.end()) {
     column.source = whole->second;
   } else {
-    auto made = event::Template::compile(field, text);
+    auto made = format::Template::compile(field, text);
     if (!made) {
       made.error()
           .hint.append(made.error().hint.empty() ? "" : "; ")

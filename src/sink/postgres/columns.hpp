@@ -1,4 +1,4 @@
-// The columns that the sink fills, and with what. Pure.
+// The columns that the sink fills, and their values. Pure.
 #pragma once
 
 #include <optional>
@@ -10,35 +10,35 @@
 
 #include "base/field_error.hpp"
 #include "event/arena.hpp"
-#include "event/template.hpp"
+#include "format/template.hpp"
 #include "sink/kind.hpp"
 
 namespace outbox::sink::postgres {
 
-/// Settings `columns.NAME` are columns.
+/// The prefix of settings that are columns: `columns.NAME`.
 inline constexpr std::string_view kColumnPrefix = "columns.";
 
 struct Column {
-  /// `headers`: as a JSON object. `key`: the message key. Anything else: a template of the event.
+  /// What a value is: the body, all headers as a JSON object, the message key, or a template.
   enum class Source : std::uint8_t { body, headers, key, text };
 
   std::string name;
-  std::string written;  ///< "{id}"
+  std::string written;  ///< The text of the setting, such as "{id}".
   Source source{Source::text};
-  event::Template text{};
+  format::Template text{};
 
   [[nodiscard]] bool is_id() const { return written == "{id}"; }
-  /// None: null.
+  /// The column's value; nullopt is null.
   [[nodiscard]] std::optional<std::string_view> value(const Message& message,
                                                       event::Arena& arena) const;
-  /// The type it gets in a table that the sink makes, with its constraint.
+  /// The type and constraint of the column in a table that the sink makes.
   [[nodiscard]] std::string_view definition() const;
 };
 
-/// By name. Without settings: id, seq, key, type, payload, headers, occurred_at.
+/// The columns by name. The default is id, seq, key, type, payload, headers, occurred_at.
 [[nodiscard]] std::vector<Column> read_columns(const Texts& settings, FieldErrors& errors);
 
-/// The one that has the event's id; null: none.
+/// The column that has the event's id; null if there is none.
 [[nodiscard]] const Column* id_of(std::span<const Column> columns);
 
 }  // namespace outbox::sink::postgres

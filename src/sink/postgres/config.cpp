@@ -39,7 +39,7 @@ SettingRows<PostgresSettings> rows() {
   });
 }
 
-/// Parameters of the URL in whose place there are settings.
+/// Refuses parameters of the URL that settings replace.
 void check_parameters(const std::string& url, FieldErrors& errors) {
   struct Owned {
     std::string_view keyword;
@@ -64,7 +64,7 @@ void check_parameters(const std::string& url, FieldErrors& errors) {
 }
 
 void check_url(const std::string& url, FieldErrors& errors) {
-  if (url.empty()) return;  // already said
+  if (url.empty()) return;  // An error says so already.
   if (const Status valid = pg::check_url(url); !valid)
     return errors.add("postgres.url", valid.error());
   check_parameters(url, errors);
@@ -108,7 +108,7 @@ std::optional<TableName> read_delivered(const std::string& text, FieldErrors& er
 
 std::optional<TableTemplate> read_table(const std::string& text, FieldErrors& errors) {
   constexpr const char* kField = "postgres.table";
-  if (text.empty()) return std::nullopt;  // already said
+  if (text.empty()) return std::nullopt;  // An error says so already.
   auto read = TableTemplate::compile(kField, text);
   if (!read) {
     errors.add(read.error());

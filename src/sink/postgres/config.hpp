@@ -14,13 +14,13 @@
 
 namespace outbox::sink::postgres {
 
-/// As they are written.
+/// The settings as they are written.
 struct PostgresSettings {
   std::string url;
-  std::string username;  ///< Instead of the one in url.
+  std::string username;  ///< Replaces the one in url.
   std::string password;
   std::string table;
-  Texts columns;  ///< "columns.id" and so on.
+  Texts columns;  ///< Keys such as "columns.id".
   bool create{false};
   std::chrono::milliseconds dedup_window{std::chrono::hours(30 * 24)};
   std::string delivered_table{"outbox_delivered"};
@@ -30,19 +30,19 @@ struct PostgresSettings {
   std::chrono::milliseconds deadline{std::chrono::seconds(10)};
 };
 
-/// Settings that were checked.
+/// The checked settings.
 struct PostgresOptions {
-  PostgresSettings plain;  ///< What needs no more than that.
+  PostgresSettings plain;  ///< The settings that need no conversion.
   std::string subscription;
   TableTemplate table;
   TableName delivered_table;
   std::vector<Column> columns;
 
-  /// Otherwise the table has a unique id itself.
+  /// Whether ids are remembered in a table; otherwise the target table itself has a unique id.
   [[nodiscard]] bool remembers() const { return plain.dedup_window.count() > 0; }
 };
 
-/// Complains about everything that is wrong; then there are none.
+/// Adds an error for everything that is wrong, and then returns nullopt.
 [[nodiscard]] std::optional<PostgresOptions> read_options(const PostgresSettings& settings,
                                                           const std::string& subscription,
                                                           FieldErrors& errors);

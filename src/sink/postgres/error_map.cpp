@@ -9,7 +9,7 @@
 namespace outbox::sink::postgres {
 namespace {
 
-/// Of the SQLSTATE; the first row that fits counts. PostgreSQL, appendix A, "PostgreSQL Error Codes".
+/// The verdict by SQLSTATE (PostgreSQL, appendix A, "Error Codes"); the first row that fits counts.
 struct StateRow {
   std::string_view prefix;
   Verdict verdict;
@@ -17,18 +17,18 @@ struct StateRow {
 constexpr std::array<StateRow, 31> kStateRows{{
     {"08", Verdict::lost},
     {"57P", Verdict::lost},
-    {"25P03", Verdict::lost},  // limits of a transaction's time: the server ends the session
+    {"25P03", Verdict::lost},  // The server ends the session at limits of a transaction's time.
     {"25P04", Verdict::lost},
     {"40003", Verdict::lost},
     {"40", Verdict::retry},
     {"55P03", Verdict::retry},
     {"57014", Verdict::retry},
-    {"21", Verdict::event},  // twice the same event in one statement
+    {"21", Verdict::event},  // One statement has the same event twice.
     {"22", Verdict::event},
     {"23", Verdict::event},
     {"44", Verdict::event},
     {"54", Verdict::event},
-    {"P0", Verdict::event},  // raised by a trigger
+    {"P0", Verdict::event},  // A trigger raises these.
     {"F0", Verdict::blocked},
     {"HV", Verdict::blocked},
     {"XX", Verdict::blocked},
@@ -45,7 +45,7 @@ constexpr std::array<StateRow, 31> kStateRows{{
     {"A", Verdict::blocked},
     {"B", Verdict::blocked},
     {"C", Verdict::blocked},
-    // Not of the server or the standard: a trigger of the destination has raised it.
+    // Codes of neither the server nor the standard are raised by a trigger of the destination.
     {"", Verdict::event},
 }};
 
@@ -83,7 +83,7 @@ constexpr std::array<Hint, 21> kHints{{
     {"", ""},
 }};
 
-/// The server's words for these often quote the value.
+/// Our text for SQLSTATEs whose text from the server often quotes the value.
 struct Meaning {
   std::string_view sqlstate;
   const char* text;

@@ -8,7 +8,7 @@
 namespace outbox::sink::postgres {
 namespace {
 
-/// Of find_columns().
+/// The columns of find_columns().
 enum Found : int { kSchema, kName, kCast, kIsText, kIsBytes };
 
 Error no_table(const TableName& table, const std::string& definition) {

@@ -1,4 +1,5 @@
-// The tables that the sink inserts into: their columns' types, and the statements. Asking the server is a Work of its own.
+// The tables that the sink inserts into, with the types of their columns and the statements. Asking
+// the server is a Work of its own.
 #pragma once
 
 #include <map>
@@ -14,7 +15,7 @@
 
 namespace outbox::sink::postgres {
 
-/// A table that is there and has the columns.
+/// A table that exists and has the columns.
 struct Place {
   std::string insert;
   std::vector<ColumnType> types;
@@ -24,7 +25,8 @@ class Places {
  public:
   explicit Places(const PostgresOptions& options) : options_(options) {}
 
-  /// Where the login of a new connection looks for tables whose name has no schema; what was learned on another one is forgotten.
+  /// Sets where the login of a new connection looks for tables whose name has no schema, and
+  /// forgets what an earlier connection taught.
   void begin(std::vector<std::string> schemas) {
     schemas_ = std::move(schemas);
     forget();
@@ -33,16 +35,17 @@ class Places {
 
   [[nodiscard]] bool knows(const TableName& table) const { return places_.contains(table); }
   void forget() { places_.clear(); }
-  /// Events that make names without end must not fill the memory.
+  /// Forgets tables beyond a limit: events that make ever new names must not fill the memory.
   void trim() {
     if (places_.size() > kMost) forget();
   }
-  /// From the rows of find_columns(). The error says what the table lacks, or that there is none, with its definition.
+  /// Learns a table from the rows of find_columns(). An error says what the table lacks, or that it
+  /// is missing, with its definition.
   [[nodiscard]] Status learn(const TableName& table, const pg::Rows& found);
-  /// The table of the ids, with its schema.
+  /// Sets the table of the ids, with its schema.
   void set_delivered(TableName table) { delivered_ = std::move(table); }
   [[nodiscard]] const TableName& delivered() const { return delivered_; }
-  /// One statement for each table. All tables are known.
+  /// One statement for each table. All tables must be known.
   [[nodiscard]] std::vector<Statement> insert(std::span<const Row* const> rows) const;
 
  private:
@@ -57,17 +60,17 @@ class Places {
   std::map<TableName, Place> places_;
 };
 
-/// Learns one table, and makes it if it is missing and that is wanted.
+/// Learns one table, and makes it if it is missing and the settings say so.
 class Look {
  public:
   enum class Kind : std::uint8_t { target, delivered };
   Look(const PostgresOptions& options, TableName table, Kind kind, const Places& places)
       : options_(options), table_(std::move(table)), kind_(kind), schemas_(places.schemas()) {}
 
-  /// The next round trip; empty: it is over.
+  /// The statements of the next round trip; empty if the look is over.
   [[nodiscard]] std::vector<Statement> next();
   void answered(const Answer& answer, Places& places);
-  /// Once it is over.
+  /// The result, once the look is over.
   [[nodiscard]] const Status& status() const { return status_; }
   [[nodiscard]] const TableName& table() const { return table_; }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostBatchBytes = std::size_t{8} << 20U;
 constexpr std::size_t kMostBytesInFlight = std::size_t{32} << 20U;
-/// At least as many as a batch can add, so that old ids go as fast as new ones come.
+/// At least as many ids as a batch can add, so that old ids go as fast as new ones come.
 constexpr std::size_t kLeastPruned = 1000;
 
 std::size_t size_of(const Row& row) {
@@ -67,8 +67,8 @@ SinkTraits PostgresSink::traits() const noexcept {
 Status PostgresSink::open() {
   if (state_ == State::open) return {};
   if (session_ && in_flight_ == 0) {
-    work();  // it may be lost
-    // Else an event was refused, and nothing is wrong.
+    work();  // The connection may be lost.
+    // The connection is fine: an event was refused.
     if (session_) {
       state_ = State::open;
       return {};
@@ -146,14 +146,14 @@ void PostgresSink::drop_connection() noexcept {
 
 // ---- sending
 
-/// Once: other outcomes may have told the relay that it failed.
+/// Refuses once, because other outcomes may have told the relay already that the sink failed.
 std::size_t PostgresSink::refuse_all(std::span<const Message> messages) {
   return std::exchange(told_, true) ? 0 : ConnectionSink::refuse_all(messages);
 }
 
 std::size_t PostgresSink::take(std::span<const Message> messages) {
   std::size_t taken = 0;
-  // What it refuses ends the call.
+  // A refused message ends the call.
   bool goes_on = true;
   while (goes_on && taken < messages.size() && state_ == State::open && has_room())
     goes_on = add(messages[taken++]);
@@ -173,7 +173,7 @@ Status PostgresSink::check(const Message& message, const TableName& table) const
   return check_name(table);
 }
 
-/// False: the sink refuses it.
+/// Returns false if the sink refuses the message.
 bool PostgresSink::add(const Message& message) {
   arena_.clear();
   TableName table;
@@ -242,7 +242,7 @@ void PostgresSink::begin_next() {
   }
   if (next_rows_.empty()) return;
   if (!pruning_) progress_ = now_steady();
-  // Tables that were not met before are looked for first.
+  // Unknown tables are looked for first.
   const auto unknown = std::find_if(next_rows_.begin(), next_rows_.end(),
                                     [this](const Row& row) { return !places_.knows(row.table); });
   if (unknown != next_rows_.end()) {
@@ -271,7 +271,7 @@ void PostgresSink::end_look() {
   const Status status = look_->status();
   look_.reset();
   if (status) return;
-  // The table is the destination's, and nothing was sent.
+  // The destination is at fault for its table, and nothing was sent.
   const Error& error = status.error();
   stop_taking(error);
   for (const Row& row : std::exchange(next_rows_, {}))
@@ -293,11 +293,12 @@ void PostgresSink::end_batch() {
   stop_taking(reason);
   told_ = true;
   return_queue(Outcome::Kind::retry, reason);
-  // The table may have changed, or another server be the one that takes writes.
+  // The table may have changed, or another server may take the writes now.
   if (failure) drop_connection();
 }
 
-/// The next batch is sent behind it. Without BEGIN: whatever becomes of it, no transaction is left open.
+/// Removes old ids, with the next batch right behind. There is no BEGIN, so that no transaction is
+/// left open in any case.
 void PostgresSink::prune_if_due() {
   if (!options_.remembers() || !pruner_.due(now_steady())) return;
   pruning_ = true;
@@ -315,7 +316,7 @@ void PostgresSink::settle_batch() {
   batch_.reset();
 }
 
-/// Ids that stay are no fault of any event's.
+/// A failure is only logged: ids that stay are no event's fault.
 void PostgresSink::pruned(const Answer& answer) {
   pruning_ = false;
   if (answer.failure) {
@@ -340,7 +341,7 @@ void PostgresSink::report(Token token, Outcome::Kind kind, const Error& error) {
   told_ = true;
 }
 
-/// What was taken and not sent.
+/// Reports what was taken and not sent.
 void PostgresSink::return_queue(Outcome::Kind kind, const Error& error) {
   for (const Row& row : std::exchange(next_rows_, {})) report(row.token, kind, error);
   for (const Row& row : std::exchange(queue_, {})) report(row.token, kind, error);
@@ -355,7 +356,7 @@ void PostgresSink::stop_taking(Error reason) {
   ConnectionSink::stop_taking(std::move(reason));
 }
 
-/// What the server had received may have been committed.
+/// Gives up the connection. The server may have committed what it received.
 void PostgresSink::lose(Error error) {
   if (!session_) return;
   stop_taking(error);
@@ -382,7 +383,7 @@ void PostgresSink::watch_deadline() {
            .value());
 }
 
-/// Also while nothing is under way: the server may close the connection.
+/// Watches even while nothing is in progress, because the server may close the connection.
 void PostgresSink::watch_socket() {
   if (!session_) return;
   watch_.arm(session_->socket(), {.write = session_->has_unsent()});

@@ -1,10 +1,10 @@
-// Inserts events into tables of a PostgreSQL database, a transaction per batch, one after the other over one connection. The ids of
-// the events are committed with them, so that none is inserted twice. See docs/sinks/postgres.md, and docs/design/sinks.md for the
-// states.
+// Inserts events into tables of a PostgreSQL database: one transaction per batch, one after the
+// other over one connection. The ids of the events are committed with them, so that none is
+// inserted twice. See docs/sinks/postgres.md, and docs/design/sinks.md for the states.
 //
-// Gapless: a batch is one transaction, and the next one is sent only after the COMMIT of the one before it was confirmed. A batch that
-// fails takes everything behind it out of the sink, which then takes nothing until it is opened again; in a batch of which an event
-// is refused nothing of its key is inserted behind it (batch.hpp).
+// The sink is gapless: a batch is one transaction, and the next batch is sent only after the COMMIT
+// of the one before was confirmed. A batch that fails returns everything behind it, and the sink
+// takes nothing until it is opened again. Nothing of a refused event's key follows it (batch.hpp).
 #pragma once
 
 #include <chrono>
@@ -53,7 +53,7 @@ class PostgresSink final : public ConnectionSink {
   [[nodiscard]] bool add(const Message& message);
   [[nodiscard]] Row row_of(const Message& message, TableName table);
 
-  /// Begins and continues what is to be done, as far as the server has answered.
+  /// Begins and continues the work as far as the server has answered.
   void work();
   [[nodiscard]] bool busy() const { return look_ || batch_; }
   void begin_next();
@@ -79,15 +79,15 @@ class PostgresSink final : public ConnectionSink {
 
   std::unique_ptr<Session> session_;
   std::deque<Row> queue_;
-  std::vector<Row> next_rows_;  ///< Of the batch whose tables are looked up.
+  std::vector<Row> next_rows_;  ///< Rows of the batch whose tables are looked up.
   std::optional<Look> look_;
   std::optional<Batch> batch_;
-  bool pruning_{false};  ///< Old ids are being removed; the next answer is about that.
+  bool pruning_{false};  ///< Whether old ids are being removed, which the next answer is about.
   std::size_t in_flight_{0};
-  std::size_t bytes_{0};  ///< Of the events in flight.
-  bool told_{false};      ///< An outcome has told the relay that it failed.
-  TimePoint
-      progress_{};  ///< Of the last answer, or when something was sent while nothing was under way.
+  std::size_t bytes_{0};  ///< The bytes of the events in flight.
+  bool told_{false};      ///< Whether an outcome has told the relay that the sink failed.
+  /// When the last answer came, or when something was sent while nothing was in progress.
+  TimePoint progress_{};
   event::Arena arena_;
   SocketWatch watch_;
 };

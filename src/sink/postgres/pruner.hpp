@@ -1,5 +1,5 @@
-// When to remove old ids: a chunk after a batch, and the next one soon if there were more, so that it keeps up with what is delivered and
-// never holds it up for long. Pure.
+// When to remove old ids: a chunk after a batch, and the next chunk soon if more are left, so that
+// pruning keeps up with delivery and never delays it for long. Pure.
 #pragma once
 
 #include <algorithm>
@@ -22,14 +22,14 @@ class Pruner {
 
   [[nodiscard]] bool due(TimePoint now) const { return on_ && now >= next_; }
   [[nodiscard]] std::size_t chunk() const { return chunk_; }
-  /// Where the last one ended: what it removed stays in the index until VACUUM, and need not be passed again.
+  /// Where the last chunk ended; its rows, in the index until VACUUM, need not be passed again.
   [[nodiscard]] const std::string& from() const { return from_; }
 
   void removed(std::int64_t count, std::string until, TimePoint now) {
     from_ = std::move(until);
     next_ = count >= static_cast<std::int64_t>(chunk_) ? now : now + pause_;
   }
-  /// It may not; not again until the sink is opened.
+  /// Stops pruning until the sink is opened again, because the server does not allow it.
   void stop() { on_ = false; }
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// PQpipelineSync() and COMMIT as a command of the extended protocol behave alike from this version on.
+/// From this version on, PQpipelineSync() and an extended-protocol COMMIT work alike.
 constexpr int kOldestServer = 100000;
 
 std::string_view text_or_empty(const char* text) {
@@ -54,7 +54,7 @@ Session::Session(PGconn* connection) : connection_(connection) {
 }
 
 Result<std::unique_ptr<Session>> Session::open(const PostgresOptions& options) {
-  // First: libpq's messages quote what it does not understand, which may be a part of the password.
+  // First the URL: libpq quotes what it does not understand, perhaps a part of the password.
   if (Status valid = pg::check_url(options.plain.url); !valid) {
     valid.error().message = "postgres.url: " + valid.error().message;
     return pass(valid);
@@ -113,7 +113,7 @@ Result<std::optional<Answer>> Session::advance() {
   while (under_way_ > 0 && PQisBusy(connection) == 0) {
     PGresult* const result = PQgetResult(connection);
     if (result == nullptr) {
-      // It ends the results of a statement. Of a lost connection there is no end.
+      // A null result ends those of a statement. On a lost connection there would be no end.
       if (PQstatus(connection) == CONNECTION_BAD) break;
       continue;
     }
@@ -142,7 +142,7 @@ Status Session::take(PGresult* result) {
     default: break;
   }
   Failure failure = failure_of(result);
-  // Without a SQLSTATE the message is libpq's own: the connection is lost.
+  // A message without SQLSTATE is libpq's own, so the connection is lost.
   if (failure.sqlstate.empty()) return lost("the connection");
   if (verdict_of(failure.sqlstate) == Verdict::lost) return fail(describe(failure, address_));
   if (!answer_.failure) answer_.failure = std::move(failure);
@@ -179,7 +179,7 @@ void Session::abort() noexcept {
   if (socket < 0) return;
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   (void)::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-  // Or PQfinish() would send what libpq still has.
+  // Otherwise PQfinish() would send what libpq still has.
   (void)::shutdown(socket, SHUT_RDWR);
 }
 

@@ -1,11 +1,13 @@
-// One connection to the destination that never blocks once it is open. Statements go in round trips, in libpq's pipeline mode:
+// One connection to the destination that never blocks once it is open. Statements are sent in round
+// trips, in libpq's pipeline mode:
 //
 //   OUTBOX_TRY(auto session, Session::open(options));
 //   session->submit(statements);
 //   auto answer = session->advance();   // at each readiness of the socket, until there is one
 //
 // Threads: One thread at a time. Another one may watch the socket.
-// Errors: of submit() and advance(): the connection is lost, and whether the round trip had its effect is unknown.
+// Errors: an error of submit() or advance() means that the connection is lost, and that the effect
+// of the round trip is unknown.
 #pragma once
 
 #include <libpq-fe.h>
@@ -26,11 +28,11 @@
 
 namespace outbox::sink::postgres {
 
-/// Of one round trip.
+/// The answer to one round trip.
 struct Answer {
-  std::vector<pg::Rows> rows;  ///< Of each statement; after a failure of those before it.
+  std::vector<pg::Rows> rows;  ///< The rows of each statement, after a failure of those before it.
   std::optional<Failure> failure;
-  std::string command;  ///< Of the last statement that succeeded: "COMMIT".
+  std::string command;  ///< The tag of the last statement that succeeded, such as "COMMIT".
   bool in_transaction{false};
 };
 
@@ -38,7 +40,7 @@ class Session {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  /// Blocks for connect_timeout at each address at most.
+  /// Blocks for at most connect_timeout at each address.
   [[nodiscard]] static Result<std::unique_ptr<Session>> open(const PostgresOptions& options);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -46,22 +48,23 @@ class Session {
   Session& operator=(Session&&) = delete;
   ~Session() = default;
 
-  /// "host:port/database"
+  /// The address as "host:port/database".
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] int socket() const { return PQsocket(connection_.get()); }
-  /// Events cross a network in clear.
+  /// Whether events cross a network without encryption.
   [[nodiscard]] bool is_open_to_listeners() const;
 
-  /// Behind what is under way. Parameters may be released afterwards.
+  /// Queues statements behind those in progress. Parameters may be released afterwards.
   [[nodiscard]] Status submit(std::span<const Statement> statements);
-  /// Moves bytes; the next answer, once it is complete. Call it also while nothing is under way: the server may have closed.
+  /// Moves bytes and returns the next complete answer. Must be called even while nothing is in
+  /// progress, because the server may have closed the connection.
   [[nodiscard]] Result<std::optional<Answer>> advance();
   [[nodiscard]] bool has_unsent() const { return unsent_; }
 
-  /// submit(), and waits for the answer. Nothing else is under way.
+  /// Calls submit() and waits for the answer. Nothing else may be in progress.
   [[nodiscard]] Result<Answer> ask(std::span<const Statement> statements, TimePoint until);
 
-  /// What was not sent yet is dropped when the session is destroyed.
+  /// Makes the destructor drop what was not sent yet.
   void abort() noexcept;
 
  private:
@@ -73,7 +76,7 @@ class Session {
 
   pg::ConnectionPointer connection_;
   std::string address_;
-  std::size_t under_way_{0};  ///< Round trips.
+  std::size_t under_way_{0};  ///< The number of round trips in progress.
   bool unsent_{false};
   Answer answer_;
 };

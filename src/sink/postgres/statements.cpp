@@ -11,7 +11,7 @@ std::string milliseconds_of(std::chrono::milliseconds time) {
   return std::to_string(time.count()) + "ms";
 }
 
-/// "columns" of the target, in quotes.
+/// The quoted names of the target's columns, with commas.
 std::string names_of(std::span<const Column> columns) {
   std::string names;
   for (const Column& column : columns)
@@ -19,7 +19,8 @@ std::string names_of(std::span<const Column> columns) {
   return names;
 }
 
-/// `e.c0::jsonb, e.c1`. Without a length: a cast to varchar(3) would cut the text, the assignment to the column refuses it.
+/// Makes `e.c0::jsonb, e.c1`. Types have no length: a cast to varchar(3) would cut the text, while
+/// the assignment to the column refuses it.
 std::string values_of(std::span<const ColumnType> types) {
   std::string values;
   for (std::size_t i = 0; i < types.size(); ++i)
@@ -27,7 +28,7 @@ std::string values_of(std::span<const ColumnType> types) {
   return values;
 }
 
-/// "$5::text[], $6::bytea[]" and "c0, c1"
+/// Texts such as "$5::text[], $6::bytea[]" and "c0, c1".
 struct Arrays {
   std::string params;
   std::string names;
@@ -45,7 +46,8 @@ Arrays arrays_of(std::span<const ColumnType> types, std::size_t first) {
 
 }  // namespace
 
-// READ COMMITTED whatever the database's default is: an id that another transaction is about to commit is waited for.
+// READ COMMITTED is set whatever the database's default is, to wait for an id that another
+// transaction is about to commit.
 Statement begin() { return {"BEGIN ISOLATION LEVEL READ COMMITTED"}; }
 
 Statement limits(std::chrono::milliseconds deadline) {
@@ -116,7 +118,7 @@ std::string definition_of_delivered(const TableName& delivered) {
 }
 
 std::string definition_of_index(const TableName& delivered) {
-  // The server cuts longer names off, and then they could be those of the table.
+  // The server cuts longer names off, and then they might equal the table's.
   constexpr std::size_t kMostBytes = 50;
   const std::string name = delivered.table.substr(0, kMostBytes) + "_times";
   return "CREATE INDEX IF NOT EXISTS " + pg::quote_identifier(name) + " ON " + delivered.quoted() +
@@ -160,7 +162,7 @@ ON CONFLICT ({id}) DO NOTHING)",
 
 Statement prune(const TableName& delivered, const std::string& subscription,
                 std::chrono::milliseconds window, const std::string& from, std::size_t most) {
-  // Index (subscription, delivered_at). Another relay may remove the same ones.
+  // Index (subscription, delivered_at). Another relay may remove the same rows.
   return {fmt::format(
               R"(WITH gone AS (DELETE FROM {0} WHERE (event_id, seq, subscription, replay) IN (
 SELECT d.event_id, d.seq, d.subscription, d.replay FROM {0} d

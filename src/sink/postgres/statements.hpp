@@ -1,8 +1,8 @@
-// The SQL that the sink sends. Names are quoted, values are parameters. Each text is parsed each time it is sent, so that the sink works
-// through poolers in transaction mode.
+// The SQL that the sink sends. Names are quoted, values are parameters. Each text is parsed each
+// time, so that the sink works through poolers in transaction mode.
 //
-// Nothing is looked up in the login's search_path, where others may have planted operators: limits() pins the path of each transaction,
-// and what is sent outside of one names everything in full and uses no operator.
+// Nothing is looked up in the login's search_path, where others may have planted operators:
+// limits() pins the path of each transaction, and others use full names and no operator.
 #pragma once
 
 #include <chrono>
@@ -24,16 +24,16 @@ struct Statement {
 
 /// What the sink learns about a column of a table.
 struct ColumnType {
-  std::string cast;     ///< The type, without the length that a cast would cut to.
-  bool is_text{false};  ///< An empty text is one; else it is null.
+  std::string cast;     ///< The type without its length, to which a cast would cut.
+  bool is_text{false};  ///< Whether an empty text is kept; otherwise it becomes null.
   bool is_bytes{false};
 };
 
 [[nodiscard]] Statement begin();
-/// Of the transaction: names mean the server's own objects, the server gives up a statement before we give up the connection, and COMMIT
-/// waits for the disk.
+/// Pins, for this transaction, that names mean the server's own objects, that the server gives up a
+/// statement before we give up the connection, and that COMMIT waits for the disk.
 [[nodiscard]] Statement limits(std::chrono::milliseconds deadline);
-/// Of the session: a server whose client is gone without a word frees the locks of its transaction within half a minute.
+/// Makes the server free the locks of a session whose client vanished within half a minute.
 [[nodiscard]] Statement keep_alive();
 [[nodiscard]] Statement check_at_once();
 [[nodiscard]] Statement commit();
@@ -42,23 +42,25 @@ struct ColumnType {
 [[nodiscard]] Statement release();
 [[nodiscard]] Statement rollback_to();
 
-/// Rows: the schemas in which the login looks for a table without one, in this order.
+/// The rows are the schemas in which the login looks for a table without one, in order.
 [[nodiscard]] Statement find_schemas();
-/// The table in the first of these schemas that has it, or in its own. Rows: schema, column, cast, is_text, is_bytes. None: there is no
-/// such table. Behind limits(), so that a cast names its type in full.
+/// Finds the table in its schema, or in the first of these schemas that has it. The rows are
+/// schema, column, cast, is_text, is_bytes; none if there is no such table. Follows limits(), so
+/// that a cast names its type in full.
 [[nodiscard]] Statement find_columns(const TableName& table, std::span<const std::string> schemas);
 
-/// As people may run it.
+/// The statement that makes the table, as people may run it.
 [[nodiscard]] std::string definition_of(const TableName& table, std::span<const Column> columns,
                                         bool id_is_key);
 [[nodiscard]] std::string definition_of_delivered(const TableName& delivered);
 [[nodiscard]] std::string definition_of_index(const TableName& delivered);
-/// Makes those who create tables at once wait for each other.
+/// Makes sessions that create tables at the same time wait for each other.
 [[nodiscard]] Statement lock_creation();
 
-/// Inserts the events of the arrays that are not delivered yet, and remembers them. Parameters: subscription, then arrays: event_id, seq,
-/// replay, and one per column. An event that was delivered before is remembered for another window: as a write, so that the
-/// COMMIT waits for the first delivery to be as durable as this one.
+/// Inserts those events of the arrays that are not delivered yet, and remembers them. Parameters:
+/// subscription, then arrays: event_id, seq, replay, and one per column. An event that was
+/// delivered before is remembered for another window. That is a write, so that the COMMIT waits
+/// until the first delivery is as durable as this one.
 [[nodiscard]] std::string insert_remembered(const TableName& table, const TableName& delivered,
                                             std::span<const Column> columns,
                                             std::span<const ColumnType> types);
@@ -67,7 +69,8 @@ struct ColumnType {
                                        std::span<const Column> columns,
                                        std::span<const ColumnType> types);
 
-/// Removes the oldest ids, at most `most`. One row: how many, and the latest time among them. `from`: those before are gone.
+/// Removes the oldest ids, at most `most`; those before `from` are gone. Returns one row: how many,
+/// and the latest time among them.
 [[nodiscard]] Statement prune(const TableName& delivered, const std::string& subscription,
                               std::chrono::milliseconds window, const std::string& from,
                               std::size_t most);

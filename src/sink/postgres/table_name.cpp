@@ -8,7 +8,7 @@
 namespace outbox::sink::postgres {
 namespace {
 
-/// NAMEDATALEN - 1
+/// The server's NAMEDATALEN - 1.
 constexpr std::size_t kMostBytes = 63;
 
 /// The first dot outside of braces.
@@ -64,15 +64,15 @@ Status check_name(const TableName& name) {
 Result<TableTemplate> TableTemplate::compile(std::string_view field, std::string_view text) {
   const std::size_t dot = find_dot(text);
   if (dot == std::string_view::npos) {
-    OUTBOX_TRY(event::Template table, event::Template::compile(field, text));
+    OUTBOX_TRY(format::Template table, format::Template::compile(field, text));
     return TableTemplate(std::nullopt, std::move(table));
   }
   if (dot == 0 || dot + 1 == text.size()) {
     return fail(Errc::invalid_argument, std::string(field) + ": has nothing on one side of its dot",
                 "write schema.table, or table alone");
   }
-  OUTBOX_TRY(event::Template schema, event::Template::compile(field, text.substr(0, dot)));
-  OUTBOX_TRY(event::Template table, event::Template::compile(field, text.substr(dot + 1)));
+  OUTBOX_TRY(format::Template schema, format::Template::compile(field, text.substr(0, dot)));
+  OUTBOX_TRY(format::Template table, format::Template::compile(field, text.substr(dot + 1)));
   return TableTemplate(std::move(schema), std::move(table));
 }
 

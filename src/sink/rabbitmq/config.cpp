@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr Scheme kSchemes[] = {{"amqp", 5672}, {"amqps", 5671}};
 constexpr Scheme kManagementSchemes[] = {{"http", 15672}, {"https", 15671}};
-constexpr std::size_t kLongestName = 255;  // a short string of AMQP
+constexpr std::size_t kLongestName = 255;  // The limit of a short string of AMQP.
 
 SettingRows<RabbitSettings> rows() {
   using S = RabbitSettings;
@@ -82,7 +82,7 @@ void check_user(const RabbitSettings& settings, const std::vector<Endpoint>& end
     errors.add({"rabbitmq.password", "is given without a username", "set rabbitmq.username"});
 }
 
-/// Names that depend on the event are checked with each event (publication.hpp).
+/// Checks fixed names. Those that depend on the event are checked with it (publication.hpp).
 void check_names(const RabbitSettings& settings, const std::string& exchange, FieldErrors& errors) {
   const std::pair<const char*, const std::string*> names[] = {
       {"rabbitmq.exchange", &exchange},
@@ -91,12 +91,12 @@ void check_names(const RabbitSettings& settings, const std::string& exchange, Fi
   for (const auto& [field, name] : names) {
     if (name->size() > kLongestName)
       errors.add({field, "is longer than 255 bytes", "AMQP has no longer names"});
-    // RabbitMQ removes line breaks from names that are declared, not from those that are published to.
+    // RabbitMQ removes line breaks from declared names, but not from those that are published to.
     if (has_control(*name)) errors.add({field, "has control characters", "remove them"});
   }
 }
 
-void check_declaration(const RabbitSettings& settings, const event::Template& exchange,
+void check_declaration(const RabbitSettings& settings, const format::Template& exchange,
                        FieldErrors& errors) {
   const bool has_exchange = !settings.exchange.empty();
   const bool has_queue = !settings.queue.empty();
@@ -124,8 +124,8 @@ std::string binding_of(const RabbitSettings& settings) {
   return all ? "#" : settings.binding;
 }
 
-event::Template exchange_of(const RabbitSettings& settings, FieldErrors& errors) {
-  auto exchange = event::Template::compile("rabbitmq.exchange", settings.exchange);
+format::Template exchange_of(const RabbitSettings& settings, FieldErrors& errors) {
+  auto exchange = format::Template::compile("rabbitmq.exchange", settings.exchange);
   if (exchange) return std::move(*exchange);
   errors.add(exchange.error());
   return {};
@@ -178,7 +178,7 @@ Login login_of(const RabbitOptions& options, const Endpoint& endpoint) {
 }
 
 RabbitOptions options_of(const RabbitSettings& settings, FieldErrors& errors) {
-  const event::Template exchange = exchange_of(settings, errors);
+  const format::Template exchange = exchange_of(settings, errors);
   const std::string fixed_exchange = exchange.fixed().value_or("");
   RabbitOptions options{
       .plain = settings,

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/field_error.hpp"
-#include "event/template.hpp"
+#include "format/template.hpp"
 #include "sink/byte_stream.hpp"
 #include "sink/endpoint.hpp"
 #include "sink/kind.hpp"
@@ -18,7 +18,7 @@ namespace outbox::sink::rabbitmq {
 
 struct RabbitSettings {
   std::string url;
-  std::string username;  ///< Instead of the one in url.
+  std::string username;  ///< Replaces the one in url.
   std::string password;
   TlsSettings tls{};
   std::string exchange;
@@ -36,30 +36,30 @@ struct RabbitSettings {
   std::size_t max_message_size{std::size_t{16} << 20U};
 };
 
-/// What must be there before events are sent.
+/// What must exist on the server before events are sent.
 struct Topology {
-  /// Empty: the default exchange, which is always there, or one that depends on the event.
+  /// Empty for the default exchange, which always exists, and for one that depends on the event.
   std::string exchange;
-  std::string queue;  ///< Empty: none is looked at.
-  /// Made if it is missing, with these properties. Else it must be there.
+  std::string queue;  ///< No queue is looked at if empty.
+  /// Whether what is missing is made with these properties; otherwise it must exist.
   bool declare{false};
   std::string exchange_type{};
   std::string queue_type{};
   std::string binding{};
 };
 
-/// What becomes of an event that no queue gets.
+/// What happens to an event that no queue gets.
 enum class Unroutable : std::uint8_t { block, reject, discard };
 
-/// Settings that were checked.
+/// The checked settings.
 struct RabbitOptions {
-  RabbitSettings plain;                   ///< What needs no more than that.
-  std::vector<Endpoint> endpoints;        ///< The path is the virtual host.
-  std::string connection_name{"outbox"};  ///< As the server shows it.
-  event::Template exchange;
+  RabbitSettings plain;                   ///< The settings that need no conversion.
+  std::vector<Endpoint> endpoints;        ///< The addresses; a path is the virtual host.
+  std::string connection_name{"outbox"};  ///< The name that the server shows.
+  format::Template exchange;
   Topology topology;
   Unroutable unroutable{Unroutable::block};
-  std::optional<Endpoint> management{};  ///< Of the management API.
+  std::optional<Endpoint> management{};  ///< The address of the management API.
   std::chrono::seconds heartbeat{};
 };
 
@@ -67,10 +67,10 @@ struct Login {
   std::string username;
   std::string password;
 };
-/// Both are empty where only a client certificate is given. Who gives nothing at all is the guest.
+/// Empty if only a client certificate is given; the guest's if nothing at all is given.
 [[nodiscard]] Login login_of(const RabbitOptions& options, const Endpoint& endpoint);
 
-/// Complains about what is wrong.
+/// Adds an error for each setting that is wrong.
 [[nodiscard]] RabbitOptions options_of(const RabbitSettings& settings, FieldErrors& errors);
 
 }  // namespace outbox::sink::rabbitmq

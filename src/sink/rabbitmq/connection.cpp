@@ -22,7 +22,7 @@ Result<std::unique_ptr<Connection>> Connection::open(const Endpoint& endpoint,
   return std::unique_ptr<Connection>(new Connection(std::move(stream), silence));
 }
 
-/// Specification 4.2.2.
+/// Begins the protocol (specification 4.2.2).
 void Connection::greet() {
   constexpr char kHeader[] = {'A', 'M', 'Q', 'P', 0, 0, 9, 1};
   stream_->queue().append(kHeader, sizeof kHeader);

@@ -33,10 +33,11 @@ constexpr const char* kRights =
 constexpr const char* kOurs = "the server did not expect what the sink sent: report it as a bug";
 constexpr const char* kAgain = "check the server and its log; events wait and nothing is lost";
 
-/// Specification 1.2 ("Domain: reply-code"), and what RabbitMQ uses them for.
+/// Reply codes of specification 1.2 ("Domain: reply-code"), with RabbitMQ's use of them.
 constexpr Meaning kMeanings[] = {
     {AMQP_CONTENT_TOO_LARGE, message, Errc::too_large, fix, kMessage},
-    // To basic.publish: larger than max_message_size, or a property or header that has a meaning and is wrong.
+    // For basic.publish: a size above max_message_size, or a wrong value of a known property or
+    // header.
     {AMQP_PRECONDITION_FAILED, message, Errc::invalid_argument, fix, kMessage},
     {AMQP_FRAME_ERROR, message, Errc::invalid_argument, fix, kMessage},
     {AMQP_SYNTAX_ERROR, message, Errc::invalid_argument, fix, kMessage},
@@ -68,7 +69,7 @@ const Meaning& meaning_of(std::uint16_t code) noexcept {
   return kUnknown;
 }
 
-/// The server's words, which RabbitMQ begins with the name of the code. They may quote any bytes.
+/// The server's text, which begins with the name of the code. It may quote any bytes.
 std::string shown(std::string_view words, std::string_view otherwise) {
   if (words.empty()) words = otherwise;
   std::string out(words);
@@ -128,7 +129,7 @@ Error describe_return(std::uint16_t code, std::string_view text, std::string_vie
       .origin = fmt::format("rabbitmq:{}", code)};
 }
 
-/// Of several queues that a message is routed to, others may have it.
+/// One of several queues refused the message, so others may have it.
 Error describe_nack(std::string_view address) {
   return {
       .code = Errc::unavailable,

@@ -8,7 +8,7 @@
 namespace outbox::sink::rabbitmq {
 namespace {
 
-// Specification 4.2.3: type, channel and size, then the payload, then the end mark.
+// The bytes of type, channel and size, and of the end mark (specification 4.2.3).
 constexpr std::size_t kOverhead = 8;
 
 template <class Number>
@@ -39,7 +39,7 @@ bool FrameWriter::method(std::string& out, amqp_channel_t channel, amqp_method_n
   return true;
 }
 
-/// Specification 4.2.6.
+/// Writes the frames of specification 4.2.6.
 bool FrameWriter::content(std::string& out, amqp_channel_t channel,
                           amqp_basic_properties_t& properties, std::string_view body) {
   constexpr std::uint16_t kClass = AMQP_BASIC_CLASS;
@@ -71,11 +71,11 @@ void FrameWriter::heartbeat(std::string& out) {
 }
 
 FrameReader::FrameReader() : parser_(amqp_new_connection()) {
-  OUTBOX_CHECK(parser_);  // out of memory
+  OUTBOX_CHECK(parser_);  // This fails only for lack of memory.
 }
 
 FrameReader::Found FrameReader::next(amqp_frame_t& frame) {
-  // The memory of the frame before.
+  // Frees the memory of the previous frame.
   amqp_maybe_release_buffers(parser_.get());
   while (!input_.empty()) {
     const int used = amqp_handle_input(parser_.get(), bytes_of(input_), &frame);
@@ -88,7 +88,7 @@ FrameReader::Found FrameReader::next(amqp_frame_t& frame) {
 
 void FrameReader::set_most(std::size_t bytes) {
   const int done = amqp_tune_connection(parser_.get(), 0, static_cast<int>(bytes), 0);
-  OUTBOX_CHECK(done == AMQP_STATUS_OK);  // out of memory
+  OUTBOX_CHECK(done == AMQP_STATUS_OK);  // This fails only for lack of memory.
 }
 
 }  // namespace outbox::sink::rabbitmq

@@ -1,5 +1,6 @@
-// Frames of AMQP 0-9-1 as bytes and back. librabbitmq encodes and decodes what is in a frame; it is not used to send, because
-// amqp_basic_publish() blocks for as long as the server does not read, which a server that is low on memory does not.
+// Frames of AMQP 0-9-1 as bytes and back. librabbitmq encodes and decodes what is in a frame. It is
+// not used to send, because amqp_basic_publish() blocks while the server does not read, as a server
+// that is low on memory does.
 //
 // Lifetime: a frame from FrameReader is valid until the next call of next().
 #pragma once
@@ -15,20 +16,21 @@
 
 namespace outbox::sink::rabbitmq {
 
-/// The least that every server takes: specification 4.2.3 and constant frame-min-size.
+/// The largest frame that every server takes: specification 4.2.3 and constant frame-min-size.
 inline constexpr std::size_t kLeastFrame = AMQP_FRAME_MIN_SIZE;
 
 class FrameWriter {
  public:
-  /// Frames are at most so large, their 8 bytes of overhead included.
+  /// Sets the size of the largest frame, with its 8 bytes of overhead.
   void set_most(std::size_t bytes) { encoded_.resize(bytes); }
   [[nodiscard]] std::size_t most() const { return encoded_.size(); }
 
-  /// `method`: the structure of that id (amqp_framing.h). False: it does not fit into a frame, or a short string in it is longer than 255
-  /// bytes; then nothing is written. The same for content().
+  /// Writes a method; `method` is the structure of that id (amqp_framing.h). Returns false, and
+  /// writes nothing, if it does not fit into a frame or has a short string of more than 255 bytes.
+  /// content() does the same.
   [[nodiscard]] bool method(std::string& out, amqp_channel_t channel, amqp_method_number_t id,
                             void* method);
-  /// The header and the body that follow basic.publish.
+  /// Writes the header and the body that follow basic.publish.
   [[nodiscard]] bool content(std::string& out, amqp_channel_t channel,
                              amqp_basic_properties_t& properties, std::string_view body);
   static void heartbeat(std::string& out);
@@ -41,14 +43,14 @@ class FrameReader {
  public:
   FrameReader();
 
-  /// What has arrived. It must be valid until next() has returned null.
+  /// Takes what has arrived. The bytes must be valid until next() has returned `nothing`.
   void feed(std::string_view bytes) { input_ = bytes; }
 
   enum class Found : std::uint8_t { nothing, frame, garbage };
-  /// `garbage`: it is no AMQP; nothing can follow.
+  /// Returns `garbage` for bytes that are not AMQP; nothing can follow them.
   [[nodiscard]] Found next(amqp_frame_t& frame);
 
-  /// Larger ones are garbage. Only after the first frame has been read.
+  /// Sets the size beyond which frames are garbage. Allowed only after the first frame was read.
   void set_most(std::size_t bytes);
 
  private:

@@ -1,5 +1,5 @@
-// The headers of librabbitmq. They moved into a folder of their own in version 0.12; the old names, which Debian 12 has, are
-// still there and only warn.
+// The headers of librabbitmq. They moved into a folder of their own in version 0.12; the old names,
+// which Debian 12 has, still exist and only warn.
 #pragma once
 
 #if __has_include(<rabbitmq-c/amqp.h>)

@@ -17,8 +17,8 @@
 namespace outbox::sink::rabbitmq {
 namespace {
 
-/// A server that does not speak our version answers with the version that it speaks (specification 4.2.2). librabbitmq's parser has this type
-/// of frame for it, the first letter of "AMQP".
+/// Whether the server answers with the version that it speaks because it does not speak ours
+/// (specification 4.2.2). librabbitmq's parser gives it the type 'A', from "AMQP".
 bool is_other_version(const amqp_frame_t& frame) { return frame.frame_type == 'A'; }
 
 }  // namespace
@@ -62,7 +62,8 @@ Status Requests::confirm_messages() {
 
 namespace {
 
-/// The code to a declaration means that it exists with other properties; to a message it means something else.
+/// Explains the code that, after a declaration, means that it exists with other properties; after a
+/// message it means something else.
 Status about(Status done, const char* setting) {
   if (done) return done;
   Error& error = done.error();
@@ -112,14 +113,14 @@ Status check_topology(Requests& requests, const Topology& topology) {
   }
   if (topology.queue.empty()) return {};
   if (Status done = check_queue(requests, topology); !done) return done;
-  // Every queue is bound to the default exchange by its name, and only so.
+  // Every queue is bound to the default exchange by its name, and in no other way.
   if (!topology.declare || topology.exchange.empty()) return {};
   return bind(requests, topology);
 }
 
 namespace {
 
-constexpr std::size_t kMostInFrame = std::size_t{128} << 10U;  // RabbitMQ's own default
+constexpr std::size_t kMostInFrame = std::size_t{128} << 10U;  // RabbitMQ's default.
 /// The login must fit into the smallest frame, with room for what else is in it.
 constexpr std::size_t kLongestLogin = 2048;
 
@@ -156,20 +157,20 @@ class Opening {
     const auto [user, password] = login_of(options_, endpoint_);
     connection_.greet();
     OUTBOX_TRY(const auto* start, await<amqp_connection_start_t>(AMQP_CONNECTION_START_METHOD));
-    // Without a user the certificate says who we are (RabbitMQ's plugin rabbitmq_auth_mechanism_ssl).
+    // Without a user the certificate identifies us (RabbitMQ's plugin rabbitmq_auth_mechanism_ssl).
     const bool by_certificate = user.empty();
     const char* const mechanism = by_certificate ? "EXTERNAL" : "PLAIN";
     if (!is_in_list(mechanism, text_of(start->mechanisms))) return fail(no_mechanism(mechanism));
     if (user.size() + password.size() > kLongestLogin)
       return fail(connection_.failed(Errc::invalid_argument, "username and password are too long"));
-    std::string response;  // RFC 4616
+    std::string response;  // This has the format of RFC 4616.
     if (!by_certificate) response.append(1, '\0').append(user).append(1, '\0').append(password);
     start_ok(mechanism, response);
     return {};
   }
 
   void start_ok(std::string_view mechanism, const std::string& response) {
-    // Without these capabilities the server neither says that it blocks the connection, nor why it refuses a login.
+    // Without these the server tells neither that it blocks the connection nor why a login fails.
     amqp_table_entry_t capabilities[] = {true_entry("connection.blocked"),
                                          true_entry("publisher_confirms"), true_entry("basic.nack"),
                                          true_entry("authentication_failure_close")};
@@ -183,7 +184,8 @@ class Opening {
                                                 .locale = bytes_of("en_US")});
   }
 
-  /// Where the server names no limit of a frame (0), ours applies. The heartbeat is what the client says (specification 4.2.7).
+  /// Where the server has no limit of frames (0), ours applies. The client chooses the heartbeat
+  /// (specification 4.2.7).
   [[nodiscard]] Status tune() {
     OUTBOX_TRY(const auto* offer, await<amqp_connection_tune_t>(AMQP_CONNECTION_TUNE_METHOD));
     const std::size_t most = offer->frame_max == 0

@@ -1,4 +1,5 @@
-// From a TCP connection to one that takes events: login, one channel in confirm mode, and what must be there on the server.
+// Makes a TCP connection one that takes events: login, one channel in confirm mode, and checks of
+// what must exist on the server.
 #pragma once
 
 #include <memory>
@@ -10,8 +11,8 @@
 
 namespace outbox::sink::rabbitmq {
 
-// ---- Methods that the server answers, while a connection is opened: each waits for its answer. One that closes the channel or the
-// connection is an error.
+// ---- Methods that the server answers while a connection is opened. Each call waits for its
+// answer; an answer that closes the channel or the connection is an error.
 
 class Requests {
  public:
@@ -43,10 +44,10 @@ class Requests {
 
 // ---- Exchange, queue and binding on the server.
 
-/// Makes what is missing if the settings say so, else fails when something is missing.
+/// Makes what is missing if the settings say so; otherwise fails if something is missing.
 [[nodiscard]] Status check_topology(Requests& requests, const Topology& topology);
 
-/// Opens one to the first of the addresses that takes events, until then at the latest.
+/// Opens a connection to the first address that takes events, by `until` at the latest.
 [[nodiscard]] Result<std::unique_ptr<Connection>> open_connection(const RabbitOptions& options,
                                                                   Connection::TimePoint until);
 

@@ -86,7 +86,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kEnoughMembers = 3;
 
-/// Null if there is none. What is empty may be a list instead of an object.
+/// The member, or null. RabbitMQ may write an empty object as a list.
 Json member(const Json& object, const std::string& name) {
   return object.is_object() && object.contains(name) ? object.at(name) : Json();
 }
@@ -100,7 +100,7 @@ class Queue {
  public:
   explicit Queue(const Json& reply) : reply_(reply) {
     look_at_durability();
-    // Streams are logs: to have limits is their nature.
+    // Streams are logs, which have limits by nature.
     if (type_ != "stream") look_at_limits();
   }
   [[nodiscard]] std::vector<Weakness> take() { return std::move(found_); }
@@ -143,7 +143,7 @@ class Queue {
     }
   }
 
-  /// By an argument or a policy.
+  /// The value that an argument or else a policy sets.
   [[nodiscard]] Json in_force(const std::string& name) const {
     const Json argument = member(member(reply_, "arguments"), "x-" + name);
     return argument.is_null() ? member(member(reply_, "effective_policy_definition"), name)

@@ -12,14 +12,14 @@
 
 namespace outbox::sink::rabbitmq {
 
-/// What it says about the queue of the settings, as JSON. Blocks until then at the latest.
+/// What RabbitMQ says about the queue of the settings, as JSON. Blocks until `until` at the latest.
 [[nodiscard]] Result<std::string> ask_about_queue(const RabbitOptions& options,
                                                   std::chrono::steady_clock::time_point until);
 
-// ---- Reads what RabbitMQ's management API says about a queue: with which of its properties events that were acked can be lost. AMQP itself does
-// not tell them. Pure.
+// ---- Reads which properties of a queue can lose acked events, from the management API, because
+// AMQP itself does not tell them. Pure.
 
-/// `reply`: to GET /api/queues/VHOST/NAME.
+/// `reply` is that of GET /api/queues/VHOST/NAME.
 [[nodiscard]] Result<std::vector<Weakness>> check_queue(std::string_view reply);
 
 }  // namespace outbox::sink::rabbitmq

@@ -1,5 +1,6 @@
-// The messages of one channel that the server has not confirmed. Each has the number that the server counts too: 1 for the first message
-// after confirm.select, and so on (RabbitMQ's "Publisher Confirms"). A channel that is opened again counts from 1 again. Pure.
+// The messages of one channel that the server has not confirmed, each with the number by which the
+// server counts it: 1 for the first message after confirm.select, and so on (RabbitMQ's "Publisher
+// Confirms"). A channel that is opened again counts from 1 again. Pure.
 #pragma once
 
 #include <chrono>
@@ -19,15 +20,15 @@ class Outstanding {
     Token token{0};
     std::int64_t seq{0};
     EventId id{};
-    std::size_t route{0};  ///< A hash of its exchange and routing key.
-    std::size_t bytes{0};  ///< Of its body.
-    std::uint64_t end{0};  ///< Where it ends in what was written to the connection.
+    std::size_t route{0};  ///< A hash of exchange and routing key.
+    std::size_t bytes{0};  ///< The bytes of the body.
+    std::uint64_t end{0};  ///< The message's end among the bytes written to the connection.
     TimePoint sent{};
-    bool returned{false};  ///< The server returned it: no queue gets it.
-    bool over{false};      ///< It has its outcome.
+    bool returned{false};  ///< Whether the server returned it because no queue gets it.
+    bool over{false};      ///< Whether it has its outcome.
   };
 
-  /// The next message that is published.
+  /// Adds the next message that is published.
   void add(Entry entry) {
     entries_.push_back(entry);
     ++open_;
@@ -36,8 +37,8 @@ class Outstanding {
   [[nodiscard]] bool empty() const { return open_ == 0; }
   [[nodiscard]] std::size_t size() const { return open_; }
 
-  /// The message that the server returns now, which it does before it confirms it. basic.return has no number. Two events may have the same
-  /// id: it is the writer's choice. Null: there is none.
+  /// The message that the server returns now, before it confirms it; null if there is none.
+  /// basic.return has no number, and the writer may have given two events the same id.
   [[nodiscard]] Entry* find_returned(const EventId& id, std::size_t route) {
     for (Entry& entry : entries_) {
       if (!entry.over && !entry.returned && entry.id == id && entry.route == route) return &entry;
@@ -45,8 +46,8 @@ class Outstanding {
     return nullptr;
   }
 
-  /// basic.ack or basic.nack. `multiple`: all up to this number that are still open; those that have an outcome keep it. Number 0 then
-  /// means all (specification, basic.ack). Numbers that were never given are ignored.
+  /// Handles basic.ack or basic.nack. `multiple` means all messages up to this number that have no
+  /// outcome yet; number 0 then means all (specification, basic.ack). Unknown numbers are ignored.
   template <class Visit>
   void settle(std::uint64_t number, bool multiple, Visit&& visit) {
     const std::uint64_t last = first_ + entries_.size() - 1;
@@ -59,7 +60,7 @@ class Outstanding {
     drop_finished();
   }
 
-  /// Those that were sent before then, oldest first.
+  /// Takes the messages that were sent before `than`, oldest first.
   template <class Visit>
   void take_older(TimePoint than, Visit&& visit) {
     for (Entry& entry : entries_) {
@@ -69,7 +70,7 @@ class Outstanding {
     drop_finished();
   }
 
-  /// All, oldest first. Their numbers stay taken.
+  /// Takes all messages, oldest first. Their numbers stay taken.
   template <class Visit>
   void take_all(Visit&& visit) {
     for (Entry& entry : entries_) {
@@ -78,7 +79,7 @@ class Outstanding {
     drop_finished();
   }
 
-  /// The channel is opened again: nothing of the old one is confirmed any more. All have their outcome.
+  /// Forgets the old channel, which confirms nothing any more. All messages have their outcome.
   void start_again() {
     entries_.clear();
     open_ = 0;
@@ -100,7 +101,7 @@ class Outstanding {
     }
   }
 
-  std::deque<Entry> entries_;  ///< Numbers first_, first_ + 1, ...
+  std::deque<Entry> entries_;  ///< Entries with the numbers first_, first_ + 1, ...
   std::uint64_t first_{1};
   std::size_t open_{0};
 };

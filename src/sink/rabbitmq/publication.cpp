@@ -26,8 +26,9 @@ Error refused(Errc code, std::string what, std::string hint) {
   return fail(code, "rabbitmq: " + std::move(what), std::move(hint)).value();
 }
 
-/// RabbitMQ routes to the keys in CC and BCC too, and closes the channel when they are text. The others it writes itself, about dead
-/// letters, deliveries, streams and moves between brokers, and consumers decide by them how often to try.
+/// Whether RabbitMQ itself uses the header. It routes to the keys in CC and BCC, and closes the
+/// channel when they are text. The others it writes itself, about dead letters, deliveries, streams
+/// and moves between brokers, and consumers decide by them how often to try.
 bool is_rabbitmqs(std::string_view name) {
   constexpr std::array<std::string_view, 11> kNames{
       "CC",
@@ -98,8 +99,8 @@ Error too_many_headers(const Message& message) {
                  "make them smaller, or raise frame_max of the server (128 KiB unless it was set)");
 }
 
-/// An event must not choose the default exchange, which reaches every queue. RabbitMQ removes line breaks from names that are declared, not
-/// from those that are published to: there is no such exchange.
+/// An event must not choose the default exchange, which reaches every queue, nor a name with line
+/// breaks, which does not exist: RabbitMQ removes them from declared names only.
 Result<std::string_view> Publication::exchange_for(const Message& message) {
   static const EventView no_event{};
   arena_.clear();
@@ -113,7 +114,8 @@ Result<std::string_view> Publication::exchange_for(const Message& message) {
       "see rabbitmq.exchange, which depends on the event"));
 }
 
-/// As the subscription's headers have it, or the event's: not every format passes headers on by their names.
+/// The correlation id from the subscription's headers or else the event's, because not every format
+/// passes headers on by name.
 std::string_view Publication::correlation_of(const Message& message) {
   const std::string_view sent = find(message.headers, kCorrelationHeader);
   if (!sent.empty() || message.event == nullptr || event::no_headers(message.event->headers))
@@ -123,7 +125,7 @@ std::string_view Publication::correlation_of(const Message& message) {
 
 amqp_basic_properties_t& Publication::properties_for(const Message& message) {
   properties_ = {};
-  // One that is too long is left out; what it says is in the headers, too.
+  // A text that is too long is left out, since the headers contain it, too.
   const auto set = [this](amqp_flags_t flag, amqp_bytes_t& place, std::string_view text) {
     if (text.empty() || text.size() > kLongestShortString) return;
     place = bytes_of(text);

@@ -1,4 +1,4 @@
-// A message as AMQP has it: the exchange, and the properties and headers of basic.publish. Pure.
+// A message in terms of AMQP: the exchange, and the properties and headers of basic.publish. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,37 +10,38 @@
 #include <vector>
 
 #include "event/arena.hpp"
-#include "event/template.hpp"
+#include "format/template.hpp"
 #include "sink/rabbitmq/librabbitmq.hpp"
 
 namespace outbox::sink::rabbitmq {
 
-/// Of CloudEvents attributes in headers: AMQP protocol binding, 3.1.3.1.
+/// The prefix of CloudEvents attributes in headers: AMQP protocol binding, 3.1.3.1.
 inline constexpr std::string_view kAttributePrefix = "cloudEvents:";
-/// The message key, for which AMQP has no place of its own.
+/// The header with the message key, for which AMQP has no place of its own.
 inline constexpr std::string_view kKeyHeader = "outbox-key";
 
-/// Why it cannot be sent: its event is at fault. None: it can.
+/// Why the message cannot be sent, which is its event's fault; nullopt if it can be sent.
 [[nodiscard]] std::optional<Error> refusal_of(const Message& message, std::string_view exchange,
                                               std::size_t max_message_size);
-/// The headers do not fit into a frame.
+/// The error for headers that do not fit into a frame.
 [[nodiscard]] Error too_many_headers(const Message& message);
 
 class Publication {
  public:
-  explicit Publication(event::Template exchange)
+  explicit Publication(format::Template exchange)
       : exchange_(std::move(exchange)), exchange_varies_(!exchange_.fixed()) {}
 
-  /// The name of the exchange for this message. Valid until the next call, and as long as the message. An error is the event's fault.
+  /// The name of the exchange for this message, valid until the next call and as long as the
+  /// message. An error is the event's fault.
   [[nodiscard]] Result<std::string_view> exchange_for(const Message& message);
-  /// The same. To be called after exchange_for().
+  /// The properties of this message, valid as long. Must follow exchange_for().
   [[nodiscard]] amqp_basic_properties_t& properties_for(const Message& message);
 
  private:
   [[nodiscard]] std::string_view correlation_of(const Message& message);
   void add_headers(const Message& message);
 
-  const event::Template exchange_;
+  const format::Template exchange_;
   const bool exchange_varies_;
   event::Arena arena_;
   amqp_basic_properties_t properties_{};

@@ -16,12 +16,13 @@
 namespace outbox::sink::rabbitmq {
 namespace {
 
-/// With more in the buffer, what the server takes now is written before another message is added.
+/// With more bytes in the buffer, they are written as far as possible before a message is added.
 constexpr std::size_t kMostUnsent = std::size_t{256} << 10U;
-/// A server's limit of the size is not known. So a larger message than all that it has taken goes alone: if it closes the channel, no
-/// other message is in doubt. Smaller ones than this are below every limit that makes sense.
+/// The server's limit of the size is not known, so a message larger than all that it has taken is
+/// sent alone: if it makes the server close the channel, no other message is in doubt. A message
+/// smaller than this is below every sensible limit.
 constexpr std::size_t kSurelySmall = std::size_t{64} << 10U;
-/// A message that is not confirmed for so many deadlines, while others are: its queue is stuck.
+/// A message unconfirmed for this many deadlines, while others are confirmed, shows a stuck queue.
 constexpr int kStuckDeadlines = 6;
 /// After this many single messages without a suspect among them, the suspects are dropped.
 constexpr std::size_t kPatience = 10000;
@@ -53,7 +54,7 @@ SinkTraits RabbitSink::traits() const noexcept {
 // ---- opening
 
 Status RabbitSink::open() {
-  // It may have been lost while nothing was sent, or be free again.
+  // The connection may have been lost while nothing was sent, or be unblocked again.
   take_frames();
   watch_time();
   if (state_ == State::open) return {};
@@ -73,7 +74,7 @@ Status RabbitSink::open() {
   return {};
 }
 
-/// The queue is looked at once: the sink may be opened again many times.
+/// Looks at the queue once, although the sink may be opened many times.
 void RabbitSink::look_at_queue(TimePoint until) {
   if (queue_weaknesses_ || !options_.management) return;
   const auto answer = ask_about_queue(options_, until);
@@ -109,7 +110,7 @@ Inspection RabbitSink::inspection() const {
       .duplicates = "after a lost confirmation, a crash of the relay or a takeover",
       .order = "of each key in a queue",
       .weaknesses = weaknesses(),
-      // The server's own is told neither by AMQP nor by the management API.
+      // Neither AMQP nor the management API tells the server's own limit.
       .largest = MessageLimit{
           "rabbitmq.max_message_size", static_cast<std::int64_t>(options_.plain.max_message_size),
           "raise rabbitmq.max_message_size, and max_message_size of the server"}};
@@ -196,7 +197,7 @@ void RabbitSink::add(const Message& message) {
                     .sent = now_steady()});
 }
 
-/// While the server blocks the connection it would not read it anyway.
+/// Writes nothing while the server blocks the connection, because it would not read it.
 void RabbitSink::write_out() {
   if (state_ != State::open || blocked_by_) return;
   const Result<bool> wrote = connection_->flush();
@@ -230,7 +231,7 @@ void RabbitSink::take_frames() {
 
 void RabbitSink::take(const amqp_frame_t& frame) {
   if (frame.frame_type == AMQP_FRAME_METHOD) return take(frame.payload.method);
-  // A heartbeat and the body of what is returned say nothing.
+  // A heartbeat, and the body of a returned message, say nothing.
   if (frame.frame_type == AMQP_FRAME_HEADER) end_return(frame);
 }
 
@@ -281,7 +282,7 @@ void RabbitSink::begin_return(const amqp_basic_return_t& method) {
              .route = route_of(exchange, routing_key)};
 }
 
-/// Only the properties, which come back with the message, say which one it is. It is confirmed afterwards.
+/// Finds the returned message by the properties that come with it. The confirmation follows.
 void RabbitSink::end_return(const amqp_frame_t& frame) {
   const auto& properties =
       *static_cast<const amqp_basic_properties_t*>(frame.payload.properties.decoded);
@@ -289,7 +290,7 @@ void RabbitSink::end_return(const amqp_frame_t& frame) {
   const auto id = has_id ? EventId::parse(text_of(properties.message_id)) : EventId{};
   if (!id) return;
   Outstanding::Entry* const entry = outstanding_.find_returned(*id, return_.route);
-  if (entry == nullptr) return;  // it has its outcome
+  if (entry == nullptr) return;  // The message has its outcome.
   entry->returned = true;
   returned_.insert_or_assign(entry->token, return_.error);
 }
@@ -322,7 +323,7 @@ void RabbitSink::channel_closed(const amqp_channel_close_t& close) {
   drop_connection();
 }
 
-/// What is still in the buffer goes to the closed channel: the server discards it until it reads our answer.
+/// What is buffered goes to the closed channel: the server discards it until it reads our answer.
 void RabbitSink::open_channel_again() {
   outstanding_.start_again();
   channel_ = Channel::opening;
@@ -350,8 +351,9 @@ void RabbitSink::lose(const Error& reason) {
   drop_connection();
 }
 
-/// What the socket has not taken to its end cannot have been processed; the rest is in doubt. If only one message was outstanding, the
-/// server closed because of that one. Else they are sent alone the next time.
+/// Resolves all messages. One that the socket has not taken to its end cannot have been processed;
+/// the others are in doubt. A single outstanding one caused the close; several are sent alone next
+/// time.
 void RabbitSink::resolve_all(Fault fault, const Error& reason) {
   const bool alone = outstanding_.size() == 1;
   const std::uint64_t taken = connection_ ? connection_->taken() : 0;
@@ -374,7 +376,7 @@ void RabbitSink::resolve(const Outstanding::Entry& entry, Outcome::Kind kind, co
   Outcome outcome{.token = entry.token, .kind = kind, .error = reason};
   if (kind == Outcome::Kind::unknown) outcome.error.effect = Effect::unknown;
   if (kind == Outcome::Kind::retry) outcome.error.effect = Effect::none;
-  // However the confirmation that follows a return reads: no queue has it.
+  // Whatever the confirmation after a return says, no queue has the message.
   if (const auto returned = returned_.extract(entry.token); returned) {
     outcome.kind = options_.unroutable == Unroutable::reject ? Outcome::Kind::rejected
                                                              : Outcome::Kind::blocked;
@@ -398,7 +400,7 @@ void RabbitSink::watch_time() {
   });
 }
 
-/// The connection is kept to learn when the server takes messages again. Nothing more is written to it.
+/// Keeps the connection, without writing to it, to learn when the server takes messages again.
 void RabbitSink::give_up_while_blocked() {
   const Error reason = describe_blocked(*blocked_by_, connection_->address());
   outstanding_.take_all([&](const Outstanding::Entry& entry) {
@@ -416,7 +418,7 @@ Error RabbitSink::overdue(std::chrono::nanoseconds waited) const {
   return error;
 }
 
-/// Also while nothing is in flight: the server may close the connection.
+/// Watches even while nothing is in flight, because the server may close the connection.
 void RabbitSink::watch_socket() {
   if (!connection_) return;
   const bool writes = state_ == State::open && !blocked_by_ && connection_->unsent() > 0;

@@ -1,9 +1,10 @@
-// Publishes events to RabbitMQ over one connection with one channel in confirm mode. Not gapless: the relay keeps one event of a key in
-// flight. A connection that failed is not repaired: its messages get outcomes, open() makes a new one. See docs/sinks/rabbitmq.md, and
+// Publishes events to RabbitMQ over one connection with one channel in confirm mode. The sink is
+// not gapless: the relay keeps one event of a key in flight. A failed connection is not repaired:
+// its messages get outcomes, and open() makes a new one. See docs/sinks/rabbitmq.md, and
 // docs/design/sinks.md for the states.
 //
-// librabbitmq's own functions for sending block while the server does not read, and then they do not read either why it does not. So only
-// its parser is used (frames.hpp), and the relay's thread never waits for the network.
+// librabbitmq's functions for sending block while the server does not read, and then do not read
+// why. So only its parser is used (frames.hpp), and the relay's thread never waits for the network.
 #pragma once
 
 #include <chrono>
@@ -87,23 +88,24 @@ class RabbitSink final : public ConnectionSink {
   std::unique_ptr<Connection> connection_;
   Channel channel_{Channel::ready};
   Outstanding outstanding_;
-  std::optional<std::string> blocked_by_;  ///< The server takes nothing; its reason.
+  std::optional<std::string> blocked_by_;  ///< The server's reason while it takes nothing.
 
-  /// Of basic.return, until the properties of that message come.
+  /// What basic.return said, kept until the properties of that message come.
   struct Return {
     Error error;
-    std::size_t route{0};  ///< As Outstanding::Entry has it.
+    std::size_t route{0};  ///< The route as in Outstanding::Entry.
   };
   Return return_;
-  std::unordered_map<Token, Error>
-      returned_;  ///< Of messages that were returned and are not confirmed yet.
+  /// The errors of messages that were returned and are not confirmed yet.
+  std::unordered_map<Token, Error> returned_;
 
-  bool alone_{false};       ///< What is outstanding was sent alone.
+  bool alone_{false};       ///< Whether what is outstanding was sent alone.
   std::size_t largest_{0};  ///< The largest body that the server has taken.
   Suspects suspects_;
-  TimePoint
-      progress_{};  ///< Of the last confirmation or byte that the socket took, or when something was sent while nothing was in flight.
-  std::optional<std::vector<Weakness>> queue_weaknesses_;  ///< None: it was not looked at.
+  /// When the last confirmation came or the socket last took a byte, or when something was sent
+  /// while nothing was in flight.
+  TimePoint progress_{};
+  std::optional<std::vector<Weakness>> queue_weaknesses_;  ///< nullopt if it was not looked at.
   SocketWatch watch_;
 };
 

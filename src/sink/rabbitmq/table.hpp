@@ -1,4 +1,4 @@
-// Texts and tables of AMQP, as librabbitmq has them. They borrow what they are made of. Pure.
+// Texts and tables of AMQP in librabbitmq's types. They borrow what they are made of. Pure.
 #pragma once
 
 #include <span>
@@ -21,7 +21,7 @@ namespace outbox::sink::rabbitmq {
   return {.num_entries = static_cast<int>(entries.size()), .entries = entries.data()};
 }
 
-/// A long string, which may have any bytes.
+/// An entry with a long string, which may have any bytes.
 [[nodiscard]] inline amqp_table_entry_t entry_of(std::string_view name,
                                                  std::string_view value) noexcept {
   amqp_table_entry_t entry{};

@@ -10,7 +10,7 @@
 namespace outbox::sink::redis {
 namespace {
 
-/// What is between the first opening brace and the next closing one; the whole name if that is nothing.
+/// The part between the first opening brace and the next closing one, or else the whole name.
 std::string_view hashed_part(std::string_view name) {
   const std::size_t open = name.find('{');
   if (open == std::string_view::npos) return name;
@@ -54,7 +54,8 @@ void append_dedup_key(std::string& out, std::string_view stream, std::string_vie
 Command::Command(std::chrono::milliseconds dedup_window, std::size_t max_length)
     : window_(std::to_string(dedup_window.count())), max_length_(std::to_string(max_length)) {}
 
-/// A replay is meant to send again what was delivered: within it, its own messages are remembered.
+/// Appends the number of a replay, which is meant to send again what was delivered; within the
+/// replay its own messages are remembered.
 void Command::append_id(const EventView& event) {
   const std::size_t from = dedup_key_.size();
   dedup_key_.resize(from + event::kIdChars);

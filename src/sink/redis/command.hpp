@@ -13,18 +13,19 @@
 
 namespace outbox::sink::redis {
 
-/// Of CloudEvents attributes in fields. No protocol binding exists for Redis; the prefix is the one of other text headers.
+/// The prefix of CloudEvents attributes, as in text headers; Redis has no binding of its own.
 inline constexpr std::string_view kAttributePrefix = "ce_";
 
-/// The fields of an entry that are not headers. A header of such a name gets kRenamedPrefix before it.
+/// The fields of an entry that are not headers. A header of such a name gets kRenamedPrefix.
 inline constexpr std::string_view kKeyField = "key";
 inline constexpr std::string_view kBodyField = "body";
 inline constexpr std::string_view kRenamedPrefix = "header:";
 
-/// Where ids are remembered: this, the hash tag of the stream in braces, its name if that is longer, the id.
+/// Keys for ids are this, the stream's hash tag in braces, its name if that is longer, the id.
 inline constexpr std::string_view kDedupPrefix = "outbox:dedup:";
-/// In the hash slot of the stream, as the specification of Redis Cluster computes it ("Hash tags"): also some proxies demand that of
-/// the keys of a script. A name with a closing brace and without a tag has no such key.
+/// Appends a key in the hash slot of the stream, as the specification of Redis Cluster computes it
+/// ("Hash tags"); some proxies demand that of a script's keys, too. A name with a closing brace and
+/// without a tag has no such key.
 void append_dedup_key(std::string& out, std::string_view stream, std::string_view id);
 
 class Command final : public hiredis::Calls {

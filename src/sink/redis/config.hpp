@@ -11,8 +11,9 @@
 namespace outbox::sink::redis {
 
 struct RedisSettings : hiredis::ServerSettings {
-  std::chrono::milliseconds dedup_window{std::chrono::minutes(10)};  ///< 0: ids are not remembered.
-  std::size_t max_length{0};                                         ///< 0: any.
+  /// With 0 ids are not remembered.
+  std::chrono::milliseconds dedup_window{std::chrono::minutes(10)};
+  std::size_t max_length{0};  ///< With 0 a stream has no limit.
 };
 
 /// What the sink does with these settings.

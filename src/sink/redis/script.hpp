@@ -1,23 +1,26 @@
-// What the server runs for each event: adds it to its stream unless it remembers its id, then remembers it.
+// What the server runs for each event: it adds the event to its stream unless it remembers the id,
+// and then remembers it.
 //
 // Invariants:
-//   1. A remembered id means that its entry was added. The entry is added first, and all errors are caught: an event that was
-//      refused (the key has another type, no memory, no rights) is not remembered.
-//   2. An error as the reply means that nothing was added. If the entry was added and its id could not be remembered, the reply is a
-//      string with the reason.
-//   3. Adding and remembering are replicated and logged together, as one transaction: what a crash or a failover loses, it loses
-//      together.
-//   4. A duplicate is a write, too (it prolongs the time), so that WAIT behind it waits for it and for all that was written before.
-//   5. XADD is the first write: the server checks maxmemory before the first write of a script only.
+//   1. A remembered id means that its entry was added. The entry is added first, and all errors are
+//      caught: a refused event (another type of key, no memory, no rights) is not remembered.
+//   2. An error as the reply means that nothing was added. If the entry was added and its id could
+//      not be remembered, the reply is a string with the reason.
+//   3. Adding and remembering are replicated and logged as one transaction: a crash or a failover
+//      loses either both or none.
+//   4. A duplicate is a write, too (it prolongs the time), so WAIT waits for it and all before.
+//   5. XADD is the first write: the server checks maxmemory only before a script's first write.
 //
-// Both keys are in one hash slot (command.hpp). pcall returns the server's error with its code at the beginning, whatever the
-// version. Without flags in its first line the script runs on Redis before 7, too.
+// Both keys are in one hash slot (command.hpp). pcall returns the server's error with its code at
+// the beginning in every version. Without flags in line one it runs on Redis before 7.
 #pragma once
 
 namespace outbox::sink::redis {
 
-/// KEYS: stream, key of the id (unless the window is 0). ARGV: window in ms, length (0: any), fields and values.
-/// Replies 1: added; 0: it is there already; a string: added, but not remembered; an error: not added.
+/// KEYS: stream, key of the id (unless the window is 0). ARGV: window in ms, length (0: any),
+/// fields and values.
+/// Replies 1 if the event was added, 0 if it exists already, a string if it was added but not
+/// remembered, and an error if it was not added.
 inline constexpr const char* kScript = R"(local window = ARGV[1]
 if window ~= '0' then
   local known = redis.pcall('EXISTS', KEYS[2])
@@ -39,7 +42,7 @@ end
 return 1
 )";
 
-/// Lua puts the arguments on its stack, which has room for 8000 (LUAI_MAXCSTACK of Lua 5.1).
+/// Lua's stack, which takes the arguments, has room for 8000 (LUAI_MAXCSTACK of Lua 5.1).
 inline constexpr int kMostFields = 3900;
 
 }  // namespace outbox::sink::redis

@@ -11,10 +11,10 @@
 namespace outbox::sink::smtp {
 namespace {
 
-/// RFC 5321, 4.5.3.1; of a path with its brackets 256.
+/// The limits of RFC 5321, 4.5.3.1, where a path with its brackets has 256 characters.
 constexpr std::size_t kLongestAddress = 254;
 constexpr std::size_t kLongestLocal = 64;
-/// atext of RFC 5322, 3.2.3, and the dot.
+/// The characters of atext in RFC 5322, 3.2.3, and the dot.
 constexpr std::string_view kLocalMarks = ".!#$%&'*+-/=?^_`{|}~";
 constexpr std::string_view kDomainMarks = ".-_";
 
@@ -26,7 +26,7 @@ bool has_only(std::string_view text, std::string_view marks) {
   });
 }
 
-/// An address of a host instead of its name: [192.0.2.1], [IPv6:2001:db8::1].
+/// Whether the domain is a host's address instead of its name: [192.0.2.1], [IPv6:2001:db8::1].
 bool is_literal(std::string_view domain) {
   return domain.size() > 2 && domain.front() == '[' && domain.back() == ']' &&
          std::all_of(domain.begin() + 1, domain.end() - 1,
@@ -42,7 +42,7 @@ std::string in_quotation_marks(std::string_view name) {
   return out += '"';
 }
 
-/// For a line that has `used` bytes.
+/// The mailbox's text for a line that has `used` bytes.
 std::string text_of(const Mailbox& mailbox, std::size_t used) {
   if (mailbox.name.empty()) return mailbox.address;
   const std::string& name = mailbox.name;
@@ -53,7 +53,7 @@ std::string text_of(const Mailbox& mailbox, std::size_t used) {
          mailbox.address + ">";
 }
 
-/// "NAME <ADDRESS>" into its parts; without brackets there is no name.
+/// The parts of "NAME <ADDRESS>"; without brackets there is no name.
 std::pair<std::string_view, std::string_view> parts_of(std::string_view text) {
   text = trimmed(text);
   const std::size_t open = text.rfind('<');
@@ -115,15 +115,15 @@ std::string mailbox_field(std::string_view name, const std::vector<Mailbox>& mai
   return out += "\r\n";
 }
 
-MailboxTemplate::MailboxTemplate(std::string field, std::optional<event::Template> name,
-                                 event::Template address)
+MailboxTemplate::MailboxTemplate(std::string field, std::optional<format::Template> name,
+                                 format::Template address)
     : field_(std::move(field)), name_(std::move(name)), address_(std::move(address)) {}
 
 std::optional<MailboxTemplate> MailboxTemplate::parse(const std::string& field,
                                                       std::string_view text, FieldErrors& errors) {
   const auto [name_text, address_text] = parts_of(text);
-  auto name = event::Template::compile(field, name_text);
-  auto address = event::Template::compile(field, address_text);
+  auto name = format::Template::compile(field, name_text);
+  auto address = format::Template::compile(field, address_text);
   if (!name || !address) {
     errors.add((name ? address : name).error());
     return std::nullopt;

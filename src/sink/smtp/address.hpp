@@ -1,4 +1,4 @@
-// Mail addresses, and templates of them: "{json:customer.email}", "{json:customer.name} <{json:customer.email}>". Pure.
+// Mail addresses, and templates such as "{json:customer.name} <{json:customer.email}>". Pure.
 #pragma once
 
 #include <optional>
@@ -9,51 +9,53 @@
 
 #include "base/field_error.hpp"
 #include "event/arena.hpp"
-#include "event/template.hpp"
+#include "format/template.hpp"
 
 namespace outbox::sink::smtp {
 
 inline constexpr const char* kMendEvent =
     "the event is at fault: send it corrected (outbox parked edit), or discard it (outbox parked discard)";
 
-/// Who a mail is from or to. Both parts are text that can be in a header field.
+/// A sender or recipient. Both parts are texts that a header field can have.
 struct Mailbox {
-  std::string name;  ///< Empty: none.
+  std::string name;  ///< Empty if there is none.
   std::string address;
 };
 
-/// What is wrong with an address; empty: nothing. It must be one address, local@domain, without quotes and comments: so that nothing in it can
-/// be read as another recipient, a header field or a command. Other characters than ASCII are allowed (RFC 6531).
+/// What is wrong with an address; empty if it is valid. It must be one address, local@domain,
+/// without quotes and comments, so that nothing in it can be read as another recipient, a header
+/// field or a command. Other characters than ASCII are allowed (RFC 6531).
 [[nodiscard]] std::string_view wrong_address(std::string_view address);
-/// What is wrong with the part behind the @.
+/// What is wrong with the part behind the @; empty if it is valid.
 [[nodiscard]] std::string_view wrong_domain(std::string_view domain);
 [[nodiscard]] std::string_view domain_of(std::string_view address);
-/// Whether a server must know SMTPUTF8 to take it.
+/// Whether the address needs a server that knows SMTPUTF8.
 [[nodiscard]] bool needs_utf8(std::string_view address);
 
-/// "To: Name <address>,\r\n other\r\n"; empty without mailboxes.
+/// The field "To: Name <address>," CR LF " other" CR LF; empty without mailboxes.
 [[nodiscard]] std::string mailbox_field(std::string_view name,
                                         const std::vector<Mailbox>& mailboxes);
 
-/// One mailbox. Name and address are templates of their own, so that no value of an event can make one address of two.
+/// One mailbox. Name and address are separate templates, so that no value can make two addresses.
 class MailboxTemplate {
  public:
-  /// None after a complaint under the field's name.
+  /// Adds an error under the field's name, and returns nullopt, if the text is wrong.
   [[nodiscard]] static std::optional<MailboxTemplate> parse(const std::string& field,
                                                             std::string_view text,
                                                             FieldErrors& errors);
 
-  /// An empty address: the event has none. An error is the event's fault.
+  /// The address is empty if the event has none. An error is the event's fault.
   [[nodiscard]] Result<Mailbox> render(const EventView& event, event::Arena& arena) const;
-  /// The mailbox, if it is the same for all events.
+  /// The mailbox if it is the same for all events.
   [[nodiscard]] std::optional<Mailbox> fixed() const;
 
  private:
-  MailboxTemplate(std::string field, std::optional<event::Template> name, event::Template address);
+  MailboxTemplate(std::string field, std::optional<format::Template> name,
+                  format::Template address);
 
   std::string field_;
-  std::optional<event::Template> name_;
-  event::Template address_;
+  std::optional<format::Template> name_;
+  format::Template address_;
 };
 
 }  // namespace outbox::sink::smtp

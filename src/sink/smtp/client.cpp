@@ -15,7 +15,7 @@ int follow(CURL* /*easy*/, curl_infotype type, char* text, std::size_t size, voi
   auto& exchange = *static_cast<Exchange*>(data);
   if (type == CURLINFO_HEADER_OUT) exchange.dialogue.sent({text, size});
   if (type == CURLINFO_HEADER_IN) exchange.dialogue.received({text, size});
-  // libcurl would wait for the answer, and the outcome of the mail with it.
+  // Without this libcurl would wait for the answer, and so would the mail's outcome.
   if (type == CURLINFO_HEADER_OUT && exchange.dialogue.over()) exchange.sockets->stop_reading();
   return 0;
 }
@@ -29,7 +29,7 @@ std::size_t read_mail(char* to, std::size_t one, std::size_t most, void* data) {
   return size;
 }
 
-/// What a server answers to a mail is no content.
+/// Ignores what a server answers to a mail, which libcurl takes for content.
 std::size_t ignore(char* /*bytes*/, std::size_t one, std::size_t size, void* /*data*/) {
   return one * size;
 }
@@ -47,14 +47,14 @@ Client::Client(const SmtpOptions& options) : options_(options), prototype_(curl:
   const SmtpSettings& plain = options.plain;
   set(easy, CURLOPT_NOSIGNAL, 1L);
   set(easy, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
-  // Also the empty text: no proxy, and no exception from it, by variables of the environment.
+  // Even an empty text is set, so that no variable of the environment names a proxy.
   set(easy, CURLOPT_PROXY, "");
   set(easy, CURLOPT_NOPROXY, "");
-  // Else giving up a transfer waits for the resolver, whose thread cannot be interrupted.
+  // Without this, giving up a transfer waits for the resolver, whose thread cannot be interrupted.
   set(easy, CURLOPT_QUICK_EXIT, 1L);
   set(easy, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(plain.connect_timeout.count()));
   set(easy, CURLOPT_WRITEFUNCTION, ignore);
-  // The only way to see the answers; libcurl prints nothing when it has a function for it.
+  // This is the only way to see the answers; libcurl prints nothing if there is a function for it.
   set(easy, CURLOPT_VERBOSE, 1L);
   set(easy, CURLOPT_DEBUGFUNCTION, follow);
   set_server();
@@ -97,7 +97,7 @@ curl::Easy Client::prepare(Exchange& exchange, curl::Sockets& sockets) const {
   set(easy.get(), CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(mail.text.size()));
   set(easy.get(), CURLOPT_READFUNCTION, read_mail);
   set(easy.get(), CURLOPT_READDATA, static_cast<void*>(&exchange));
-  // By default it waits 2 minutes for an answer.
+  // By default libcurl waits 2 minutes for an answer.
   set(easy.get(), CURLOPT_SERVER_RESPONSE_TIMEOUT, whole_seconds(options_.plain.deadline));
   set(easy.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(options_.plain.deadline.count()));
   set(easy.get(), CURLOPT_FRESH_CONNECT, exchange.fresh ? 1L : 0L);
@@ -124,7 +124,7 @@ Client::Greeting Client::greet() const {
   Exchange exchange;
   curl::Sockets sockets;
   const curl::Easy easy = handle_for(exchange, sockets);
-  // Not CURLOPT_CONNECT_ONLY: that ends without QUIT, which servers log as a fault.
+  // CURLOPT_CONNECT_ONLY would end without QUIT, which servers log as a fault.
   set(easy.get(), CURLOPT_CUSTOMREQUEST, "NOOP");
   set(easy.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(options_.plain.connect_timeout.count()));
   const CURLcode code = curl_easy_perform(easy.get());
@@ -133,7 +133,7 @@ Client::Greeting Client::greet() const {
                     .utf8 = exchange.dialogue.offers("SMTPUTF8")};
   const std::string_view size = exchange.dialogue.parameters("SIZE");
   (void)std::from_chars(size.data(), size.data() + size.size(), greeting.most_bytes);
-  sockets.stop_reading();  // QUIT is said when the handle goes
+  sockets.stop_reading();  // QUIT is sent when the handle is destroyed.
   return greeting;
 }
 

@@ -1,4 +1,4 @@
-// Turns mails into easy handles of libcurl, and what becomes of them into endings.
+// Turns mails into easy handles of libcurl, and what happens to them into endings.
 #pragma once
 
 #include <array>
@@ -14,32 +14,32 @@
 
 namespace outbox::sink::smtp {
 
-/// A mail under way, with everything that its handle points to. Stays in place until that is back.
+/// A mail in progress: its handle points here, so it stays in place until the handle is back.
 struct Exchange {
   Mail mail;
-  std::size_t read{0};  ///< So much of the text libcurl has.
+  std::size_t read{0};  ///< How much of the text libcurl has read.
   curl::List recipients;
   Dialogue dialogue;
   curl::Sockets* sockets{nullptr};
   std::array<char, CURL_ERROR_SIZE> curl_text{};
-  bool fresh{false};  ///< Over a new connection.
+  bool fresh{false};  ///< Whether a new connection is used.
 };
 
 class Client {
  public:
   explicit Client(const SmtpOptions& options);
 
-  /// For the first time, or again after its handle is back.
+  /// Prepares a handle for the first time, or again after the earlier one is back.
   [[nodiscard]] curl::Easy prepare(Exchange& exchange, curl::Sockets& sockets) const;
   [[nodiscard]] static Ending ending_of(const Exchange& exchange, CURL* easy, CURLcode code);
 
   struct Greeting {
-    Ending ending;  ///< With CURLE_OK all is well.
+    Ending ending;  ///< Its code is CURLE_OK if all is well.
     bool login{false};
     bool utf8{false};
-    std::int64_t most_bytes{0};  ///< SIZE (RFC 1870). 0: it does not say, or has no fixed limit.
+    std::int64_t most_bytes{0};  ///< SIZE (RFC 1870); 0 if it is not told or not fixed.
   };
-  /// Connects, with TLS and the login, and sends no mail. Takes as long as connect_timeout at most.
+  /// Connects, with TLS and the login, and sends no mail. Takes at most connect_timeout.
   [[nodiscard]] Greeting greet() const;
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// RFC 8314, 7.3: the ports for mails that are handed in, not port 25 between servers.
+/// RFC 8314, 7.3: the ports for submitting mails, not port 25 between servers.
 constexpr std::array<Scheme, 2> kSchemes{{{"smtp", 587}, {"smtps", 465}}};
 constexpr std::size_t kMostBodyBytes = std::size_t{1} << 20U;
 constexpr const char* kBodyFile = "smtp.body_file";
@@ -138,9 +138,9 @@ Mailbox sender(const SmtpSettings& settings, FieldErrors& errors) {
 std::string id_domain(const SmtpSettings& settings, const Mailbox& from, FieldErrors& errors) {
   const bool own = settings.message_id_domain.empty();
   std::string domain(own ? domain_of(from.address) : std::string_view(settings.message_id_domain));
-  if (own && from.address.empty()) return domain;  // which has its own error
+  if (own && from.address.empty()) return domain;  // The missing address has its own error.
   const std::string_view wrong = wrong_domain(domain);
-  // Also where a server knows SMTPUTF8, so that an id is the same everywhere.
+  // Even a server that knows SMTPUTF8 gets an ASCII domain, so that an id is the same everywhere.
   if (wrong.empty() && !needs_utf8(domain)) return domain;
   errors.add({"smtp.message_id_domain",
               own ? "is missing, and the domain of smtp.from is not ASCII" : "is not a domain",
@@ -167,7 +167,7 @@ void check(const SmtpSettings& settings, FieldErrors& errors) {
   (void)read_options(settings, errors);
 }
 
-/// A parked event is otherwise sent again by itself.
+/// Refuses to park what is unknown if parked events are sent again by themselves.
 void check_use(const SmtpSettings& settings, const SubscriptionSpec& spec, FieldErrors& errors) {
   const bool once = spec.on_reject == "stop" || (spec.max_attempts == 1 && spec.delays.empty());
   if (!settings.park_unknown() || once) return;
@@ -184,7 +184,7 @@ Status read_body(SmtpSettings& settings) {
     return bad_field(kBodyFile, settings.body_file + ": " + file.error().message,
                      "name a file of at most 1 MiB that the relay's user can read");
   }
-  if (auto fits = event::template_pieces(kBodyFile, file->text); !fits) return pass(fits);
+  if (auto fits = format::template_pieces(kBodyFile, file->text); !fits) return pass(fits);
   settings.body = std::move(file->text);
   settings.body_file.clear();
   return {};
@@ -214,9 +214,9 @@ std::optional<SmtpOptions> read_options(SmtpSettings settings, FieldErrors& erro
   std::optional<MailboxTemplate> reply_to;
   if (!settings.reply_to.empty())
     reply_to = MailboxTemplate::parse("smtp.reply_to", settings.reply_to, errors);
-  auto subject = event::Template::compile("smtp.subject", settings.subject);
+  auto subject = format::Template::compile("smtp.subject", settings.subject);
   if (!subject) errors.add(subject.error());
-  auto body = event::template_pieces("smtp.body", settings.body);
+  auto body = format::template_pieces("smtp.body", settings.body);
   if (!body) errors.add(body.error());
   std::string domain = id_domain(settings, from, errors);
   if (!server || !errors.empty()) return std::nullopt;

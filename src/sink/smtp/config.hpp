@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/field_error.hpp"
-#include "event/template.hpp"
-#include "event/template_pieces.hpp"
+#include "format/template.hpp"
+#include "format/template_pieces.hpp"
 #include "sink/endpoint.hpp"
 #include "sink/kind.hpp"
 #include "sink/smtp/address.hpp"
@@ -17,7 +17,7 @@
 
 namespace outbox::sink::smtp {
 
-/// As they are written.
+/// The settings as they are written.
 struct SmtpSettings {
   std::string url;
   std::string username;
@@ -38,29 +38,31 @@ struct SmtpSettings {
   std::string on_unknown{"retry"};
   std::size_t max_in_flight{4};
   std::chrono::milliseconds connect_timeout{std::chrono::seconds(10)};
-  /// RFC 5321, 4.5.3.2: a client should wait 10 minutes for the answer to a mail, and 5 for those before it.
+  /// RFC 5321, 4.5.3.2: clients should wait 10 minutes for the answer to a mail, 5 for others.
   std::chrono::milliseconds deadline{std::chrono::minutes(15)};
 
   [[nodiscard]] bool encrypted() const { return encryption != "off"; }
   [[nodiscard]] bool park_unknown() const { return on_unknown == "park"; }
 };
 
-/// Settings that were checked.
+/// The checked settings.
 struct SmtpOptions {
-  SmtpSettings plain;       ///< What needs no more than that.
-  Endpoint server;          ///< With the login, wherever it was given.
+  SmtpSettings plain;       ///< The settings that need no conversion.
+  Endpoint server;          ///< The server with the login, wherever that was given.
   std::string server_name;  ///< "smtp://mail.example.com:587", for logs and errors.
   Mailbox from;
   std::vector<MailboxTemplate> to;
   std::vector<MailboxTemplate> cc;
   std::optional<MailboxTemplate> reply_to;
-  event::Template subject;
-  std::optional<std::vector<event::TemplatePiece>> body;  ///< None: the message's own.
-  std::string id_domain;                                  ///< Of Message-ID.
-  std::vector<std::string> secrets;  ///< What must not be quoted when a server repeats it.
+  format::Template subject;
+  std::optional<std::vector<format::TemplatePiece>>
+      body;                          ///< nullopt sends the message's own body.
+  std::string id_domain;             ///< The domain of Message-ID.
+  std::vector<std::string> secrets;  ///< Texts that must not be quoted when a server repeats them.
 };
 
-/// Complains about everything that is wrong; then there are none. Reads no file: `body` is that of the setting of this name.
+/// Adds an error for everything that is wrong, and then returns nullopt. Reads no file: `body` is
+/// the setting of this name.
 [[nodiscard]] std::optional<SmtpOptions> read_options(SmtpSettings settings, FieldErrors& errors);
 
 }  // namespace outbox::sink::smtp

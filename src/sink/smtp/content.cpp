@@ -14,9 +14,9 @@ namespace {
 constexpr std::string_view kBegin = "=?UTF-8?B?";
 constexpr std::string_view kEnd = "?=";
 constexpr std::string_view kFold = "\r\n ";
-/// RFC 2047, 2: an encoded word has at most 75 characters.
+/// An encoded word has at most 75 characters (RFC 2047, 2).
 constexpr std::size_t kWordBytes = 75;
-/// Room for one character of any length.
+/// The length of a word with room for one character of any length.
 constexpr std::size_t kShortestWord = kBegin.size() + 8 + kEnd.size();
 
 bool is_control(char c) {
@@ -24,7 +24,7 @@ bool is_control(char c) {
   return byte < 0x20U || byte == 0x7fU;
 }
 
-/// As much of the text as has a place in an encoded word of this length, whole characters only (RFC 2047, 5).
+/// The beginning of the text, in whole characters, that fits into such a word (RFC 2047, 5).
 std::string_view first_part(std::string_view text, std::size_t word) {
   const std::size_t room = (word - kBegin.size() - kEnd.size()) / 4 * 3;
   std::size_t size = std::min(room, text.size());
@@ -35,7 +35,8 @@ std::string_view first_part(std::string_view text, std::size_t word) {
   return text.substr(0, size);
 }
 
-/// Whether readers give back exactly this text without any encoding: they trim it, and decode what looks like an encoded word.
+/// Whether readers return exactly this text without any encoding: they trim it, and decode what
+/// looks like an encoded word.
 bool is_plain(std::string_view text) {
   const bool printable =
       std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
@@ -80,12 +81,12 @@ std::string field(std::string_view name, std::string_view text) {
 
 namespace {
 
-/// What gives lines of 76 characters.
+/// The number of bytes that make a line of 76 characters.
 constexpr std::size_t kBase64Bytes = 57;
 
 bool is_readable(char c) { return (c >= ' ' && c <= '~') || c == '\t' || c == '\r' || c == '\n'; }
 
-/// Three characters for each that is not readable, or four for each three.
+/// Whether base64, four characters for three, beats three for each that is not readable.
 bool is_shorter_in_base64(std::string_view text) {
   const auto other =
       std::count_if(text.begin(), text.end(), [](char c) { return !is_readable(c); });
@@ -98,7 +99,7 @@ bool has_charset(std::string_view content_type) {
   return to_lower(content_type).find(kCharset) != std::string::npos;
 }
 
-/// Not so in other charsets: a line feed in UTF-16 is no byte of its own.
+/// Whether the charset is UTF-8 or ASCII. In UTF-16 a line feed is not a byte of its own.
 bool is_utf8_or_ascii(std::string_view content_type) {
   const std::string lower = to_lower(content_type);
   const std::size_t at = lower.find(kCharset);
@@ -111,10 +112,10 @@ bool is_utf8_or_ascii(std::string_view content_type) {
 /// Lines of quoted-printable (RFC 2045, 6.7).
 class Lines {
  public:
-  /// One encoded character, after a soft line break if the line has no place for it.
+  /// Adds one encoded character, after a soft line break if it does not fit into the line.
   void add(std::string_view encoded) {
-    if (used_ + encoded.size() > kLineBytes - 1) soft_break();  // one for its =
-    // Then nothing depends on how SMTP doubles a dot at the beginning of a line.
+    if (used_ + encoded.size() > kLineBytes - 1) soft_break();  // One character is for its =.
+    // With this nothing depends on how SMTP doubles a dot at the beginning of a line.
     if (used_ == 0 && encoded == ".") encoded = "=2E";
     out_ += encoded;
     used_ += encoded.size();
@@ -123,7 +124,7 @@ class Lines {
     out_ += "\r\n";
     used_ = 0;
   }
-  /// A mail ends with a line break, which must not become one of the text.
+  /// Returns the text. A mail ends with a line break, which must not become part of the text.
   [[nodiscard]] std::string take() {
     if (used_ > 0) soft_break();
     return std::move(out_);

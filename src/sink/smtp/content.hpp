@@ -9,37 +9,41 @@
 
 namespace outbox::sink::smtp {
 
-// ---- Text in header fields of a mail: lines that no server cuts, and characters other than ASCII as encoded words (RFC 2047). Pure.
+// ---- Text in header fields of a mail: lines that no server cuts, and other characters than ASCII
+// as encoded words (RFC 2047). Pure.
 
-/// RFC 5322, 2.1.1: lines should not be longer.
+/// The length that lines should not exceed (RFC 5322, 2.1.1).
 inline constexpr std::size_t kLineBytes = 76;
 
-/// Why the text can be in no header field: a line break, NUL or another control character, or it is not UTF-8. None: it can.
+/// Why no header field can have the text: a control character such as a line break or NUL, or
+/// invalid UTF-8; nullopt if it is fine.
 [[nodiscard]] std::optional<std::string> fault_of(std::string_view text);
 
-/// "Name: text" and CR LF, for a text without fault. It is written as it is where it is short printable ASCII, else in encoded words, which
-/// give exactly this text when they are decoded.
+/// "Name: text" and CR LF, for a text without fault. Short printable ASCII is written as it is;
+/// other text in encoded words, which decode to exactly this text.
 [[nodiscard]] std::string field(std::string_view name, std::string_view text);
 
-/// Encoded words with folds between them, to be continued on a line that has `used` bytes.
+/// Encoded words with folds between them, to continue a line that has `used` bytes.
 [[nodiscard]] std::string encoded_words(std::string_view text, std::size_t used);
 
-// ---- The body of a mail as MIME (RFC 2045): bytes that any server passes on unchanged, in lines that none cuts. Not with libcurl's curl_mime:
-// that makes a multipart body with a random boundary, and a mail that is sent again must have the same bytes. Pure.
+// ---- The body of a mail as MIME (RFC 2045): bytes that any server passes on unchanged, in lines
+// that none cuts. libcurl's curl_mime is not used: it makes a multipart body with a random
+// boundary, but a mail that is sent again must have the same bytes. Pure.
 
-/// The header fields Content-Type and Content-Transfer-Encoding, an empty line and the encoded body.
+/// The header fields Content-Type and Content-Transfer-Encoding, an empty line and the encoded
+/// body.
 ///
-/// Text in UTF-8 stays readable (quoted-printable), unless most of it is not ASCII (base64); its line breaks become CR LF, as in every mail.
-/// Anything else is base64 of exactly these bytes. JSON, and text of no type, are text/plain. The type of a single part of several or of a
-/// mail in a mail is an error, which is the event's fault.
+/// Text in UTF-8 stays readable (quoted-printable) unless most of it is not ASCII (base64); its
+/// line breaks become CR LF, as in every mail. Anything else is base64 of exactly these bytes.
+/// JSON, and text without a type, are text/plain. Types multipart and message are errors.
 [[nodiscard]] Result<std::string> content(std::string_view content_type, std::string_view body);
 
 [[nodiscard]] std::string quoted_printable(std::string_view text);
-/// In lines of 76 characters.
+/// Base64 in lines of 76 characters.
 [[nodiscard]] std::string base64_lines(std::string_view bytes);
-/// With CR LF instead of each LF that has no CR.
+/// The text with CR LF instead of each LF that has no CR.
 [[nodiscard]] std::string with_crlf(std::string_view text);
-/// For a text within HTML, also within an attribute.
+/// The text for use within HTML, even within an attribute.
 [[nodiscard]] std::string html_escaped(std::string_view text);
 
 }  // namespace outbox::sink::smtp

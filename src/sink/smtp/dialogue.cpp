@@ -8,7 +8,7 @@
 namespace outbox::sink::smtp {
 namespace {
 
-/// Enough for an error; a server may say much.
+/// How much of an answer is kept: enough for an error, since a server may say much.
 constexpr std::size_t kTextBytes = 1000;
 constexpr std::size_t kCodeDigits = 3;
 constexpr int kWantsLogin = 334;
@@ -19,7 +19,7 @@ std::string_view without_line_end(std::string_view line) {
   return line;
 }
 
-/// 0: the line does not begin with one.
+/// The code of an answer's line; 0 if the line does not begin with one.
 int code_of(std::string_view line) {
   const std::string_view digits = line.substr(0, kCodeDigits);
   if (digits.size() < kCodeDigits || !std::all_of(digits.begin(), digits.end(), is_digit)) return 0;
@@ -40,7 +40,7 @@ void Dialogue::sent(std::string_view line) {
   line = without_line_end(line);
   if (over_) return;
   if (stage_ == Stage::login && code_ == kWantsLogin) {
-    code_ = 0;  // a part of the login, which could look like a command
+    code_ = 0;  // A part of the login may look like a command.
   } else if (line.starts_with("EHLO ") || line.starts_with("HELO ")) {
     said(Stage::hello);
     keywords_.clear();

@@ -14,7 +14,7 @@ namespace {
 
 using Kind = Outcome::Kind;
 
-/// RFC 5321, 4.2.1 and RFC 4954, 6.
+/// Reply codes of RFC 5321, 4.2.1 and RFC 4954, 6.
 constexpr int kFirstRefusal = 400;
 constexpr int kFirstFinal = 500;
 constexpr int kClosing = 421;
@@ -51,7 +51,7 @@ struct Failure {
   const char* hint;
 };
 
-/// Those that prevent a connection.
+/// The failures that prevent a connection.
 constexpr Failure kFailures[] = {
     {CURLE_COULDNT_RESOLVE_HOST, Errc::unavailable, kReach},
     {CURLE_COULDNT_CONNECT, Errc::unavailable, kReach},
@@ -95,7 +95,7 @@ std::string doing(const Ending& ending) {
   return "";
 }
 
-/// libcurl's own words for this transfer, else for the code.
+/// libcurl's text for this transfer, or else its text for the code.
 std::string curl_words(const Ending& ending) {
   return ending.curl_text.empty() ? curl_easy_strerror(ending.code) : ending.curl_text;
 }
@@ -123,7 +123,8 @@ struct Meaning {
   const char* hint;
 };
 
-/// Before the recipients nothing is about this mail, but for its size, which MAIL declares (RFC 1870, 6.1).
+/// Before the recipients an answer concerns the mail only if its size, which MAIL declares, is
+/// refused (RFC 1870, 6.1).
 Meaning meaning_before_recipients(Stage stage, int reply) {
   switch (stage) {
     case Stage::hello: return {Kind::blocked, Errc::unavailable, kHello};
@@ -140,76 +141,76 @@ Meaning meaning_before_recipients(Stage stage, int reply) {
 Meaning meaning_of(Stage stage, int reply) {
   if (is_of_login(reply)) return {Kind::blocked, Errc::permission_denied, kLogin};
   if (stage < Stage::recipients) return meaning_before_recipients(stage, reply);
-  // Not `blocked`: a single recipient or a single mail is put off so, too.
+  // Not `blocked`: a single recipient or a single mail may be put off this way.
   if (reply < kFirstFinal) return {Kind::retry, Errc::unavailable, kLater};
   if (reply == kTooLarge) return {Kind::rejected, Errc::too_large, kSize};
   return {Kind::rejected, Errc::invalid_argument, kRejected};
 }
 
-Error refusal(const Ending& ending, const Asked& asked, const Meaning& meaning) {
+Error refusal(const Ending& ending, const MailContext& context, const Meaning& meaning) {
   std::string message =
-      fmt::format("smtp: {} answered {} to {}", asked.server, ending.reply, doing(ending));
-  const std::string quote = curl::excerpt(ending.reply_text, asked.unquoted);
+      fmt::format("smtp: {} answered {} to {}", context.server, ending.reply, doing(ending));
+  const std::string quote = curl::excerpt(ending.reply_text, context.unquoted);
   if (!quote.empty()) message += fmt::format(": \"{}\"", quote);
   return error_of(meaning.code, Effect::none, std::move(message), meaning.hint, origin_of(ending));
 }
 
-Outcome refused(const Ending& ending, const Asked& asked) {
+Outcome refused(const Ending& ending, const MailContext& context) {
   const Meaning meaning = meaning_of(ending.stage, ending.reply);
-  return {.kind = meaning.kind, .error = refusal(ending, asked, meaning)};
+  return {.kind = meaning.kind, .error = refusal(ending, context, meaning)};
 }
 
 // ---- there was no answer
 
-Outcome in_doubt(const Ending& ending, const Asked& asked) {
+Outcome in_doubt(const Ending& ending, const MailContext& context) {
   std::string message =
       ending.code == CURLE_OPERATION_TIMEDOUT
           ? fmt::format("smtp: {} did not confirm the mail within {}, which it may have sent",
-                        asked.server, format_duration(asked.deadline))
+                        context.server, format_duration(context.deadline))
           : fmt::format("smtp: {} got the mail and may have sent it, but its answer was lost: {}",
-                        asked.server, curl_words(ending));
-  if (!asked.message_id.empty()) message += fmt::format(" (Message-ID {})", asked.message_id);
+                        context.server, curl_words(ending));
+  if (!context.message_id.empty()) message += fmt::format(" (Message-ID {})", context.message_id);
   Outcome outcome;
-  outcome.kind = asked.park_unknown ? Kind::rejected : Kind::unknown;
+  outcome.kind = context.park_unknown ? Kind::rejected : Kind::unknown;
   outcome.error = error_of(Errc::unavailable, Effect::unknown, std::move(message),
-                           asked.park_unknown ? kPark : kAgain, origin_of(ending));
+                           context.park_unknown ? kPark : kAgain, origin_of(ending));
   return outcome;
 }
 
-Outcome not_sent(const Ending& ending, const Asked& asked) {
+Outcome not_sent(const Ending& ending, const MailContext& context) {
   const bool connected = ending.stage >= Stage::sender;
   const bool given_up = ending.code == CURLE_ABORTED_BY_CALLBACK;
   return {.kind = connected || given_up ? Kind::retry : Kind::blocked,
-          .error = unreachable(ending, asked)};
+          .error = unreachable(ending, context)};
 }
 
 }  // namespace
 
-Outcome judge(const Ending& ending, const Asked& asked) {
+Outcome judge(const Ending& ending, const MailContext& context) {
   const bool confirmed = ending.reply >= 200 && ending.reply < 300;
   if (ending.stage == Stage::content && confirmed) return {.kind = Kind::acked};
-  if (ending.reply >= kFirstRefusal) return refused(ending, asked);
-  if (ending.stage == Stage::content && ending.whole) return in_doubt(ending, asked);
-  return not_sent(ending, asked);
+  if (ending.reply >= kFirstRefusal) return refused(ending, context);
+  if (ending.stage == Stage::content && ending.whole) return in_doubt(ending, context);
+  return not_sent(ending, context);
 }
 
-Error unreachable(const Ending& ending, const Asked& asked) {
+Error unreachable(const Ending& ending, const MailContext& context) {
   if (ending.reply >= kFirstRefusal)
-    return refusal(ending, asked, meaning_of(ending.stage, ending.reply));
+    return refusal(ending, context, meaning_of(ending.stage, ending.reply));
   if (ending.code == CURLE_ABORTED_BY_CALLBACK) {
-    return error_of(Errc::cancelled, Effect::none,
-                    fmt::format("smtp: a mail to {} was given up before it was sent", asked.server),
-                    "", "");
+    return error_of(
+        Errc::cancelled, Effect::none,
+        fmt::format("smtp: a mail to {} was given up before it was sent", context.server), "", "");
   }
   if (ending.stage >= Stage::sender) {
     return error_of(Errc::unavailable, Effect::none,
-                    fmt::format("smtp: the connection to {} failed at {}: {}", asked.server,
+                    fmt::format("smtp: the connection to {} failed at {}: {}", context.server,
                                 doing(ending), curl_words(ending)),
                     "the server did not get the mail, which is sent again", origin_of(ending));
   }
   const Failure* const failure = failure_of(ending.code);
   return error_of(failure == nullptr ? Errc::unavailable : failure->errc, Effect::none,
-                  fmt::format("smtp: cannot connect to {}: {}", asked.server, curl_words(ending)),
+                  fmt::format("smtp: cannot connect to {}: {}", context.server, curl_words(ending)),
                   failure == nullptr ? kReach : failure->hint, origin_of(ending));
 }
 

@@ -17,32 +17,32 @@ namespace outbox::sink::smtp {
 struct Ending {
   CURLcode code{CURLE_OK};
   Stage stage{Stage::connect};
-  int reply{0};  ///< The answer at this stage; 0: there was none.
+  int reply{0};  ///< The answer at this stage; 0 if there was none.
   std::string reply_text{};
-  std::size_t recipient{0};  ///< The number of the one who was named last, from 1.
-  bool whole{
-      false};  ///< The last byte of the mail was sent, and so perhaps what says that it is the last one.
-  bool reused{false};       ///< On a connection that a mail before it left.
-  std::string curl_text{};  ///< What libcurl says of the failure.
+  std::size_t recipient{0};  ///< The number of the last recipient that was named, from 1.
+  /// Whether the last byte of the mail was sent, and so perhaps the mark that ends it.
+  bool whole{false};
+  bool reused{false};       ///< Whether an earlier mail used the same connection.
+  std::string curl_text{};  ///< libcurl's description of the failure.
 };
 
-/// What it is about.
-struct Asked {
+/// What an ending is judged with.
+struct MailContext {
   std::string_view server;  ///< "smtp://mail.example.com:587"
   std::string_view message_id{};
   std::chrono::milliseconds deadline{0};
   bool park_unknown{false};
-  std::vector<std::string>
-      unquoted{};  ///< What must not be in an error when the server repeats it.
+  /// Texts that must not be in an error when the server repeats them.
+  std::vector<std::string> unquoted{};
 };
 
 /// The outcome, without a token.
-[[nodiscard]] Outcome judge(const Ending& ending, const Asked& asked);
+[[nodiscard]] Outcome judge(const Ending& ending, const MailContext& context);
 
-/// Why nothing can be delivered: the connection could not be made, or the server does not want us.
-[[nodiscard]] Error unreachable(const Ending& ending, const Asked& asked);
+/// Why nothing can be delivered: the connection could not be made, or the server refuses us.
+[[nodiscard]] Error unreachable(const Ending& ending, const MailContext& context);
 
-/// Whether the connection was closed by the server while it was idle, so that nothing happened and another one may work.
+/// Whether the server had closed the idle connection: nothing happened, and a new one may work.
 [[nodiscard]] bool was_stale(const Ending& ending);
 
 }  // namespace outbox::sink::smtp

@@ -9,21 +9,21 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "event/filter.hpp"
 #include "event/headers.hpp"
 #include "event/text_rules.hpp"
 #include "event/time_text.hpp"
 #include "sink/smtp/address.hpp"
 #include "sink/smtp/content.hpp"
+#include "subscription/filter.hpp"
 
 namespace outbox::sink::smtp {
 namespace {
 
-/// The message's key, for x_headers.
+/// The header with the message's key, for x_headers.
 constexpr std::string_view kKeyHeader = "outbox-key";
-/// Of CloudEvents attributes, as in HTTP.
+/// The prefix of CloudEvents attributes, as in HTTP.
 constexpr std::string_view kAttributePrefix = SinkTraits().attribute_prefix;
-/// A line must not have more than 998 bytes (RFC 5322, 2.1.1), and a name cannot be folded.
+/// A line must not exceed 998 bytes (RFC 5322, 2.1.1), and a name cannot be folded.
 constexpr std::size_t kLongestName = 200;
 constexpr std::int64_t kMicros = 1'000'000;
 constexpr std::int64_t kYear1900 = -2'208'988'800;
@@ -35,7 +35,7 @@ tl::unexpected<Error> refused(const std::string& why, const char* hint = kMendEv
 
 constexpr std::string_view kPrefix = "X-";
 
-/// The name of a header as it is in a mail, less its X-, which only some have.
+/// The name of a header as in a mail, without the X- that some have.
 std::string_view name_after_x(std::string_view name) {
   const bool has_x =
       name.size() > kPrefix.size() && equal_ignoring_case(name.substr(0, kPrefix.size()), kPrefix);
@@ -48,14 +48,14 @@ bool is_of_format(std::string_view name) {
          event::same_header(name, event::kContentTypeHeader);
 }
 
-/// The name of x-outbox-id would be that of outbox-id in the mail.
+/// Whether the header would have a format's name in the mail, as x-outbox-id has that of outbox-id.
 bool imitates_format(std::string_view name) {
   const std::string_view rest = name_after_x(name);
   return rest.size() != name.size() && is_of_format(rest);
 }
 
-/// Whether a header is left out because its name in the mail is another one's. Of two that do not imitate the format, the last one is
-/// sent, since those of the subscription are last.
+/// Whether a header is left out because another one has its name in the mail. Of several that do
+/// not imitate the format, the last one is sent, because those of the subscription are last.
 bool is_hidden(std::span<const HeaderView> headers, const HeaderView& header) {
   if (imitates_format(header.name)) return true;
   return std::any_of(&header + 1, headers.data() + headers.size(), [&](const HeaderView& later) {
@@ -67,7 +67,7 @@ bool is_hidden(std::span<const HeaderView> headers, const HeaderView& header) {
 bool is_wanted(const std::vector<std::string>& globs, std::string_view name) {
   const std::string lower = to_lower(name);
   return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
-    return event::glob_match(to_lower(trimmed(glob)), lower);
+    return subscription::glob_match(to_lower(trimmed(glob)), lower);
   });
 }
 
@@ -113,7 +113,7 @@ Result<std::string> Composer::reply_to(const EventView& event) {
   if (!options_.reply_to) return std::string();
   OUTBOX_TRY(const Mailbox mailbox, options_.reply_to->render(event, arena_));
   if (mailbox.address.empty()) return std::string();
-  // It is not in the envelope, so that libcurl would not tell the server.
+  // The address is not in the envelope, so libcurl would not tell the server about it.
   if (needs_utf8(mailbox.address)) return refused("the address of smtp.reply_to is not ASCII");
   return mailbox_field("Reply-To", {mailbox});
 }
@@ -135,7 +135,7 @@ Result<std::string> Composer::body(const Message& message) {
   if (!options_.body) return content(message.content_type, message.body);
   const bool html = options_.plain.body_type == "text/html";
   std::string text;
-  for (const event::TemplatePiece& piece : *options_.body) {
+  for (const format::TemplatePiece& piece : *options_.body) {
     if (!piece.field) {
       text += piece.text;
       continue;
@@ -170,7 +170,7 @@ Result<Mail> Composer::compose(const Message& message) {
               mailbox_field("From", {options_.from}) + mailbox_field("To", to) +
               mailbox_field("Cc", cc) + answers + subject_line + "Message-ID: " + mail.message_id +
               "\r\n" +
-              // No answers of machines that are on vacation (RFC 3834, 5).
+              // This header stops automatic replies (RFC 3834, 5).
               "Auto-Submitted: auto-generated\r\n" + more + "MIME-Version: 1.0\r\n" + rest;
   return mail;
 }

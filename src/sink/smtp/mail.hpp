@@ -1,4 +1,4 @@
-// Makes mails of messages: who gets them, header fields, body. The same message always makes the same bytes. Pure.
+// Makes mails of messages (recipients, header fields, body), with the same bytes each time. Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ namespace outbox::sink::smtp {
 struct Mail {
   Token token{0};
   std::vector<std::string> recipients;
-  bool needs_utf8{false};  ///< The server must know SMTPUTF8.
+  bool needs_utf8{false};  ///< Whether the server must know SMTPUTF8.
   std::string message_id;  ///< "<ID@DOMAIN>"
-  std::string text;        ///< With CR LF, also at its end. No line begins with a dot.
+  std::string text;        ///< Ends with CR LF, as each line. No line begins with a dot.
 };
 
 class Composer {
  public:
   explicit Composer(const SmtpOptions& options) : options_(options) {}
 
-  /// An error is the fault of the message.
+  /// An error is the message's fault.
   [[nodiscard]] Result<Mail> compose(const Message& message);
 
  private:
@@ -40,7 +40,8 @@ class Composer {
   event::Arena arena_;
 };
 
-/// "Thu, 01 Jan 1970 00:00:00 +0000" (RFC 5322, 3.3). Times before 1900, which it does not allow, become the first one it does.
+/// "Thu, 01 Jan 1970 00:00:00 +0000" (RFC 5322, 3.3). A time before 1900, which it does not allow,
+/// becomes the first allowed one.
 [[nodiscard]] std::string date_text(std::int64_t us_since_1970);
 
 }  // namespace outbox::sink::smtp

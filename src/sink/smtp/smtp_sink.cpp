@@ -22,7 +22,8 @@ Status SmtpSink::open() {
   if (Status greeted = greet(); !greeted) return greeted;
   purge();
   for (std::size_t i = 0; i < options_.plain.max_in_flight; ++i) {
-    OUTBOX_TRY(auto line, Line::start(client_, options_.plain.deadline, [this] { wake(); }));
+    OUTBOX_TRY(auto line,
+               MailConnection::start(client_, options_.plain.deadline, [this] { wake(); }));
     lines_.push_back(std::move(line));
   }
   return {};
@@ -43,7 +44,7 @@ Inspection SmtpSink::inspection() const {
         {"insecure_tls", "whoever controls the network can read and swallow mails and the password",
          "smtp.tls_ca with the authority of the server's certificate"});
   }
-  // A mail by a template need not have the payload.
+  // A mail made by a template need not have the payload.
   if (server_takes_ > 0 && !options_.body) {
     found.largest = {
         "SIZE of the mail server", server_takes_,
@@ -54,8 +55,8 @@ Inspection SmtpSink::inspection() const {
 
 Status SmtpSink::greet() {
   const Client::Greeting greeting = client_.greet();
-  if (greeting.ending.code != CURLE_OK) return fail(unreachable(greeting.ending, asked()));
-  // libcurl then sends without a login.
+  if (greeting.ending.code != CURLE_OK) return fail(unreachable(greeting.ending, context()));
+  // Without an offer libcurl sends without a login.
   if (!options_.server.username.empty() && !greeting.login) {
     return fail(
         Errc::permission_denied, "smtp: " + options_.server_name + " offers no login",
@@ -67,7 +68,7 @@ Status SmtpSink::greet() {
 }
 
 void SmtpSink::purge() {
-  // All at once: each may take a moment.
+  // All connections end at the same time, since each may take a moment.
   for (const auto& line : lines_) line->cut();
   for (const auto& line : lines_) line->give_up();
   advance();
@@ -76,7 +77,7 @@ void SmtpSink::purge() {
 
 // ---- sending
 
-Line* SmtpSink::idle_line() const {
+MailConnection* SmtpSink::idle_line() const {
   const auto found =
       std::find_if(lines_.begin(), lines_.end(), [](const auto& line) { return !line->busy(); });
   return found == lines_.end() ? nullptr : found->get();
@@ -85,7 +86,7 @@ Line* SmtpSink::idle_line() const {
 std::size_t SmtpSink::send(std::span<const Message> messages) {
   std::size_t taken = 0;
   while (taken < messages.size()) {
-    Line* const line = idle_line();
+    MailConnection* const line = idle_line();
     if (line == nullptr) break;
     send_one(messages[taken], *line);
     ++taken;
@@ -93,7 +94,7 @@ std::size_t SmtpSink::send(std::span<const Message> messages) {
   return taken;
 }
 
-void SmtpSink::send_one(const Message& message, Line& line) {
+void SmtpSink::send_one(const Message& message, MailConnection& line) {
   auto mail = composer_.compose(message);
   if (mail && mail->needs_utf8 && !server_has_utf8_) {
     mail = fail(
@@ -108,17 +109,17 @@ void SmtpSink::send_one(const Message& message, Line& line) {
 
 // ---- outcomes
 
-Asked SmtpSink::asked() const {
+MailContext SmtpSink::context() const {
   return {.server = options_.server_name,
           .deadline = options_.plain.deadline,
           .park_unknown = options_.plain.park_unknown(),
           .unquoted = options_.secrets};
 }
 
-Outcome SmtpSink::outcome_of(const Line::Done& done) const {
-  Asked about = asked();
+Outcome SmtpSink::outcome_of(const MailConnection::Done& done) const {
+  MailContext about = context();
   about.message_id = done.mail.message_id;
-  // People's addresses do not belong into logs.
+  // People's addresses do not belong in logs.
   const auto& people = done.mail.recipients;
   about.unquoted.insert(about.unquoted.end(), people.begin(), people.end());
   Outcome outcome = judge(done.ending, about);

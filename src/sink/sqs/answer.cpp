@@ -20,7 +20,7 @@ constexpr const char* kNonsense =
 
 Json parse(std::string_view text) { return Json::parse(text, nullptr, false); }
 
-/// The first of these members that is a text.
+/// The first of these members that is a text; empty if there is none.
 std::string text_of(const Json& object, std::initializer_list<const char*> names) {
   if (!object.is_object()) return {};
   for (const char* name : names) {
@@ -35,21 +35,22 @@ bool is_true(const Json& object, const char* name) {
   return found != object.end() && found->is_boolean() && found->get<bool>();
 }
 
-curl::Receiver receiver_of(const Asked& asked) {
+curl::Receiver receiver_of(const RequestContext& context) {
   return {
       .sink = "sqs",
-      .address = asked.address,
-      .setting = asked.setting,
-      .deadline = asked.deadline,
+      .address = context.address,
+      .setting = context.setting,
+      .deadline = context.deadline,
       .in_doubt =
           "the events are sent again; a FIFO queue drops what it has stored in the last five minutes",
       .too_slow = "SQS answers within a second when it is well; check the network"};
 }
 
-/// "sqs: queue 'orders': QueueDoesNotExist: \"it is not there\""
-std::string message_of(const Asked& asked, const std::string& what, std::string_view said) {
-  std::string message = fmt::format("sqs: queue {}: {}", in_quotes(asked.queue), what);
-  const std::string quote = curl::excerpt(said, *asked.secrets);
+/// The message "sqs: queue 'orders': QueueDoesNotExist: \"it is not there\"".
+std::string message_of(const RequestContext& context, const std::string& what,
+                       std::string_view said) {
+  std::string message = fmt::format("sqs: queue {}: {}", in_quotes(context.queue), what);
+  const std::string quote = curl::excerpt(said, *context.secrets);
   return quote.empty() ? message : message + fmt::format(": \"{}\"", quote);
 }
 
@@ -61,32 +62,33 @@ Outcome outcome_of(const Meaning& meaning, std::string message, const std::strin
   return outcome;
 }
 
-Outcome nonsense(const Asked& asked, Kind kind, const char* what) {
-  return outcome_of({.kind = kind, .code = Errc::unavailable, .hint = kNonsense},
-                    message_of(asked, fmt::format("{} answered 200 {}", asked.address, what), ""),
-                    "http:200");
+Outcome nonsense(const RequestContext& context, Kind kind, const char* what) {
+  return outcome_of(
+      {.kind = kind, .code = Errc::unavailable, .hint = kNonsense},
+      message_of(context, fmt::format("{} answered 200 {}", context.address, what), ""),
+      "http:200");
 }
 
-Outcome refused(const Answer& answer, const Asked& asked) {
+Outcome refused(const Answer& answer, const RequestContext& context) {
   const Json body = parse(answer.body);
   const std::string code = short_code(text_of(body, {"__type", "code", "Code"}));
   Meaning meaning = meaning_of(code, answer.status);
-  // Without its code a 400 may be about anything: neither sent nor the event's fault as far as is known.
+  // A 400 without its code may mean anything: nothing was stored, perhaps through no event's fault.
   if (answer.status == 400 && code.empty() && !answer.whole()) meaning.kind = Kind::retry;
-  // When the queue depends on the event, a missing one may be that event's fault alone.
-  if (asked.queue_varies && meaning.code == Errc::not_found) meaning.kind = Kind::rejected;
+  // If the queue depends on the event, a missing one may be that event's fault alone.
+  if (context.queue_varies && meaning.code == Errc::not_found) meaning.kind = Kind::rejected;
   const std::string said =
       body.is_object() ? text_of(body, {"message", "Message"}) : std::string(answer.body);
   const std::string what =
-      code.empty() ? fmt::format("{} answered {}", asked.address, answer.status) : code;
+      code.empty() ? fmt::format("{} answered {}", context.address, answer.status) : code;
   Outcome outcome =
-      outcome_of(meaning, message_of(asked, what, said),
+      outcome_of(meaning, message_of(context, what, said),
                  code.empty() ? fmt::format("http:{}", answer.status) : "sqs:" + code);
   if (meaning.kind != Kind::rejected) outcome.retry_after = curl::pause_of(answer);
   return outcome;
 }
 
-/// The place of an entry by its id; none: it is none of ours.
+/// The place of an entry by its id; nullopt if the id is not ours.
 std::optional<std::size_t> place_of(const Json& entry, std::size_t entries) {
   const std::string id = text_of(entry, {"Id"});
   for (std::size_t place = 0; place < entries; ++place) {
@@ -95,28 +97,29 @@ std::optional<std::size_t> place_of(const Json& entry, std::size_t entries) {
   return std::nullopt;
 }
 
-Outcome failed_entry(const Json& entry, const Asked& asked) {
+Outcome failed_entry(const Json& entry, const RequestContext& context) {
   const std::string code = short_code(text_of(entry, {"Code"}));
   const Meaning meaning = meaning_of_entry(code, is_true(entry, "SenderFault"));
-  return outcome_of(meaning, message_of(asked, code, text_of(entry, {"Message"})), "sqs:" + code);
+  return outcome_of(meaning, message_of(context, code, text_of(entry, {"Message"})), "sqs:" + code);
 }
 
 }  // namespace
 
-std::optional<Outcome> failure_of(const Answer& answer, const Asked& asked) {
-  if (auto outcome = curl::unanswered(answer, receiver_of(asked))) return outcome;
+std::optional<Outcome> failure_of(const Answer& answer, const RequestContext& context) {
+  if (auto outcome = curl::unanswered(answer, receiver_of(context))) return outcome;
   if (answer.success()) return std::nullopt;
-  return refused(answer, asked);
+  return refused(answer, context);
 }
 
-std::vector<Outcome> outcomes_of(const Answer& answer, std::size_t entries, const Asked& asked) {
+std::vector<Outcome> outcomes_of(const Answer& answer, std::size_t entries,
+                                 const RequestContext& context) {
   const Json body = parse(answer.body);
   std::vector<std::optional<Outcome>> found(entries);
   const auto settle = [&](const Json& entry, Outcome outcome) {
     const auto place = place_of(entry, entries);
     if (!place) return;
     auto& slot = found[*place];
-    slot = slot ? nonsense(asked, Kind::unknown, "with two results for this event")
+    slot = slot ? nonsense(context, Kind::unknown, "with two results for this event")
                 : std::move(outcome);
   };
   const auto each = [&](const char* name, const auto& outcome_for) {
@@ -127,18 +130,20 @@ std::vector<Outcome> outcomes_of(const Answer& answer, std::size_t entries, cons
     }
   };
   each("Successful", [](const Json&) { return Outcome{.kind = Kind::acked}; });
-  each("Failed", [&](const Json& entry) { return failed_entry(entry, asked); });
+  each("Failed", [&](const Json& entry) { return failed_entry(entry, context); });
   std::vector<Outcome> outcomes;
   for (auto& one : found) {
     outcomes.push_back(one ? std::move(*one)
-                           : nonsense(asked, Kind::unknown, "without a result for this event"));
+                           : nonsense(context, Kind::unknown, "without a result for this event"));
   }
   return outcomes;
 }
 
-tl::expected<std::string, Outcome> queue_url_of(const Answer& answer, const Asked& asked) {
+tl::expected<std::string, Outcome> queue_url_of(const Answer& answer,
+                                                const RequestContext& context) {
   std::string url = text_of(parse(answer.body), {"QueueUrl"});
-  if (url.empty()) return tl::unexpected(nonsense(asked, Kind::blocked, "without the queue's URL"));
+  if (url.empty())
+    return tl::unexpected(nonsense(context, Kind::blocked, "without the queue's URL"));
   return url;
 }
 

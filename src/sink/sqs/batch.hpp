@@ -10,19 +10,19 @@
 
 namespace outbox::sink::sqs {
 
-/// What one request takes (SendMessageBatch).
+/// The most entries of one request (SendMessageBatch).
 inline constexpr std::size_t kMostEntries = 10;
 
 /// A message in a batch.
 struct Entry {
   Token token{0};
   std::string members;  ///< The members of its JSON object, without Id.
-  std::size_t bytes{
-      0};  ///< As SQS counts them: the body, and names, types and values of the attributes.
+  /// The bytes that SQS counts: the body, and names, types and values of the attributes.
+  std::size_t bytes{0};
 };
 
 struct Batch {
-  std::string queue;  ///< Its name; its URL if that is what the settings have.
+  std::string queue;  ///< The queue's name, or its URL if the settings have that.
   std::vector<Entry> entries{};
   std::size_t bytes{0};
 
@@ -35,7 +35,7 @@ struct Batch {
 /// The body of the request. The entries' ids are their places: "0", "1"...
 [[nodiscard]] std::string send_body(const Batch& batch, std::string_view queue_url);
 
-/// Two batches with a half of the entries each.
+/// Two batches with half of the entries each.
 [[nodiscard]] std::pair<Batch, Batch> halves(Batch whole);
 
 }  // namespace outbox::sink::sqs

@@ -11,7 +11,7 @@ namespace {
 
 using curl::set;
 
-/// An address that nobody has must not delay a relay outside of AWS.
+/// The limit of one fetch: outside AWS, where nobody has the address, it must not delay a relay.
 constexpr std::chrono::milliseconds kLongestFetch{2000};
 
 const char* target_of(Operation operation) {
@@ -24,7 +24,7 @@ const char* target_of(Operation operation) {
 
 curl::HttpClient::Options client_options(const SqsOptions& options) {
   return {.encrypted = options.encrypted(),
-          // SQS has none, and requests would wait to find that out.
+          // SQS has no HTTP/2, and requests would wait to find that out.
           .http2 = false,
           .proxy = options.plain.proxy,
           .tls = options.plain.tls,
@@ -38,7 +38,7 @@ Client::Client(const SqsOptions& options)
       address_(options.endpoint.shown()),
       signature_(fmt::format("aws:amz:{}:sqs", options.region)),
       client_(client_options(options)) {
-  // A body of more than 1 MiB is announced; the answer to that need not be waited for.
+  // libcurl announces a body of more than 1 MiB; there is no need to wait for the answer.
   set(client_.prototype(), CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
 }
 
@@ -49,8 +49,9 @@ curl::Easy Client::prepare(Exchange& exchange, const Credentials& credentials) c
   if (!credentials.session_token.empty()) {
     curl::append(exchange.headers, ("X-Amz-Security-Token: " + credentials.session_token).c_str());
   }
-  // For each handle: curl_easy_duphandle() of libcurl 7.88 does not copy it. The signature covers the headers of the exchange. This libcurl
-  // also counts one without a value, though it does not send it, so there is none.
+  // Set for each handle, because curl_easy_duphandle() of libcurl 7.88 does not copy it. The
+  // signature covers the headers of the exchange. This libcurl would also count a header without a
+  // value, which it does not send, so there is none.
   set(easy.get(), CURLOPT_AWS_SIGV4, signature_.c_str());
   set(easy.get(), CURLOPT_USERNAME, credentials.access_key.c_str());
   set(easy.get(), CURLOPT_PASSWORD, credentials.secret_key.c_str());

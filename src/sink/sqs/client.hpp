@@ -1,4 +1,4 @@
-// Turns requests to SQS into easy handles of libcurl: its JSON protocol, signed with AWS Signature Version 4 by libcurl.
+// Turns requests to SQS into easy handles of libcurl, which signs them (AWS Signature Version 4).
 #pragma once
 
 #include <chrono>
@@ -13,13 +13,13 @@
 
 namespace outbox::sink::sqs {
 
-/// The operations that are used, with the rights of the same names.
+/// The operations that are used, which need the rights of the same names.
 enum class Operation { send_message_batch, get_queue_url };
 
-/// A request under way.
+/// A request in progress.
 struct Exchange : curl::Exchange {
   Operation operation{Operation::send_message_batch};
-  Batch batch;  ///< Of a look-up only the queue.
+  Batch batch;  ///< For a look-up only the queue is set.
   std::string body;
 };
 
@@ -27,9 +27,9 @@ class Client {
  public:
   explicit Client(const SqsOptions& options);
 
-  /// Signed when the transfer begins.
+  /// The handle's request is signed when the transfer begins.
   [[nodiscard]] curl::Easy prepare(Exchange& exchange, const Credentials& credentials) const;
-  /// Blocks for connect_timeout at most.
+  /// Blocks for at most connect_timeout.
   [[nodiscard]] Answer perform(Exchange& exchange, const Credentials& credentials) const;
   [[nodiscard]] Answer connect() const { return client_.connect(address_); }
 
@@ -38,14 +38,14 @@ class Client {
  private:
   const SqsOptions& options_;
   const std::string address_;    ///< "https://sqs.eu-central-1.amazonaws.com:443"
-  const std::string signature_;  ///< CURLOPT_AWS_SIGV4
+  const std::string signature_;  ///< The value of CURLOPT_AWS_SIGV4.
   const curl::HttpClient client_;
 };
 
-/// GetQueueUrl's body.
+/// The body of GetQueueUrl.
 [[nodiscard]] std::string lookup_body(const std::string& queue, const std::string& account);
 
-/// Asks for credentials with plain requests, each of which takes `limit` at most.
+/// Asks for credentials with plain requests, each of which takes at most `limit`.
 [[nodiscard]] Fetch fetch_within(std::chrono::milliseconds limit);
 
 }  // namespace outbox::sink::sqs

@@ -22,7 +22,7 @@
 namespace outbox::sink::sqs {
 namespace {
 
-/// What consumers need first; the named ones of the settings come after the first two.
+/// What consumers need first; names from the settings come after the first two.
 constexpr std::array<std::string_view, 2> kAlways{event::kIdHeader, kEncodingAttribute};
 constexpr std::array<std::string_view, 6> kThen{
     event::kContentTypeHeader, kKeyAttribute, "outbox-seq", "outbox-type",
@@ -38,13 +38,13 @@ std::size_t place_in(const Names& names, std::string_view name) {
   return static_cast<std::size_t>(found - names.begin());
 }
 
-/// The smaller, the earlier.
+/// The rank of an attribute; smaller ranks come first.
 std::size_t rank_of(std::string_view name, std::span<const std::string> first) {
   if (const std::size_t place = place_in(kAlways, name); place < kAlways.size()) return place;
   std::size_t before = kAlways.size();
   if (const std::size_t place = place_in(first, name); place < first.size()) return before + place;
   before += first.size();
-  // CloudEvents are read by their attributes.
+  // Consumers read CloudEvents by their attributes.
   if (name.starts_with(kCloudEvents)) return before;
   return before + 1 + place_in(kThen, name);
 }
@@ -68,7 +68,7 @@ bool can_be_attribute(const HeaderView& header) {
          !equal_ignoring_case(header.name, kRestAttribute);
 }
 
-/// In ASCII, so that SQS takes any text.
+/// The headers as JSON in ASCII, so that SQS takes any text.
 std::string as_json(std::span<const HeaderView> headers) {
   auto object = nlohmann::ordered_json::object();
   for (const HeaderView& header : headers)
@@ -115,12 +115,12 @@ Result<std::vector<Attribute>> attributes_of(const Message& message, std::string
 namespace {
 
 constexpr std::string_view kTraceparent = "traceparent";
-/// In place of an empty body, which SQS does not take.
+/// Replaces an empty body, which SQS does not take.
 constexpr std::string_view kNothing = "-";
 
 struct Body {
   std::string text;
-  std::string_view encoding;  ///< Of outbox-encoding; empty: it is as it is.
+  std::string_view encoding;  ///< The value of outbox-encoding; empty if the body is unchanged.
 };
 
 Result<Body> body_of(std::string_view bytes, const std::string& encoding) {
@@ -173,7 +173,7 @@ class Members {
   std::string json_;
 };
 
-/// They do not count as bytes of the message.
+/// The system attributes, which do not count as bytes of the message.
 std::vector<Attribute> system_attributes_of(const Message& message) {
   const auto found = std::find_if(
       message.headers.begin(), message.headers.end(),

@@ -1,4 +1,4 @@
-// Makes entries of batches of messages: which queue, which body, which attributes. Pure.
+// Makes entries of batches from messages: queue, body, attributes. Pure.
 #pragma once
 
 #include <outbox/sink.hpp>
@@ -15,24 +15,26 @@ namespace outbox::sink::sqs {
 
 // ---- The headers of a message as message attributes, of which SQS takes ten. Pure.
 
-/// The attribute with the message key; none for an event without a key.
+/// The attribute with the message key; missing for an event without a key.
 inline constexpr std::string_view kKeyAttribute = "outbox-key";
-/// The attribute that says what the body is: "base64", or "empty", which SQS cannot send. None: it is as it is.
+/// The attribute that says how the body is changed: "base64", or "empty", which SQS cannot send.
+/// Missing if it is unchanged.
 inline constexpr std::string_view kEncodingAttribute = "outbox-encoding";
-/// The attribute with the headers that are no attributes themselves, as a JSON object.
+/// The attribute with the headers that are not attributes themselves, as a JSON object.
 inline constexpr std::string_view kRestAttribute = "outbox-headers";
 
 struct Attribute {
   std::string name;
   std::string value;  ///< A String of SQS.
 
-  /// As SQS counts it: name, type and value.
+  /// The bytes that SQS counts: name, type and value.
   [[nodiscard]] std::size_t bytes() const;
 };
 
-/// All headers, the key and the encoding, at most ten attributes. When there are more, or some that cannot be attributes (their name is none, or
-/// their value is empty or has control characters), those are together in the last one, outbox-headers. `first`: names that take a place of
-/// their own before all but the id and the encoding. Fails when a header is not UTF-8.
+/// All headers, the key and the encoding, in at most ten attributes. The last one, outbox-headers,
+/// takes those that exceed ten or cannot be attributes (their name is not allowed, or their value
+/// is empty or has control characters). `first` has names that get places of their own before all
+/// but the id and the encoding. Fails if a header is not UTF-8.
 [[nodiscard]] Result<std::vector<Attribute>> attributes_of(const Message& message,
                                                            std::string_view encoding,
                                                            std::span<const std::string> first);

@@ -25,10 +25,10 @@ constexpr std::array<Scheme, 3> kProxies{{{"http", 3128}, {"https", 443}, {"sock
 constexpr const char* kUrlShape =
     "such as https://sqs.eu-central-1.amazonaws.com/123456789012/orders";
 constexpr const char* kQueueShape = "such as orders, {aggregate_type|kebab} or orders.fifo";
-/// Of the ten, less the id, the encoding and the rest.
+/// The number of all attributes without the id, the encoding and the rest.
 constexpr std::size_t kMostFirst = kMostAttributes - 3;
 constexpr std::size_t kAccountDigits = 12;
-/// libcurl takes no longer ones.
+/// libcurl takes no longer regions.
 constexpr std::size_t kMostRegionChars = 64;
 
 SettingRows<SqsSettings> message_rows() {
@@ -76,7 +76,7 @@ SettingRows<SqsSettings> rows() {
 
 // ---- checks
 
-/// The only address in the text, without user and password. None after a complaint.
+/// The only address in the text, without user and password; nullopt after adding an error.
 std::optional<Endpoint> one_address(const std::string& field, const std::string& text,
                                     FieldErrors& errors) {
   auto addresses = parse_endpoints(field, text, kQueueSchemes, errors);
@@ -147,7 +147,7 @@ std::optional<Endpoint> read_url(SqsOptions& options, FieldErrors& errors) {
 }
 
 void read_queue(SqsOptions& options, FieldErrors& errors) {
-  auto queue = event::Template::compile("sqs.queue", options.plain.queue);
+  auto queue = format::Template::compile("sqs.queue", options.plain.queue);
   if (!queue) return errors.add(queue.error());
   const std::string example = with_fields_as_x(options.plain.queue);
   if (const std::string_view wrong = wrong_queue_name(example); !wrong.empty())

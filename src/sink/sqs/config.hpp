@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "base/field_error.hpp"
-#include "event/template.hpp"
+#include "format/template.hpp"
 #include "sink/endpoint.hpp"
 #include "sink/kind.hpp"
 #include "sink/tls_settings.hpp"
 
 namespace outbox::sink::sqs {
 
-/// As they are written.
+/// The settings as they are written.
 struct SqsSettings {
   std::string url;
   std::string queue;
@@ -36,26 +36,26 @@ struct SqsSettings {
   TlsSettings tls;
 };
 
-/// Settings that were checked.
+/// The checked settings.
 struct SqsOptions {
-  SqsSettings plain;  ///< What needs no more than that.
+  SqsSettings plain;  ///< The settings that need no conversion.
   std::string subscription;
   std::string region;
   Endpoint endpoint;
-  /// None: `url` has the queue.
-  std::optional<event::Template> queue;
+  /// nullopt if `url` has the queue.
+  std::optional<format::Template> queue;
   /// The name of the queue, or its URL, if it is the same for all events.
   std::optional<std::string> fixed_queue;
 
   [[nodiscard]] bool encrypted() const { return endpoint.scheme == "https"; }
 };
 
-/// Complains about everything that is wrong; then there are none.
+/// Adds an error for everything that is wrong, and then returns nullopt.
 [[nodiscard]] std::optional<SqsOptions> read_options(SqsSettings settings,
                                                      const std::string& subscription,
                                                      FieldErrors& errors);
 
-/// The region in the name of a host of AWS: sqs.eu-central-1.amazonaws.com. Empty: there is none.
+/// The region in the name of a host of AWS (sqs.eu-central-1.amazonaws.com), or nothing.
 [[nodiscard]] std::string region_of(std::string_view host);
 
 }  // namespace outbox::sink::sqs

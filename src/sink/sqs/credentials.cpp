@@ -34,14 +34,14 @@ std::string text_of(const nlohmann::json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-/// They go into header fields.
+/// Fails for credentials that cannot be in header fields.
 Result<Credentials> checked(Credentials found) {
   if (has_control(found.access_key) || has_control(found.session_token))
     return none("those that were found have line breaks or other control characters");
   return found;
 }
 
-/// Both endpoints answer with the same members.
+/// Reads an answer; those of both endpoints have the same members.
 Result<Credentials> read_credentials(const std::string& body, const std::string& from) {
   const auto json = nlohmann::json::parse(body, nullptr, false);
   if (!json.is_object()) return none(from + " does not answer with JSON");
@@ -53,13 +53,14 @@ Result<Credentials> read_credentials(const std::string& body, const std::string&
   return checked(std::move(found));
 }
 
-/// Others could read the credentials, or choose who gets the container's token: without TLS only these hosts.
+/// Whether the endpoint may be asked. Without TLS others could read the credentials, or choose who
+/// gets the container's token, so only these hosts may be asked.
 bool may_ask(const Endpoint& endpoint) {
   return endpoint.scheme == "https" || endpoint.is_loopback() || endpoint.host == "169.254.170.2" ||
          endpoint.host == "169.254.170.23" || endpoint.host == "fd00:ec2::23";
 }
 
-/// Empty: there is none.
+/// The container's token; empty if there is none.
 Result<std::string> container_token(const Environment& environment) {
   if (const std::string file = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
       !file.empty()) {

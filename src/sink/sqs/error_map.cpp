@@ -46,7 +46,7 @@ constexpr Meaning kUnsupported{Kind::blocked, Errc::unsupported, kEndpoint};
 constexpr Meaning kBadText{Kind::rejected, Errc::invalid_argument, kText};
 constexpr Meaning kTooLarge{Kind::rejected, Errc::too_large, kSize};
 
-/// Both the names of the JSON protocol and those of the query protocol, which endpoints and stand-ins mix.
+/// The names of both the JSON and the query protocol, which endpoints and stand-ins mix.
 constexpr Known kKnown[] = {
     {"Throttling", kThrottled},
     {"ThrottlingException", kThrottled},
@@ -117,7 +117,7 @@ Meaning meaning_of_status(long status) {
     default: break;
   }
   if (status < 500) return {Kind::blocked, Errc::unsupported, kEndpoint};
-  // Not `retry`: it may have stored them before it failed.
+  // Not `retry`: SQS may have stored the messages before it failed.
   return {Kind::unknown, Errc::unavailable, kBroken};
 }
 

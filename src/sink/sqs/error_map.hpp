@@ -1,4 +1,5 @@
-// What the error codes of SQS mean for a message (Amazon SQS API Reference: "Common Errors", SendMessageBatch, GetQueueUrl). Pure.
+// What SQS's error codes mean for a message (Amazon SQS API Reference: "Common Errors",
+// SendMessageBatch, GetQueueUrl). Pure.
 #pragma once
 
 #include <outbox/sink.hpp>
@@ -13,14 +14,14 @@ struct Meaning {
   const char* hint{""};
 };
 
-/// Without what precedes the name in the protocols' forms of it: com.amazonaws.sqs#QueueDoesNotExist,
+/// The code without what precedes its name in the protocols: com.amazonaws.sqs#QueueDoesNotExist,
 /// AWS.SimpleQueueService.NonExistentQueue.
 [[nodiscard]] std::string short_code(std::string_view code);
 
-/// Of a refused request. `code`: a short one; empty: the answer has none, and only its status counts.
+/// The meaning of a refused request. `code` is short; if it is empty, only the status counts.
 [[nodiscard]] Meaning meaning_of(std::string_view code, long status);
 
-/// Of an entry in the list Failed: it was not stored, whatever the code.
+/// The meaning of an entry in the list Failed, which was not stored, whatever the code.
 [[nodiscard]] Meaning meaning_of_entry(std::string_view code, bool sender_fault);
 
 }  // namespace outbox::sink::sqs

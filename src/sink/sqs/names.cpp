@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kFifo = ".fifo";
 constexpr std::size_t kMostQueueChars = 80;
 constexpr std::size_t kMostAttributeChars = 256;
-/// What an id may have besides letters and digits, less '%', which begins an encoded byte.
+/// What an id may have besides letters and digits, without '%', which begins an encoded byte.
 constexpr std::string_view kPunctuation = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~";
 
 bool has_prefix_ignoring_case(std::string_view text, std::string_view prefix) {
@@ -28,7 +28,7 @@ bool only(std::string_view text, std::string_view plain) {
   });
 }
 
-/// U+FFFE and U+FFFF.
+/// Whether the character is U+FFFE or U+FFFF.
 bool is_noncharacter(std::string_view character) {
   return character == "\xef\xbf\xbe" || character == "\xef\xbf\xbf";
 }
@@ -85,7 +85,8 @@ std::string deduplication_id(const EventView& event, std::string_view subscripti
   return id.size() <= kMostIdChars ? id : event.id.str() + "." + sha256_digits(id);
 }
 
-// W3C Trace Context, 3.2: version-traceid-parentid-flags. X-Ray's trace ids are 1-, eight digits, and the other 24.
+// W3C Trace Context, 3.2: version-traceid-parentid-flags. X-Ray splits the trace id: 1-, eight
+// digits, and the other 24.
 std::optional<std::string> trace_header(std::string_view traceparent) {
   constexpr std::size_t kSize = 55;
   if (traceparent.size() != kSize || !traceparent.starts_with("00-") || traceparent[35] != '-' ||

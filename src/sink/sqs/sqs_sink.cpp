@@ -39,7 +39,7 @@ Status SqsSink::open() {
   urls_.clear();
   if (Status found = find_out_credentials(); !found) return found;
   if (Status checked = check_destination(); !checked) return checked;
-  transfers_.reset();  // its connections may have failed, and the name may have a new address
+  transfers_.reset();  // Its connections may have failed, and the name may have a new address.
   OUTBOX_TRY(transfers_,
              curl::Transfers::start({.capacity = options_.plain.concurrency}, [this] { wake(); }));
   return {};
@@ -91,8 +91,8 @@ Status SqsSink::check_destination() {
     if (options_.fixed_queue) urls_.remember(queue, queue);
     return {};
   }
-  if (auto failure = failure_of(answer, asked(queue))) return fail(std::move(failure->error));
-  auto url = queue_url_of(answer, asked(queue));
+  if (auto failure = failure_of(answer, context(queue))) return fail(std::move(failure->error));
+  auto url = queue_url_of(answer, context(queue));
   if (!url) return fail(std::move(url.error().error));
   urls_.remember(queue, std::move(*url));
   return {};
@@ -142,8 +142,8 @@ void SqsSink::launch_open() {
   open_.clear();
 }
 
-// There is a free transfer: each is used by a batch, or by a look-up that at least one batch waits for, and there are no more batches than
-// transfers, except in `waiting_`.
+// There is always a free transfer: each serves a batch, or a look-up that at least one batch waits
+// for, and outside `waiting_` there are no more batches than transfers.
 void SqsSink::launch(Batch batch) {
   const std::string* const url = urls_.find(batch.queue);
   if (url == nullptr) {
@@ -183,7 +183,7 @@ void SqsSink::launch_waiting() {
 
 // ---- outcomes
 
-Asked SqsSink::asked(std::string_view queue) const {
+RequestContext SqsSink::context(std::string_view queue) const {
   return {.address = client_.address(),
           .setting = !options_.plain.endpoint.empty() ? "endpoint"
                      : options_.queue                 ? "region"
@@ -201,7 +201,7 @@ void SqsSink::take_ends() {
     const auto exchange = std::move(found->second);
     exchanges_.erase(found);
     const Answer answer = curl::HttpClient::answer_of(*exchange, done.easy.get(), done.code);
-    done.easy.reset();  // it points to the exchange
+    done.easy.reset();  // The handle points to the exchange.
     if (exchange->operation == Operation::get_queue_url) {
       found_url(exchange->batch.queue, answer);
     } else {
@@ -212,11 +212,12 @@ void SqsSink::take_ends() {
 
 void SqsSink::take_end(Exchange& exchange, const Answer& answer) {
   Batch& batch = exchange.batch;
-  const auto failure = failure_of(answer, asked(batch.queue));
-  if (!failure) return settle(batch, outcomes_of(answer, batch.entries.size(), asked(batch.queue)));
+  const auto failure = failure_of(answer, context(batch.queue));
+  if (!failure)
+    return settle(batch, outcomes_of(answer, batch.entries.size(), context(batch.queue)));
   const bool no_queue = failure->error.code == Errc::not_found;
   if (no_queue && options_.queue) urls_.forget(batch.queue);
-  // Of the batch as a whole: which entry is at fault it does not say, so find out.
+  // The failure does not say which entry of the batch is at fault, so two halves are sent.
   if (failure->kind == Outcome::Kind::rejected && !no_queue && batch.entries.size() > 1) {
     auto [first, second] = halves(std::move(batch));
     ++batches_;
@@ -230,9 +231,9 @@ void SqsSink::take_end(Exchange& exchange, const Answer& answer) {
 void SqsSink::found_url(const std::string& queue, const Answer& answer) {
   auto waiting = std::move(without_url_[queue]);
   without_url_.erase(queue);
-  auto failure = failure_of(answer, asked(queue));
+  auto failure = failure_of(answer, context(queue));
   if (!failure) {
-    auto url = queue_url_of(answer, asked(queue));
+    auto url = queue_url_of(answer, context(queue));
     if (url) {
       urls_.remember(queue, std::move(*url));
       std::move(waiting.begin(), waiting.end(), std::back_inserter(waiting_));
@@ -240,7 +241,7 @@ void SqsSink::found_url(const std::string& queue, const Answer& answer) {
     }
     failure = std::move(url.error());
   }
-  // Nothing of the events themselves was sent, and they are at fault only for the name of the queue.
+  // Nothing of the events was sent, and only the queue's name can be their fault.
   if (failure->kind == Outcome::Kind::unknown) failure->kind = Outcome::Kind::retry;
   if (failure->kind == Outcome::Kind::rejected && options_.fixed_queue)
     failure->kind = Outcome::Kind::blocked;

@@ -1,5 +1,6 @@
-// Sends events to queues of Amazon SQS in batches. Not gapless: the entries of a batch fail one by one, and requests do not wait for each
-// other; so the relay has one event of a key in flight, and the entries of a batch have different keys. See docs/sinks/sqs.md.
+// Sends events to queues of Amazon SQS in batches. The sink is not gapless: entries of a batch fail
+// singly, and requests do not wait for each other. So the relay has one event of a key in flight,
+// and the entries of a batch have different keys. See docs/sinks/sqs.md.
 #pragma once
 
 #include <chrono>
@@ -34,16 +35,16 @@ class SqsSink final : public NetworkSink {
   void purge() override;
   void close() noexcept override;
 
-  /// What the settings say.
+  /// Shows what the settings say.
   [[nodiscard]] Inspection inspection() const override;
 
  private:
   void advance() override;
-  [[nodiscard]] Asked asked(std::string_view queue) const;
+  [[nodiscard]] RequestContext context(std::string_view queue) const;
   [[nodiscard]] Status find_out_credentials();
   [[nodiscard]] Status check_destination();
 
-  /// False: there is no room for it now.
+  /// Returns false if there is no room for it now.
   [[nodiscard]] bool place(Composed& composed);
   void launch_open();
   void launch(Batch batch);
@@ -62,14 +63,15 @@ class SqsSink final : public NetworkSink {
   const Client client_;
   Composer composer_;
   Credentials credentials_;
-  std::vector<std::string> secrets_;  ///< What must not be quoted when it is repeated.
+  std::vector<std::string> secrets_;  ///< Texts that must not be quoted when they are repeated.
   QueueUrls urls_;
-  std::size_t batches_{0};             ///< Those of which nothing is settled yet.
-  std::map<std::string, Batch> open_;  ///< By queue, while messages are taken.
-  std::unordered_map<std::string, std::vector<Batch>> without_url_;  ///< Until it is looked up.
-  std::deque<Batch> waiting_;                                        ///< For a free transfer.
+  std::size_t batches_{0};             ///< The number of batches of which nothing is settled.
+  std::map<std::string, Batch> open_;  ///< Batches by queue while messages are taken.
+  /// Batches whose queue is being looked up.
+  std::unordered_map<std::string, std::vector<Batch>> without_url_;
+  std::deque<Batch> waiting_;  ///< Batches that wait for a free transfer.
   curl::Transfers::Ticket last_ticket_{0};
-  /// Pointers: handles point to the exchanges. Before the transfers, which use them until they end.
+  /// Pointers, because handles refer to exchanges; before the transfers, which use them to the end.
   std::unordered_map<curl::Transfers::Ticket, std::unique_ptr<Exchange>> exchanges_;
   std::unique_ptr<curl::Transfers> transfers_;
 };

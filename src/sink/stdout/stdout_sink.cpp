@@ -18,14 +18,14 @@
 namespace outbox::sink {
 namespace {
 
-/// Once this much waits for the reader, no more is taken.
+/// When this many bytes wait for the reader, no more messages are taken.
 constexpr std::size_t kMostWaiting = std::size_t{1} << 20U;
 /// A pipe that poll(2) reports writable takes this much without blocking: pipe(7).
 constexpr std::size_t kPipePieceBytes = 4096;
 /// How long one call waits for the reader.
 constexpr int kRoomWaitMs = 20;
 
-/// A reader that exits must not end the process, whatever the application does with SIGPIPE.
+/// Blocks SIGPIPE, whatever the application does with it: a reader's exit must not end the process.
 class NoSigpipe {
  public:
   NoSigpipe() {
@@ -93,7 +93,7 @@ void StdoutSink::receive(std::vector<Outcome>& outcomes) {
   write_some();
   for (Outcome& outcome : ready_) outcomes.push_back(std::move(outcome));
   ready_.clear();
-  if (!waiting_.empty()) wake();  // this sink waits for the reader, not the relay
+  if (!waiting_.empty()) wake();  // This sink waits for the reader, not for the relay.
 }
 
 void StdoutSink::write_some() {
@@ -113,7 +113,7 @@ void StdoutSink::write_some() {
   }
 }
 
-/// An error counts as room: the write reports it.
+/// Returns true for an error, too: the write reports it.
 bool StdoutSink::wait_for_room() const {
   pollfd state{.fd = file_, .events = POLLOUT, .revents = 0};
   return ::poll(&state, 1, kRoomWaitMs) > 0;
@@ -137,7 +137,7 @@ void StdoutSink::wrote(std::size_t bytes) {
   }
 }
 
-/// Nothing that waits will be written. `first`: the outcome of the message whose line was next.
+/// Fails all that waits. `first` is the outcome of the message whose line was next.
 void StdoutSink::fail_all(Outcome::Kind first, const Error& error) {
   failed_ = true;
   cut_ = mid_line_;

@@ -12,8 +12,8 @@
 
 namespace outbox::sink {
 
-/// The descriptor is shared with other processes, so it cannot be made non-blocking. It is written in small pieces when there is
-/// room, so that a reader that stops reading blocks only its subscription.
+/// Writes to a descriptor that other processes share, so that it cannot be made non-blocking. Small
+/// pieces are written when there is room, so that a reader that stops blocks only its subscription.
 class StdoutSink final : public Sink {
  public:
   /// Writes to `file` and leaves it open.
@@ -31,7 +31,7 @@ class StdoutSink final : public Sink {
  private:
   struct Waiting {
     Token token{0};
-    std::size_t end{0};  ///< Where its line ends in lines_.
+    std::size_t end{0};  ///< The end of its line in lines_.
   };
 
   void write_some();
@@ -40,12 +40,12 @@ class StdoutSink final : public Sink {
   void fail_all(Outcome::Kind first, const Error& error);
 
   int file_;
-  bool whole_pieces_{false};  ///< A regular file takes any amount at once.
-  bool failed_{false};        ///< Until open(): nothing is written after a failure.
-  bool mid_line_{false};      ///< The last byte written did not end a line.
-  bool cut_{false};           ///< And the rest of that line will not be written.
+  bool whole_pieces_{false};  ///< Whether it is a regular file, which takes any amount at once.
+  bool failed_{false};    ///< Whether a write failed since open(); nothing is written after that.
+  bool mid_line_{false};  ///< Whether the last byte written did not end a line.
+  bool cut_{false};       ///< Whether the rest of that line will not be written.
   std::string lines_;
-  std::size_t written_{0};  ///< Of lines_.
+  std::size_t written_{0};  ///< How much of lines_ is written.
   std::deque<Waiting> waiting_;
   std::vector<Outcome> ready_;
 };

@@ -8,12 +8,12 @@
 #include "base/error.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
-#include "store/common/subscription.hpp"
 #include "store/postgres/marks.hpp"
 #include "store/postgres/overview.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/strands.hpp"
 #include "store/sql/parts.hpp"
+#include "store/stored_subscription.hpp"
 
 namespace outbox::store::postgres {
 namespace {

@@ -6,7 +6,6 @@
 #include "base/error.hpp"
 #include "base/event_fd.hpp"
 #include "pg/errors.hpp"
-#include "store/common/wait.hpp"
 #include "store/postgres/adopt_catalog.hpp"
 #include "store/postgres/adopt_changes.hpp"
 #include "store/postgres/connection.hpp"
@@ -14,6 +13,7 @@
 #include "store/postgres/doctor_queries.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/schema.hpp"
+#include "store/wait.hpp"
 
 namespace outbox::store::postgres {
 namespace {

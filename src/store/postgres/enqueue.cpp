@@ -1,5 +1,5 @@
 // The class Outbox of outbox/postgres.hpp.
-#include "store/common/enqueue.hpp"
+#include "store/enqueue.hpp"
 
 #include <libpq-fe.h>
 
@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "store/common/schema_name.hpp"
 #include "store/postgres/error_map.hpp"
 #include "store/postgres/insert.hpp"
 #include "store/postgres/outbox_state.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/session.hpp"
 #include "store/postgres/task_queries.hpp"
+#include "store/schema_name.hpp"
 
 namespace outbox::postgres {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "event/time_text.hpp"
-#include "store/common/enqueue.hpp"
+#include "store/enqueue.hpp"
 
 namespace outbox::store::postgres {
 namespace {

@@ -11,9 +11,9 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/process.hpp"
-#include "event/group.hpp"
 #include "store/ownership.hpp"
 #include "store/postgres/parts.hpp"
+#include "subscription/group.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -50,7 +50,7 @@ class PostgresLaneOwners final : public LaneOwners {
     }
     for (auto& [name, group] : groups) {
       group.name = name;
-      group.one_owner = event::has_one_owner(name);
+      group.one_owner = subscription::has_one_owner(name);
       fleet.groups.push_back(std::move(group));
     }
     forget_heartbeats(fleet);
@@ -111,7 +111,7 @@ class PostgresLaneOwners final : public LaneOwners {
   [[nodiscard]] Member member_of(const Rows& rows, int row, int id, int column) {
     Member member{.id = rows.uuid(row, id),
                   .name = rows.text(row, column),
-                  .groups = event::split_groups(rows.bytes(row, column + 1)),
+                  .groups = subscription::split_groups(rows.bytes(row, column + 1)),
                   .alive = true};
     if (member.id == id_) return member;
     const bool expired = rows.boolean(row, column + 2);

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "store/common/subscription.hpp"
 #include "store/history.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/snapshot.hpp"
+#include "store/stored_subscription.hpp"
 
 namespace outbox::store::postgres {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "base/error.hpp"
 #include "base/process.hpp"
-#include "event/group.hpp"
 #include "store/postgres/parts.hpp"
+#include "subscription/group.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -55,8 +55,8 @@ class PostgresMembership final : public Membership {
     OUTBOX_TRY(
         const Rows rows,
         connection_.exec(&Queries::join,
-                         {relay_.id, relay_.name, event::join_groups(relay_.groups), self_.boot_id,
-                          self_.pid_ns, self_.pid, self_.started, lease.count()}));
+                         {relay_.id, relay_.name, subscription::join_groups(relay_.groups),
+                          self_.boot_id, self_.pid_ns, self_.pid, self_.started, lease.count()}));
     ctid_ = rows.text(0, 0);
     return {};
   }

@@ -9,9 +9,9 @@
 
 #include "base/error.hpp"
 #include "event/time_text.hpp"
-#include "store/common/subscription.hpp"
 #include "store/postgres/snapshot.hpp"
 #include "store/postgres/strands.hpp"
+#include "store/stored_subscription.hpp"
 
 namespace outbox::store::postgres {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "base/error.hpp"
 #include "event/key.hpp"
-#include "store/common/subscription.hpp"
 #include "store/postgres/event_row.hpp"
+#include "store/stored_subscription.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::postgres {

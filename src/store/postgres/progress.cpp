@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "store/common/subscription.hpp"
 #include "store/postgres/parking.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/replay_queries.hpp"
 #include "store/postgres/strands.hpp"
+#include "store/stored_subscription.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::postgres {

@@ -10,8 +10,8 @@
 #include "base/error.hpp"
 #include "event/key.hpp"
 #include "event/time_text.hpp"
-#include "store/common/archive.hpp"
-#include "store/common/rest.hpp"
+#include "store/archive.hpp"
+#include "store/background_pace.hpp"
 #include "store/history.hpp"
 #include "store/postgres/error_map.hpp"
 #include "store/postgres/event_row.hpp"
@@ -273,7 +273,7 @@ class PostgresRetention final : public Retention {
     const std::int64_t most = file ? kEventsAtOnce : kIdsAtOnce;
     const Query& query = is_default(piece) ? queries_.default_events : queries_.events;
     for (std::int64_t got = most; got == most && !stop.stop_requested();) {
-      const auto began = Rest::Clock::now();
+      const auto began = BackgroundPace::Clock::now();
       OUTBOX_TRY(const Rows rows,
                  planned(query, {std::to_string(piece.first), std::to_string(piece.end),
                                  contents.last_seq, most, file.has_value()}));
@@ -334,7 +334,7 @@ class PostgresRetention final : public Retention {
     std::int64_t id = 0;
     bool blocked = false;
     while (!stop.stop_requested()) {
-      const auto began = Rest::Clock::now();
+      const auto began = BackgroundPace::Clock::now();
       OUTBOX_TRY(const Rows done,
                  limited(queries_.prune_settlements, {subscription, keep.count(), least, generation,
                                                       id, kRowsAtOnce, blocked}));
@@ -353,7 +353,7 @@ class PostgresRetention final : public Retention {
   [[nodiscard]] Status prune_ends(Duration keep, const std::stop_token& stop,
                                   std::int64_t& removed) {
     for (std::int64_t more = kRowsAtOnce; more == kRowsAtOnce && !stop.stop_requested();) {
-      const auto began = Rest::Clock::now();
+      const auto began = BackgroundPace::Clock::now();
       OUTBOX_TRY(const Rows ends, limited(queries_.prune_ends, {keep.count(), kRowsAtOnce}));
       more = ends.int8(0, 0);
       removed += more;
@@ -378,7 +378,7 @@ class PostgresRetention final : public Retention {
 
   Connection connection_;
   const RetentionQueries queries_;
-  Rest rest_;
+  BackgroundPace rest_;
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "store/common/migrations.hpp"
+#include "store/migrations.hpp"
 #include "store/postgres/connection.hpp"
 #include "store/store.hpp"
 

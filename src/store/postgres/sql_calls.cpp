@@ -8,9 +8,9 @@
 #include "base/error.hpp"
 #include "event/time_text.hpp"
 #include "pg/errors.hpp"
-#include "store/common/enqueue.hpp"
-#include "store/common/schema_name.hpp"
+#include "store/enqueue.hpp"
 #include "store/postgres/error_map.hpp"
+#include "store/schema_name.hpp"
 
 namespace outbox::postgres {
 namespace {

@@ -6,9 +6,9 @@
 #include "base/mutex.hpp"
 #include "pg/url.hpp"
 #include "store/backends.hpp"
-#include "store/common/schema_name.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/schema.hpp"
+#include "store/schema_name.hpp"
 #include "store/sql/parts.hpp"
 
 namespace outbox::store::postgres {

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/common/subscription.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/snapshot.hpp"
 #include "store/postgres/strands.hpp"
 #include "store/postgres/task_queries.hpp"
 #include "store/sql/parts.hpp"
+#include "store/stored_subscription.hpp"
 #include "store/tasks.hpp"
 
 namespace outbox::store::postgres {

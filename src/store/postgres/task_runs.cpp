@@ -7,13 +7,13 @@
 
 #include "base/error.hpp"
 #include "pg/errors.hpp"
-#include "store/common/wait.hpp"
 #include "store/postgres/event_row.hpp"
 #include "store/postgres/parking.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/sql/parts.hpp"
 #include "store/tasks.hpp"
 #include "store/text.hpp"
+#include "store/wait.hpp"
 
 namespace outbox::store::postgres {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "pg/identifier.hpp"
-#include "store/common/enqueue.hpp"
+#include "store/enqueue.hpp"
 #include "store/postgres/error_map.hpp"
 #include "store/postgres/insert.hpp"
 #include "store/postgres/outbox_state.hpp"

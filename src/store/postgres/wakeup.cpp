@@ -16,8 +16,8 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "pg/errors.hpp"
-#include "store/common/wait.hpp"
 #include "store/postgres/parts.hpp"
+#include "store/wait.hpp"
 
 namespace outbox::store::postgres {
 namespace {

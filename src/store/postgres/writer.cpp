@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/common/enqueue.hpp"
+#include "store/enqueue.hpp"
 #include "store/postgres/insert.hpp"
 #include "store/postgres/parts.hpp"
 

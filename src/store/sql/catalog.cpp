@@ -3,12 +3,12 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "event/group.hpp"
-#include "event/spec.hpp"
 #include "event/task_queue.hpp"
-#include "store/common/subscription.hpp"
 #include "store/sql/parts.hpp"
+#include "store/stored_subscription.hpp"
 #include "store/subscriptions.hpp"
+#include "subscription/group.hpp"
+#include "subscription/spec.hpp"
 
 namespace outbox::store::sql {
 namespace {
@@ -47,8 +47,8 @@ Result<std::vector<SubscriptionRow>> list_subscriptions(Connection& connection) 
 }
 
 Result<bool> Catalog::apply(const SubscriptionSpec& spec, Wanted wanted) {
-  OUTBOX_TRY(event::validate(spec));
-  const std::string config = event::to_json(spec);
+  OUTBOX_TRY(subscription::validate(spec));
+  const std::string config = subscription::to_json(spec);
   OUTBOX_TRY(const bool done, is_applied(spec, config, wanted));
   if (done) return false;
   // Again when another process created it between our select and our insert.
@@ -84,7 +84,7 @@ Status Catalog::change(const FoundSubscription& found, const SubscriptionSpec& s
                        const std::string& config) {
   Status status = check_same_type(spec, found.config);
   if (status) status = db_->run(&Statements::change_subscription, {found.id, config});
-  const std::string group = event::group_of(spec, found.group);
+  const std::string group = subscription::group_of(spec, found.group);
   if (!status || found.group == group) return status;
   return db_->run(&Statements::change_group, {found.id, group});
 }
@@ -93,7 +93,7 @@ Result<Catalog::Applied> Catalog::insert(const SubscriptionSpec& spec, const std
                                          Wanted wanted) {
   OUTBOX_TRY(db_->run(&Statements::lock_fleet));
   OUTBOX_TRY(release(spec.name, wanted));
-  const std::string group = event::group_of(spec);
+  const std::string group = subscription::group_of(spec);
   OUTBOX_TRY(const Rows created,
              db_->exec(&Statements::create_subscription, {spec.name, config, group}));
   if (created.empty()) return Applied::again;

@@ -1,8 +1,8 @@
 // Parked events for people: what both stores read in the same way.
 #include <algorithm>
 
-#include "store/common/subscription.hpp"
 #include "store/sql/parts.hpp"
+#include "store/stored_subscription.hpp"
 
 namespace outbox::store::sql {
 namespace {

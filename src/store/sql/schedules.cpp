@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "event/json_event.hpp"
-#include "store/common/enqueue.hpp"
+#include "store/enqueue.hpp"
 #include "store/sql/parts.hpp"
 #include "store/tasks.hpp"
 

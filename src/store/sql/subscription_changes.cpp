@@ -1,10 +1,10 @@
 // Renaming and dropping a subscription (docs/design/subscriptions.md).
 #include "base/error.hpp"
-#include "event/group.hpp"
-#include "event/spec.hpp"
-#include "store/common/subscription.hpp"
 #include "store/sql/parts.hpp"
+#include "store/stored_subscription.hpp"
 #include "store/subscriptions.hpp"
+#include "subscription/group.hpp"
+#include "subscription/spec.hpp"
 
 namespace outbox::store {
 namespace {
@@ -41,9 +41,9 @@ tl::unexpected<Error> name_taken(std::string_view name) {
 
 Result<SubscriptionSpec> renamed_spec(std::string_view name, std::string_view config,
                                       std::string_view new_name) {
-  OUTBOX_TRY(SubscriptionSpec spec, event::from_json(name, config));
+  OUTBOX_TRY(SubscriptionSpec spec, subscription::from_json(name, config));
   spec.name = new_name;
-  Status status = event::validate(spec);
+  Status status = subscription::validate(spec);
   if (status) return spec;
   if (status.error().hint.empty()) status.error().hint = "a name such as orders-v2";
   return pass(status);
@@ -68,7 +68,7 @@ Status SubscriptionChanges::rename(std::string_view name, std::string_view new_n
     OUTBOX_TRY(const Rows taken, db_->exec(&Statements::name_is_taken, {new_name}));
     if (taken.first<bool>()) return name_taken(new_name);
     OUTBOX_TRY(db_->run(&Statements::rename, {found.id, new_name}));
-    const std::string group = event::group_of(spec, found.group);
+    const std::string group = subscription::group_of(spec, found.group);
     if (group != found.group) {
       OUTBOX_TRY(db_->run(&Statements::change_group, {found.id, group}));
     }

@@ -6,12 +6,12 @@
 #include "base/process.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
-#include "store/common/subscription.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/schema.hpp"
+#include "store/stored_subscription.hpp"
 
 namespace outbox::store::sqlite {
 namespace {

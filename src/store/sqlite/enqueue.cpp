@@ -1,5 +1,5 @@
 // The classes of outbox/sqlite.hpp.
-#include "store/common/enqueue.hpp"
+#include "store/enqueue.hpp"
 
 #include <sqlite3.h>
 

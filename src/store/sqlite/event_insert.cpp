@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "event/time_text.hpp"
-#include "store/common/enqueue.hpp"
+#include "store/enqueue.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/error_map.hpp"
 

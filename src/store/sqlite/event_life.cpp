@@ -6,9 +6,9 @@
 
 #include "base/error.hpp"
 #include "event/task_queue.hpp"
-#include "store/common/subscription.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/stored_subscription.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {
@@ -16,7 +16,7 @@ Result<EventLives> EventLives::of(Connection& connection) {
   EventLives lives(connection);
   OUTBOX_TRY(auto subscriptions, sql::list_subscriptions(connection));
   for (SubscriptionRow& row : subscriptions) {
-    event::Filter filter(row.spec);
+    subscription::Filter filter(row.spec);
     lives.subscriptions_.push_back({.row = std::move(row), .filter = std::move(filter)});
   }
   return lives;

@@ -5,10 +5,10 @@
 #include <outbox/event.hpp>
 #include <vector>
 
-#include "event/filter.hpp"
 #include "store/history.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/subscriptions.hpp"
+#include "subscription/filter.hpp"
 
 namespace outbox::store::sqlite {
 
@@ -23,7 +23,7 @@ class EventLives {
  private:
   struct Subscription {
     SubscriptionRow row;
-    event::Filter filter;
+    subscription::Filter filter;
   };
 
   explicit EventLives(Connection& connection) : connection_(&connection) {}

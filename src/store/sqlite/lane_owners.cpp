@@ -8,13 +8,13 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/process.hpp"
-#include "event/group.hpp"
 #include "store/ownership.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/owner_lock.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/schema.hpp"
+#include "subscription/group.hpp"
 
 namespace outbox::store::sqlite {
 namespace {
@@ -43,7 +43,7 @@ class SqliteLaneOwners final : public LaneOwners {
     for (const RelayMember& member : members) {
       fleet.members.push_back({.id = id_from_text(member.id),
                                .name = named(member),
-                               .groups = event::split_groups(member.groups),
+                               .groups = subscription::split_groups(member.groups),
                                .alive = member.id == name_ || !is_gone_owner(member, owners)});
     }
     OUTBOX_TRY(Statement row, connection_.query(query::kGroups));
@@ -87,7 +87,7 @@ class SqliteLaneOwners final : public LaneOwners {
   OwnerLock& lock_of(const std::string& group) {
     auto& lock = locks_[group];
     if (!lock) {
-      const std::string infix = group == event::kDefaultGroup ? "" : "." + group;
+      const std::string infix = group == subscription::kDefaultGroup ? "" : "." + group;
       lock = std::make_unique<OwnerLock>(connection_.file() + infix + ".relay.lock");
     }
     return *lock;

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "store/common/subscription.hpp"
 #include "store/history.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/stored_subscription.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {

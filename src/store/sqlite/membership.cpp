@@ -2,11 +2,11 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "event/group.hpp"
 #include "store/ownership.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
+#include "subscription/group.hpp"
 
 namespace outbox::store::sqlite {
 
@@ -38,7 +38,7 @@ class SqliteMembership final : public Membership {
       : connection_(std::move(connection)),
         id_(relay.id.str()),
         name_(std::move(relay.name)),
-        groups_(event::join_groups(relay.groups)) {}
+        groups_(subscription::join_groups(relay.groups)) {}
 
   [[nodiscard]] Result<bool> keep(std::chrono::milliseconds lease) override {
     OUTBOX_TRY(connection_.check_in_place());

@@ -7,7 +7,6 @@
 
 #include "base/error.hpp"
 #include "base/process.hpp"
-#include "store/common/subscription.hpp"
 #include "store/parked.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/clock.hpp"
@@ -15,6 +14,7 @@
 #include "store/sqlite/parking.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/stored_subscription.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {

@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/common/subscription.hpp"
 #include "store/parking_law.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/event_row.hpp"
 #include "store/sqlite/parking.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/stored_subscription.hpp"
 
 namespace outbox::store::sqlite {
 

@@ -11,13 +11,13 @@
 #include "base/error.hpp"
 #include "event/key.hpp"
 #include "event/task.hpp"
-#include "store/common/subscription.hpp"
 #include "store/settlement.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/event_insert.hpp"
 #include "store/sqlite/key_row.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/subscription_queries.hpp"
+#include "store/stored_subscription.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {

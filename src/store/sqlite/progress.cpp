@@ -2,12 +2,12 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/common/subscription.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/parking.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/schema.hpp"
+#include "store/stored_subscription.hpp"
 
 namespace outbox::store::sqlite {
 namespace {

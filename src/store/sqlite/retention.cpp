@@ -11,8 +11,8 @@
 #include "base/process.hpp"
 #include "event/key.hpp"
 #include "event/time_text.hpp"
-#include "store/common/archive.hpp"
-#include "store/common/rest.hpp"
+#include "store/archive.hpp"
+#include "store/background_pace.hpp"
 #include "store/history.hpp"
 #include "store/settlement.hpp"
 #include "store/sqlite/clock.hpp"
@@ -374,7 +374,7 @@ class SqliteRetention final : public Retention {
   }
 
   Connection connection_;
-  Rest rest_;
+  BackgroundPace rest_;
 };
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "store/common/migrations.hpp"
 #include "store/diagnosis.hpp"
+#include "store/migrations.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/store.hpp"
 

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/common/subscription.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/parking.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/subscription_queries.hpp"
+#include "store/stored_subscription.hpp"
 #include "store/subscriptions.hpp"
 
 namespace outbox::store::sqlite {

@@ -5,10 +5,10 @@
 
 #include "base/error.hpp"
 #include "event/task_queue.hpp"
-#include "store/common/subscription.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/stored_subscription.hpp"
 #include "store/tasks.hpp"
 
 namespace outbox::store::sqlite {

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/common/wait.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/event_row.hpp"
 #include "store/sqlite/parking.hpp"
@@ -10,6 +9,7 @@
 #include "store/sqlite/queries.hpp"
 #include "store/tasks.hpp"
 #include "store/text.hpp"
+#include "store/wait.hpp"
 
 namespace outbox::store::sqlite {
 namespace {

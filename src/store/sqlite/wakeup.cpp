@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/common/wait.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/wal_watch.hpp"
+#include "store/wait.hpp"
 
 namespace outbox::store::sqlite {
 namespace {

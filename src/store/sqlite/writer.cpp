@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "store/common/enqueue.hpp"
+#include "store/enqueue.hpp"
 #include "store/sqlite/event_insert.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"

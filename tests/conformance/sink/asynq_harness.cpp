@@ -5,7 +5,6 @@
 
 #include "conformance/sink/server_harness.hpp"
 #include "integration/asynq/asynq_tasks.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

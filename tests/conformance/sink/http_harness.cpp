@@ -41,7 +41,7 @@ class HttpHarness final : public ServerHarness {
   std::vector<Arrived> delivered() override {
     std::vector<Arrived> arrived;
     for (Received& request : server_.received()) {
-      // Whoever closed the connection before the answer may have delivered it.
+      // A request without an answer may be delivered again, so it does not count.
       if (request.status != 200) continue;
       std::optional<std::string> key;
       if (request.headers.contains("outbox-key")) key = request.header("outbox-key");

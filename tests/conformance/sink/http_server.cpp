@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "event/base64.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::test {
 

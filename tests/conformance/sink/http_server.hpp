@@ -8,40 +8,41 @@
 #include <vector>
 
 #include "support/certificate.hpp"
-#include "support/testkit.hpp"
+#include "support/child_process.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 
 /// What the receiver got.
 struct Received {
-  int status{0};  ///< That it answered; 0: it did not.
+  int status{0};  ///< The status of the answer; 0 if it did not answer.
   std::string method;
   std::string path;
   std::map<std::string, std::string> headers;  ///< Names in lower case.
   std::string body;
-  int active{0};  ///< How many requests were being worked on, this one included.
+  int active{0};  ///< How many requests were in progress, this one included.
 
-  /// Empty: there is none.
+  /// The header's value; empty if there is none.
   [[nodiscard]] std::string header(const std::string& name) const;
 };
 
 class HttpServer {
  public:
-  /// With a certificate it speaks TLS; `clients`: only with those who have the same certificate. `script`: another one than http_server.py,
-  /// in the same folder.
+  /// With a certificate it speaks TLS, and with `clients` only to those who have the same
+  /// certificate. `script` may replace http_server.py, in the same folder.
   explicit HttpServer(std::optional<Certificate> certificate = std::nullopt, bool clients = false,
                       std::string script = "http_server.py");
 
   [[nodiscard]] int port() const { return port_; }
-  /// "https://127.0.0.1:PORT"
+  /// The origin "https://127.0.0.1:PORT".
   [[nodiscard]] std::string origin() const;
   void kill() { process_->kill(); }
-  /// With the same port; what it got before is kept.
+  /// Starts again with the same port; earlier requests are kept.
   void start();
-  /// Answers everything with this status; 0: as the paths say.
+  /// Answers everything with this status; with 0 the paths decide again.
   void answer_all(int status);
   [[nodiscard]] std::vector<Received> received() const;
-  /// Where the requests are, one JSON object per line.
+  /// The file with the requests, one JSON object per line.
   [[nodiscard]] std::string record() const { return folder_.file("requests"); }
 
  private:

@@ -1,5 +1,5 @@
-// Reads back what the file and stdout sinks wrote, with a JSON library that they do not use. A line that is not JSON fails the
-// test.
+// Reads back what the file and stdout sinks wrote, with a JSON library that the sinks do not use. A
+// line that is not JSON fails the test.
 #pragma once
 
 #include <iosfwd>

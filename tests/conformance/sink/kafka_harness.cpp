@@ -5,7 +5,7 @@
 namespace outbox::test {
 namespace {
 
-/// Text that does not compress.
+/// A text that does not compress.
 std::string noise(std::size_t size) {
   std::string text;
   for (std::uint32_t x = 1; text.size() < size;) {
@@ -24,12 +24,12 @@ class KafkaHarness final : public ServerHarness {
   std::string server() const override { return "kafka"; }
   std::string sink() const override { return "kafka"; }
   int port() const override { return port_of(*kafka_brokers()); }
-  // Clients connect to the address that the broker names.
+  // The port of a broker that names a gate's address to its clients.
   int behind_gate() const override {
     return port_of(*environment("OUTBOX_TEST_KAFKA_BEHIND_GATE"));
   }
   int gate_port() const override { return port_of(*environment("OUTBOX_TEST_KAFKA_GATE")); }
-  /// A broker takes 8 s to be back; more kills: tests/integration/kafka/kafka_restart_test.cpp.
+  /// A broker takes 8 s to return; kafka_restart_test.cpp kills more often.
   std::size_t kills() const override { return 1; }
   std::string topic() const override { return topic_.name(); }
 
@@ -37,7 +37,7 @@ class KafkaHarness final : public ServerHarness {
     return {{"brokers", "127.0.0.1:" + std::to_string(port)},
             {"delivery_deadline", "3s"},
             {"connect_timeout", "2s"},
-            // So that the broker, not the client, refuses what is too large.
+            // With these limits the broker, not the client, refuses what is too large.
             {"message.max.bytes", "4000000"},
             {"compression.type", "none"}};
   }
@@ -57,7 +57,8 @@ class KafkaHarness final : public ServerHarness {
   std::vector<Arrived> delivered() override {
     return spoiled_ ? narrow_.arrived() : topic_.arrived();
   }
-  /// All are sent to a topic that accepts everything but this message, which stays rejected: nothing can be repaired.
+  /// Sends all to a topic that accepts everything but this message. It stays rejected, because
+  /// nothing can be repaired.
   void spoil(Load& load, std::size_t place) override {
     narrow_.create(3, {{"max.message.bytes", "10000"}});
     for (std::size_t i = 0; i < load.size(); ++i) load.item(i).topic = narrow_.name();
@@ -67,8 +68,8 @@ class KafkaHarness final : public ServerHarness {
   }
 
  private:
-  KafkaTopic topic_{3};
-  KafkaTopic narrow_;
+  BrokerTopic topic_{3};
+  BrokerTopic narrow_;
   bool spoiled_{false};
 };
 

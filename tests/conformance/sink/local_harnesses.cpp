@@ -17,7 +17,7 @@
 #include "sink/file/file_sink.hpp"
 #include "sink/null/null_sink.hpp"
 #include "sink/stdout/stdout_sink.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox {
 namespace test {
@@ -43,7 +43,7 @@ class RecordingHarness final : public Harness {
     std::vector<Arrived> arrived;
     for (const auto& event : recording_->events()) {
       std::optional<std::string> key = event.key;
-      if (event.body == R"("no key")") key.reset();  // a recording has an empty key for none
+      if (event.body == R"("no key")") key.reset();  // A recording has an empty key for none.
       arrived.push_back({.id = event.id.str(), .key = key, .body = event.body});
     }
     return arrived;
@@ -56,7 +56,7 @@ class RecordingHarness final : public Harness {
   std::shared_ptr<const testing::Recording> recording_;
 };
 
-/// A disk that is full when the marker is written.
+/// Whether the disk is full when the marker is written.
 std::atomic<bool> disk_is_full{false};
 constexpr std::string_view kMarker = "spoiled";
 
@@ -120,7 +120,7 @@ class PipeHarness final : public Harness {
     std::istringstream all(text_);
     std::stringstream whole;
     for (std::string line; std::getline(all, line);) {
-      // A reader that is slow when everything is purged gets one incomplete line.
+      // A reader that is slow during a purge gets one incomplete line.
       const bool torn = may_be_torn_ && !nlohmann::json::accept(line);
       if (torn) may_be_torn_ = false;
       if (!torn) whole << line << '\n';
@@ -146,7 +146,7 @@ class PipeHarness final : public Harness {
 }  // namespace test
 
 std::vector<conformance::HarnessKind> conformance::harness_kinds() {
-  using namespace test;  // NOLINT(google-build-using-namespace): in one function
+  using namespace test;  // The use is limited to one function.
   using std::chrono::milliseconds;
   return {
       {"null", [] { return std::unique_ptr<Harness>(new NullHarness); }, "", false},

@@ -42,7 +42,7 @@ class NatsHarness final : public ServerHarness {
             std::string(5000, 'x'),
             "$JS.API.STREAM.DELETE." + stream_.name()};
   }
-  /// The server's max_payload.
+  /// A body beyond the server's max_payload.
   std::size_t too_large() const override { return std::size_t{1} << 20U; }
   bool keeps_line_breaks() const override { return false; }
 

@@ -1,14 +1,15 @@
 // The RabbitMQ sink with a real server.
 #include "conformance/sink/server_harness.hpp"
 #include "integration/rabbitmq/rabbit_client.hpp"
-#include "support/testkit.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::test {
 namespace {
 
 class RabbitHarness final : public ServerHarness {
  public:
-  /// A quorum queue on one server that is killed seconds after it was made may never elect a leader again (3.10).
+  /// Uses a classic queue: a quorum queue on one server that is killed seconds after it was made
+  /// may never elect a leader again (3.10).
   explicit RabbitHarness(SharedRabbit server)
       : server_(std::move(server)), queue_(server_, {{"x-queue-type", "classic"}}) {}
   ~RabbitHarness() override {
@@ -36,7 +37,7 @@ class RabbitHarness final : public ServerHarness {
   std::vector<Arrived> delivered() override { return queue_.arrived(); }
   std::optional<std::string> missing_topic() const override { return "test.missing"; }
   std::vector<std::string> illegal_topics() const override { return {std::string(256, 'x')}; }
-  /// scripts/lib/rabbitmq.sh
+  /// The limit is set in scripts/lib/rabbitmq.sh.
   std::size_t too_large() const override { return (std::size_t{2} << 20U) + 1; }
 
   bool block() override {

@@ -27,7 +27,7 @@ class Sending {
   Sending& operator=(Sending&&) = delete;
 
   [[nodiscard]] MiniRelay& relay() { return relay_; }
-  /// Of the only message that was not acked; `acked` when all were.
+  /// The outcome of the only message that was not acked; `acked` if all were.
   [[nodiscard]] Outcome outcome() const {
     if (!relay_.failures().empty()) return relay_.failures().front().outcome;
     return {.kind = Outcome::Kind::acked};

@@ -17,45 +17,47 @@ using SinkSettings = std::map<std::string, std::string>;
 
 class ServerHarness : public Harness {
  public:
-  /// Its name for scripts/servers ("redis").
+  /// The server's name for scripts/servers, such as "redis".
   [[nodiscard]] virtual std::string server() const = 0;
-  /// Whether the tests may end it.
+  /// Whether the tests may end the server.
   [[nodiscard]] virtual bool may_kill() const {
     return environment("OUTBOX_TEST_SERVERS").has_value();
   }
-  /// How often.
+  /// How often the tests end the server.
   [[nodiscard]] virtual std::size_t kills() const { return 3; }
-  /// Ends it without warning.
+  /// Ends the server without warning.
   virtual void kill() { kill_server(server()); }
-  /// Starts it again, same data and port.
+  /// Starts the server again, with the same data and port.
   virtual void start() { start_server(server()); }
   [[nodiscard]] virtual std::string sink() const = 0;
-  /// Where it listens on 127.0.0.1.
+  /// The server's port on 127.0.0.1.
   [[nodiscard]] virtual int port() const = 0;
-  /// Where it listens for clients that come through a gate, and the port of that gate; 0: any. For servers that name their own address to
-  /// clients.
+  /// The port for clients that come through a gate, and the port of that gate (0: any). They differ
+  /// for servers that name their own address to clients.
   [[nodiscard]] virtual int behind_gate() const { return port(); }
   [[nodiscard]] virtual int gate_port() const { return 0; }
-  /// What a sink needs to deliver topic() through this port, with short limits: deadline 3s, connect_timeout 2s.
+  /// What a sink needs to deliver topic() through this port, with deadline 3s and connect_timeout
+  /// 2s.
   [[nodiscard]] virtual SinkSettings settings(int port) const = 0;
-  /// The same with a password that is wrong.
+  /// The same settings with a wrong password.
   [[nodiscard]] virtual SinkSettings wrong_password(int port) const = 0;
-  /// The setting that has it.
+  /// The setting that has the password.
   [[nodiscard]] virtual std::string password_setting() const { return "password"; }
 
   /// A topic that has no place at the destination, if sending to it does not make one.
   [[nodiscard]] virtual std::optional<std::string> missing_topic() const { return std::nullopt; }
   /// Topics that no destination of this kind can have.
   [[nodiscard]] virtual std::vector<std::string> illegal_topics() const { return {}; }
-  /// A body that the server refuses, as it is set up here.
+  /// The size of a body that the server refuses, as it is set up here.
   [[nodiscard]] virtual std::size_t too_large() const = 0;
-  /// Whether it keeps headers with CR and LF as they are. Else such a message is rejected.
+  /// Whether the server keeps headers with CR and LF; otherwise such a message is rejected.
   [[nodiscard]] virtual bool keeps_line_breaks() const { return true; }
-  /// The server must answer several times before it has a message: when all answers are lost, the message was not delivered.
+  /// Whether the server must answer several times before it has a message. If all answers are lost,
+  /// the message was then not delivered.
   [[nodiscard]] virtual bool is_dialogue() const { return false; }
-  /// It becomes slow when nobody takes messages out; delivered() does.
+  /// Whether the server becomes slow when nobody takes messages out, as delivered() does.
   [[nodiscard]] virtual bool must_be_emptied() const { return false; }
-  /// Makes the destination take nothing until unblock(): full, an alarm. False: it has no such state.
+  /// Makes the destination take nothing until unblock(). Returns false if it has no such state.
   [[nodiscard]] virtual bool block() { return false; }
   virtual void unblock() {}
 
@@ -65,17 +67,17 @@ class ServerHarness : public Harness {
 
 struct ServerHarnessKind {
   const char* name;
-  /// Null: the server is missing.
+  /// Null if the server is missing.
   std::unique_ptr<ServerHarness> (*make)();
   const char* needs;
-  bool can_fail{false};  ///< It has spoil().
+  bool can_fail{false};  ///< Whether it has spoil().
 };
 
 inline std::ostream& operator<<(std::ostream& out, const ServerHarnessKind& kind) {
   return out << kind.name;
 }
 
-/// The one linked into this program.
+/// The harness that is linked into this program.
 [[nodiscard]] ServerHarnessKind server_harness_kind();
 
 }  // namespace outbox::test

@@ -1,13 +1,14 @@
-// What only a real server can show, for every sink that has one: it dies, stops answering, refuses. What arrived is read back from it.
+// What only a real server can show, for every sink that has one: it dies, stops answering, or
+// refuses. What arrived is read back from the server.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "conformance/sink/server_harness.hpp"
 #include "conformance/sink/suite.hpp"
+#include "support/eventually.hpp"
 #include "support/servers.hpp"
 #include "support/tcp_gate.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox {
 namespace test {
@@ -33,11 +34,11 @@ class SinkServer : public testing::Test {
     sink_ = harness_->make(harness_->settings(gate_->port()));
     ASSERT_NE(sink_, nullptr);
   }
-  /// As often as the relay would try.
+  /// Opens the sink as often as the relay would try.
   [[nodiscard]] bool open() {
     return eventually([this] { return sink_->open().has_value(); });
   }
-  /// Every message arrived, in the order of its key, and at most `repeats` more than once.
+  /// Expects that every message arrived, in order of keys, and at most `repeats` more than once.
   void expect_arrived(const Load& load, std::size_t repeats,
                       const std::vector<std::size_t>& except = {}) {
     const auto found = places(harness_->delivered(), load);
@@ -45,7 +46,7 @@ class SinkServer : public testing::Test {
     EXPECT_LE(found.size() + except.size(), load.size() + repeats)
         << "more duplicates than were in flight";
   }
-  /// Nothing in flight was reported as delivered or as at fault.
+  /// Expects that nothing in flight was reported as delivered or as at fault.
   static void expect_in_doubt(const MiniRelay& relay) {
     ASSERT_FALSE(relay.failures().empty());
     for (const auto& failure : relay.failures()) {
@@ -53,7 +54,7 @@ class SinkServer : public testing::Test {
       EXPECT_FALSE(failure.outcome.error.message.empty());
     }
   }
-  /// The only message that was refused.
+  /// Expects that only this message was refused.
   void expect_rejected(const Load& load, const MiniRelay& relay, std::size_t place) {
     EXPECT_EQ(relay.rejected(), std::vector<std::size_t>{place});
     expect_arrived(load, 0, {place});
@@ -80,7 +81,7 @@ TEST_F(SinkServer, a_server_killed_and_restarted_under_load_loses_nothing_and_ke
     ASSERT_GT(relay.offer(load.size() / 5), 0U);
     harness_->kill();
     ASSERT_TRUE(relay.drain());
-    relay.offer(100);  // all that was in flight may have had its answer
+    relay.offer(100);  // All that was in flight may have had its answer.
     ASSERT_TRUE(relay.drain());
     ASSERT_GE(relay.failures().size(), kill);
     EXPECT_FALSE(sink_->open().has_value());
@@ -108,7 +109,7 @@ TEST_F(SinkServer, messages_whose_answers_are_lost_are_in_doubt_and_arrive) {
   ASSERT_TRUE(relay.drain());
   EXPECT_EQ(relay.acked(), 100U);
   expect_in_doubt(relay);
-  // What waited for a connection of its own was not sent, so there is no doubt about it, and it may not arrive twice.
+  // What waited for a connection was not sent, so it is not in doubt and may not arrive twice.
   const std::size_t doubts = relay.in_doubt();
   EXPECT_EQ(doubts > 0, !harness_->is_dialogue());
   gate_->set(TcpGate::Mode::open);
@@ -190,7 +191,7 @@ TEST_F(SinkServer, a_server_that_cannot_be_reached_is_named) {
   sink->close();
 }
 
-/// A protocol without a login says so with the first message.
+/// A protocol without a login refuses the first message instead.
 TEST_F(SinkServer, a_wrong_password_is_refused_and_not_shown) {
   const SinkSettings settings = harness_->wrong_password(harness_->port());
   const auto sink = harness_->make(settings);
@@ -301,9 +302,9 @@ TEST_F(SinkServer, a_destination_that_takes_nothing_blocks_and_gets_everything_l
 }  // namespace
 }  // namespace test
 
-/// The contract applies to it too.
+/// The sink must pass the contract, too.
 std::vector<conformance::HarnessKind> conformance::harness_kinds() {
-  using namespace test;  // NOLINT(google-build-using-namespace): in one function
+  using namespace test;  // The use is limited to one function.
   const ServerHarnessKind kind = server_harness_kind();
   return {{kind.name, []() -> std::unique_ptr<Harness> { return server_harness_kind().make(); },
            kind.needs, kind.can_fail}};

@@ -1,11 +1,12 @@
-// The SMTP sink with a real server and a login. TLS is in smtp_sink_test.cpp: here connections are made by the thousand.
+// The SMTP sink with a real server and a login. TLS is in smtp_sink_test.cpp, because here
+// connections are made by the thousand.
 #include "conformance/sink/server_harness.hpp"
 #include "conformance/sink/smtp_server.hpp"
 
 namespace outbox::test {
 namespace {
 
-/// Line breaks of text are CR LF in every mail.
+/// Undoes that line breaks of text are CR LF in every mail.
 std::string with_lf(std::string text) {
   for (std::size_t at = 0; (at = text.find("\r\n", at)) != std::string::npos; ++at)
     text.erase(at, 1);

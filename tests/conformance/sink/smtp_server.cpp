@@ -8,11 +8,13 @@
 #include <stdexcept>
 
 #include "event/base64.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::test {
 namespace {
 
-/// Debian's packages are not seen by another Python that comes first in PATH. Empty: none has aiosmtpd.
+/// A Python that has aiosmtpd; empty if there is none. Another Python that comes first in PATH does
+/// not see Debian's packages.
 const std::string& python() {
   static const std::string found = [] {
     for (const std::string name : {"python3", "/usr/bin/python3"}) {

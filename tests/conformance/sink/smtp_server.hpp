@@ -9,29 +9,30 @@
 #include <vector>
 
 #include "support/certificate.hpp"
-#include "support/testkit.hpp"
+#include "support/child_process.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 
 inline constexpr const char* kNoSmtpServer =
     "needs a mail server for tests: the Debian package python3-aiosmtpd";
-/// Whether it is missing.
+/// Whether such a server is missing.
 [[nodiscard]] bool no_smtp_server();
 
 /// A mail that the server took, as a reader of mails understands it.
 struct ReceivedMail {
-  std::string from;             ///< The envelope's.
-  std::vector<std::string> to;  ///< The envelope's.
-  bool utf8{false};             ///< The client said SMTPUTF8.
+  std::string from;             ///< The sender in the envelope.
+  std::vector<std::string> to;  ///< The recipients in the envelope.
+  bool utf8{false};             ///< Whether the client said SMTPUTF8.
   bool tls{false};
-  std::string user;   ///< Who logged in.
+  std::string user;   ///< The user that logged in.
   std::string hello;  ///< The name in EHLO.
-  std::string text;   ///< As it came.
+  std::string text;   ///< The mail as it came.
 
-  std::string id;                              ///< Of Message-ID, before the @.
+  std::string id;                              ///< The part of Message-ID before the @.
   std::map<std::string, std::string> headers;  ///< Decoded; names in lower case.
-  std::vector<std::string> twice;              ///< Names that are there more than once.
-  double time{0};                              ///< Date, in seconds since 1970.
+  std::vector<std::string> twice;              ///< Names that occur more than once.
+  double time{0};                              ///< The Date in seconds since 1970.
   /// Names and addresses of From, To, Cc and Reply-To.
   std::vector<std::pair<std::string, std::string>> people;
   std::string type;
@@ -43,11 +44,11 @@ struct ReceivedMail {
 class SmtpServer {
  public:
   struct Options {
-    std::optional<Certificate> certificate{};  ///< None: no TLS.
-    bool implicit{false};                      ///< TLS from the first byte, instead of STARTTLS.
-    bool login{false};                         ///< Only for me, with the password right.
+    std::optional<Certificate> certificate{};  ///< nullopt for no TLS.
+    bool implicit{false};  ///< Whether TLS begins with the first byte, instead of STARTTLS.
+    bool login{false};     ///< Requires the user "me" with the password "right".
     bool utf8{true};
-    std::size_t most_bytes{2'000'000};  ///< Of a mail.
+    std::size_t most_bytes{2'000'000};  ///< The size limit of a mail.
   };
   using Plan = std::map<std::string, std::string>;
 
@@ -56,11 +57,11 @@ class SmtpServer {
 
   [[nodiscard]] int port() const { return port_; }
   void kill() { process_->kill(); }
-  /// With the same port; what it got before is kept.
+  /// Starts again with the same port; earlier mails are kept.
   void start();
-  /// What it does otherwise than usual from now on, by stage (smtp_server.py).
+  /// Sets what the server does differently from now on, by stage (smtp_server.py).
   void plan(const Plan& plan);
-  /// Reads everything; `brief`: only what a Harness needs.
+  /// Reads everything, or with `brief` only what a Harness needs.
   [[nodiscard]] std::vector<ReceivedMail> mails(bool brief = false) const;
   /// How many there are, without reading them.
   [[nodiscard]] std::size_t count() const { return lines_in("mails"); }

@@ -22,7 +22,7 @@ class SqsHarness final : public ServerHarness {
             {"concurrency", "30"},     {"deadline", "3s"},
             {"connect_timeout", "2s"}, {"endpoint", "http://127.0.0.1:" + std::to_string(port)}};
   }
-  /// ElasticMQ takes any, so another server has to refuse it.
+  /// Another server checks the password, because ElasticMQ accepts any.
   SinkSettings wrong_password(int /*port*/) const override {
     SinkSettings wrong = settings(checking_.port());
     wrong["access_key"] = "AKIDTEST";
@@ -33,7 +33,7 @@ class SqsHarness final : public ServerHarness {
   std::size_t too_large() const override { return (std::size_t{1} << 20U) + 1; }
 
   bool must_be_emptied() const override { return true; }
-  /// What was received is deleted, so it is kept here.
+  /// Receiving deletes messages, so they are kept here.
   std::vector<Arrived> delivered() override {
     for (const SqsMessage& message : client_.drain(url_)) arrived_.push_back(arrived_of(message));
     return arrived_;

@@ -1,4 +1,4 @@
-// The suite that every sink passes, and users' sinks can (outbox/sink_conformance.hpp), under the names that our tests use.
+// The suite of outbox/sink_conformance.hpp, which every sink passes, in our tests' namespace.
 #pragma once
 
 #include <outbox/sink_conformance.hpp>

@@ -1,5 +1,5 @@
-// A fresh, empty database for one test, on any store. The suite uses the store through store/store.hpp only; what a test needs
-// from outside the store (an application that rolls back, a newer schema) the database provides.
+// A fresh, empty database for one test, on any store. The suite uses the store only through
+// store/store.hpp; the rest that a test needs (an application, a newer schema) is in the database.
 #pragma once
 
 #include <functional>
@@ -21,20 +21,20 @@ class Database {
   virtual ~Database() = default;
 
   [[nodiscard]] virtual std::string url() const = 0;
-  /// An application enqueues the event in a transaction of its own and rolls it back.
+  /// Enqueues the event in a transaction as an application does, and rolls it back.
   virtual void enqueue_and_roll_back(const Event& event) = 0;
-  /// As if a newer program had migrated it.
+  /// Changes the schema as if a newer program had migrated it.
   virtual void make_schema_too_new() = 0;
 };
 
 struct Backend {
   std::string name;
-  /// Why it is not available here; empty: it is.
+  /// Why the backend is not available here; empty if it is.
   std::function<std::string()> missing;
   std::function<std::unique_ptr<Database>()> create;
 };
 
-/// Defined by the backend's source file: each is a program of its own.
+/// Defined by the source file of the backend, which is a program of its own.
 [[nodiscard]] std::vector<Backend> backends();
 
 inline std::ostream& operator<<(std::ostream& out, const Backend& backend) {

@@ -118,9 +118,10 @@ TEST_P(EventSuite, it_may_have_happened_before_it_was_written) {
   Event before = make_event("1");
   before.occurred_at.emplace(std::chrono::microseconds(981'173'106'789'012));
   Event long_ago = make_event("1");
-  long_ago.occurred_at.emplace(std::chrono::microseconds(-62'135'596'800'000'000));  // the year 1
-  write({before});                             // one statement for one event,
-  write({long_ago, make_event("1"), before});  // another for many
+  // This is the year 1.
+  long_ago.occurred_at.emplace(std::chrono::microseconds(-62'135'596'800'000'000));
+  write({before});                             // One event takes one statement.
+  write({long_ago, make_event("1"), before});  // Many events take another one.
   LogDrive drive(*store_, load(row.id).cursor);
   const auto events = drive.rest();
   ASSERT_EQ(events.size(), 4U);

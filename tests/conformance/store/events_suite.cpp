@@ -26,7 +26,7 @@ class EventsSuite : public StoreTest {
     events_ = std::move(*store_->events());
   }
 
-  /// Settles what is there for a subscription; the events at these places of it are parked instead.
+  /// Settles what a subscription can read; the given events of it are parked instead.
   void settle(const store::SubscriptionRow& row, const std::vector<store::ParkedEvent>& parked = {},
               std::size_t rows = 1000) {
     LogDrive drive(*store_, load(row.id).cursor, rows);
@@ -165,7 +165,7 @@ TEST_P(EventsSuite, an_id_is_found_by_its_time_or_among_the_newest_or_by_an_inde
   const auto ours = write_keys({"a", "b", "c"});
   Event foreign = make_event("d");
   foreign.id = EventId::parse("3f0f5d2e-8a55-4d0c-9a43-0d6a4ef0a4cb").value();
-  Event late = make_event("e");  // its id was made 20 hours before it was written
+  Event late = make_event("e");  // Its id was made 20 hours before it was written.
   late.id = EventId::generate();
   std::int64_t ms = 0;
   for (std::size_t i = 0; i < 6; ++i) ms = ms * 256 + late.id->bytes.at(i);
@@ -208,7 +208,7 @@ TEST_P(EventsSuite, the_settlement_that_passed_it_says_when) {
     ids.push_back(write_keys({"k" + std::to_string(i % 3)}).front());
     settle(row);
     passed.push_back(life(ids.back()).published_by_us.value_or(0));
-    // A new owner now and then: its claims begin where the rows before them ended.
+    // A new owner comes now and then. Its claims begin where the rows before them ended.
     if (i % 13 == 12) {
       ASSERT_TRUE(ok(relay_->leave()));
       relay_ = std::make_unique<test::LaneOwner>(*store_, "relay");

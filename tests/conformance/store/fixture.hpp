@@ -10,7 +10,7 @@
 
 #include "conformance/store/database.hpp"
 #include "store/store.hpp"
-#include "support/testkit.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::conformance {
 
@@ -34,7 +34,7 @@ using test::eventually;
 [[nodiscard]] std::string json_string(std::size_t bytes);
 [[nodiscard]] SubscriptionSpec make_spec(const std::string& name);
 
-/// Without a schema yet.
+/// A database without a schema.
 class EmptyStoreTest : public ::testing::TestWithParam<Backend> {
  protected:
   void SetUp() override;
@@ -44,7 +44,7 @@ class EmptyStoreTest : public ::testing::TestWithParam<Backend> {
   std::unique_ptr<store::Store> store_;
 };
 
-/// Migrated.
+/// A migrated database.
 class StoreTest : public EmptyStoreTest {
  protected:
   void SetUp() override;
@@ -53,17 +53,17 @@ class StoreTest : public EmptyStoreTest {
   /// Applies the subscription and returns its row.
   store::SubscriptionRow subscribe(const SubscriptionSpec& spec);
   store::SubscriptionRow row_of(const std::string& name);
-  /// The one strand of a subscription.
+  /// The only strand of a subscription.
   store::Strand load(std::int32_t subscription);
 };
 
-/// Reads like a relay does: page after page, each pair durable before its events are used or its end becomes a start.
+/// Reads page after page as a relay does, with each pair durable before its events or end are used.
 class LogDrive {
  public:
   LogDrive(store::Store& store, store::Cursor cursor, std::size_t rows = 1000,
            std::size_t bytes = std::size_t{8} << 20U);
 
-  /// One page; moves the cursor behind it.
+  /// Reads one page and moves the cursor behind it.
   store::Page next();
   /// Reads everything that is there now. The pages are valid as long as the drive.
   std::vector<EventView> rest();

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "conformance/store/fixture.hpp"
+#include "support/eventually.hpp"
 #include "support/lane_owner.hpp"
 
 namespace outbox::conformance {
@@ -117,7 +118,7 @@ TEST_P(OwnershipSuite, a_claim_keeps_the_cursor_and_old_rows_lose) {
   EXPECT_EQ(load(row.id).cursor, after(done));
   EXPECT_EQ(load(row.id).generation, current.generation);
 
-  // The first wakes up late and settles what it had in flight.
+  // The first owner wakes up late and settles what it had in flight.
   const auto late = settlement_of(row, drive.next(), old.generation);
   ASSERT_TRUE(
       ok((*progress)->append({.settlements = std::span(&late, 1)}, store::Durability::eventual)));
@@ -148,7 +149,7 @@ TEST_P(OwnershipSuite, totals_count_what_the_ledger_counts) {
   ASSERT_TRUE(current.owns());
   EXPECT_EQ(totals(row).acked, 2);
 
-  // The second delivers and counts what the first settles late.
+  // The second owner delivers, and the first one settles late.
   auto late = settlement_of(row, drive.next(), old.generation);
   late.filtered.add(7);
   ASSERT_TRUE(

@@ -1,5 +1,5 @@
-// What the suites of parked events share: events of a new subscription, some of them parked, what is read back of them, and what their relay
-// and people write.
+// What the suites of parked events share: events of a new subscription, some of them parked, how
+// they are read back, and what their relay and people write.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class ParkingSuite : public StoreTest {
     progress_ = std::move(*store_->progress());
     people_ = std::move(*store_->parked_events());
   }
-  /// A new subscription, and events of these keys, all settled; those in `parked` by being parked.
+  /// Makes a subscription and events of these keys, and settles all, with those in `parked` parked.
   void settle(SubscriptionSpec spec, const Texts& keys, std::vector<store::ParkedEvent> parked) {
     spec.start = "now";
     row_ = subscribe(spec);
@@ -35,7 +35,8 @@ class ParkingSuite : public StoreTest {
     versions_.clear();
     settle_more(keys, std::move(parked));
   }
-  /// Three events of a key: the first one died before dead events blocked, the second one afterwards, and the third one waits behind it.
+  /// Makes three events of a key: the first died before dead events blocked, the second afterwards,
+  /// and the third waits behind it.
   void settle_with_a_block_in_the_middle() {
     SubscriptionSpec spec = make_spec("mails");
     settle(spec, {"a", "a", "a"}, {retrying(0), waiting(1), waiting(2)});
@@ -67,7 +68,7 @@ class ParkingSuite : public StoreTest {
     status_ = note_released(progress_->append(
         {.settlements = std::span(&settlement, 1), .parked = parked}, store::Durability::flushed));
   }
-  /// Its place in what it is called in the log.
+  /// Replaces the event's place by what the log calls it.
   store::ParkedEvent at(store::ParkedEvent event) const {
     const auto place = static_cast<std::size_t>(event.seq);
     event.subscription = row_.id;
@@ -89,7 +90,7 @@ class ParkingSuite : public StoreTest {
   static store::ParkedEvent waiting(std::int64_t event) {
     return {.seq = event, .state = store::ParkedState::waiting};
   }
-  /// As its sender saw it when due() was called last.
+  /// The result of sending the event as it was when due() was last called.
   store::RetryResult result(std::int64_t event, std::optional<store::ParkedState> state,
                             std::chrono::milliseconds due_in = std::chrono::milliseconds(0)) {
     const auto place = static_cast<std::size_t>(event);
@@ -124,7 +125,7 @@ class ParkingSuite : public StoreTest {
     EXPECT_NE(found, seqs_.end());
     return found - seqs_.begin();
   }
-  /// The events that are due and those behind them, each with its attempts, in the order of their places.
+  /// The events that are due and those behind them, with their attempts, in order of places.
   Texts due() { return due(generation_); }
   Texts due(std::int64_t generation) {
     auto read = progress_->due(row_.id, {store::kAllLanes, generation}, limits_, {});
@@ -160,7 +161,7 @@ class ParkingSuite : public StoreTest {
     std::sort(all.begin(), all.end());
     return all;
   }
-  /// What people see.
+  /// The events as people see them.
   std::vector<store::ParkedListing> list() {
     return people_->list({.subscription = row_.id}, 100, true).value();
   }
@@ -184,7 +185,7 @@ class ParkingSuite : public StoreTest {
     for (const std::size_t place : places) seqs.push_back(seqs_.at(place));
     return seqs;
   }
-  /// Under its new id from then on.
+  /// Edits the event, which has its new id from then on.
   Status edit(std::size_t place) {
     store::ParkedEdit edit{.subscription = row_.id,
                            .seq = seqs_.at(place),

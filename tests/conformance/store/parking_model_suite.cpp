@@ -1,5 +1,6 @@
-// The law of parking (docs/design/parking.md) against each store: random sequences of what the stream, retries, workers and people do, with
-// results that are late, come twice or name another event. After each step the store must show what the model shows, which applies
+// The law of parking (docs/design/parking.md) against each store: random sequences of what the
+// stream, retries, workers and people do, with results that are late, come twice or name another
+// event. After each step the store must show what the model shows, which applies
 // store/parking_law.hpp.
 #include <algorithm>
 #include <chrono>
@@ -21,7 +22,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using store::ParkedState;
 
-/// Sequences of a test run; OUTBOX_TEST_SEQUENCES asks for more.
+/// The number of sequences of a test run; OUTBOX_TEST_SEQUENCES sets another.
 int sequences() {
   const char* const wanted = std::getenv("OUTBOX_TEST_SEQUENCES");
   return wanted == nullptr ? 60 : std::max(std::atoi(wanted), 1);
@@ -87,7 +88,7 @@ class ParkingModel : public StoreTest {
         << said_;
   }
 
-  std::string said_;  ///< What was done, for a failure.
+  std::string said_;  ///< What was done, to be shown after a failure.
 
  private:
   struct Written {
@@ -133,7 +134,7 @@ class ParkingModel : public StoreTest {
     return kStates[below(std::size(kStates))];
   }
 
-  /// Events of the log, the first of a key in any state, the others behind it.
+  /// Parks events of the log, the first of a key in any state, the others behind it.
   void park() {
     const unsigned count = 1 + below(3);
     std::vector<Event> events;
@@ -157,7 +158,7 @@ class ParkingModel : public StoreTest {
     settlement.from_position = page.from;
     if (!page.drained) settlement.position = page.position;
     std::set<std::uint64_t> keys;
-    std::set<std::uint64_t> died;  // a relay sends nothing behind these
+    std::set<std::uint64_t> died;  // A relay sends nothing behind these.
     for (const EventView& event : page.events) {
       store::ParkedEvent one{
           .subscription = row_.id,
@@ -196,7 +197,7 @@ class ParkingModel : public StoreTest {
     ASSERT_EQ(keys, expected) << said_;
   }
 
-  /// Of the current version, an older one, an event that is gone, or another id.
+  /// Writes a result for the current version, an older one, an event that is gone, or another id.
   void settle() {
     if (events_.empty()) return;
     const Written& event = any();
@@ -232,7 +233,8 @@ class ParkingModel : public StoreTest {
     for (unsigned i = 0; i <= below(3); ++i) seqs.insert(any().seq);
     return {seqs.begin(), seqs.end()};
   }
-  /// One after the other: in one command the order does not matter, since a key is judged when all of them live.
+  /// Retries one event at a time. In one command the order would not matter, since a key is judged
+  /// when all its events live.
   void retry() {
     if (events_.empty()) return;
     const std::int64_t seq = any().seq;

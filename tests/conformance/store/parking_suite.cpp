@@ -1,5 +1,5 @@
-// Parked events: set aside with a settlement, sent again in the order of their keys, given up. The law of docs/design/parking.md, row by
-// row.
+// Parked events are set aside with a settlement, sent again in the order of their keys, and given
+// up. The law of docs/design/parking.md is tested row by row.
 #include "conformance/store/parking_fixture.hpp"
 
 namespace outbox::conformance {

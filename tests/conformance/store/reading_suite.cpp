@@ -8,6 +8,7 @@
 #include <set>
 
 #include "conformance/store/fixture.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::conformance {
 
@@ -38,7 +39,7 @@ TEST_P(ReadingSuite, pages_hold_exactly_what_was_written_in_order) {
   }
 }
 
-/// The events of some lanes, or none: the store cannot read them.
+/// The events of some lanes; nullopt if the store cannot read them.
 std::optional<std::vector<std::int64_t>> read_lanes(store::LogReader& reader, store::Cursor cursor,
                                                     store::LaneMask lanes, std::size_t rows) {
   std::vector<std::int64_t> seqs;
@@ -55,7 +56,7 @@ std::optional<std::vector<std::int64_t>> read_lanes(store::LogReader& reader, st
   }
 }
 
-// Never all events when some lanes were asked for.
+// A store must not return all events when it is asked for some lanes.
 TEST_P(ReadingSuite, a_page_of_some_lanes_has_their_events_or_is_refused) {
   const auto row = subscribe(make_spec("mails"));
   const auto reader = store_->reader().value();

@@ -1,12 +1,12 @@
-// Schedules: each tick is enqueued once, and what a person or a configuration changes holds for the next one.
+// Each tick of a schedule is enqueued once; a change to the schedule holds for the next one.
 #include <atomic>
 #include <thread>
 
 #include "conformance/store/fixture.hpp"
 #include "event/arena.hpp"
 #include "event/headers.hpp"
-#include "event/schedule.hpp"
 #include "event/time_text.hpp"
+#include "schedule/schedule.hpp"
 
 namespace outbox::conformance {
 namespace {
@@ -62,12 +62,12 @@ class ScheduleSuite : public StoreTest {
   }
   bool tick(const ScheduleRow& row, std::int64_t next_at, bool with_task = true) {
     Tick tick{.at_us = row.next_at_us, .next_at_us = next_at};
-    if (with_task) tick.task = event::event_of(row.schedule, row.next_at_us);
+    if (with_task) tick.task = schedule::event_of(row.schedule, row.next_at_us);
     const auto done = schedules_->tick(row, tick);
     EXPECT_TRUE(ok(done));
     return done.value_or(false);
   }
-  /// What the log has.
+  /// The tasks in the log.
   std::vector<EventView> tasks() {
     drive_ = std::make_unique<LogDrive>(*store_, start_);
     return drive_->rest();
@@ -187,7 +187,7 @@ TEST_P(ScheduleSuite, a_tick_can_be_skipped) {
 
 TEST_P(ScheduleSuite, a_task_that_is_not_valid_moves_nothing) {
   apply(nightly(), now_ - kHour);
-  Tick bad{.task = event::event_of(nightly(), now_), .at_us = now_, .next_at_us = now_ + kHour};
+  Tick bad{.task = schedule::event_of(nightly(), now_), .at_us = now_, .next_at_us = now_ + kHour};
   bad.task->payload = "{";
   EXPECT_FALSE(schedules_->tick(row_of(), bad));
   EXPECT_EQ(row_of().next_at_us, now_ - kHour);
@@ -207,9 +207,10 @@ TEST_P(ScheduleSuite, many_tick_one_schedule_and_each_tick_is_enqueued_once) {
           if (!found) ++faults;
           if (!found || found->due.empty() || found->due.front().next_at_us > now_) return;
           const ScheduleRow& row = found->due.front();
-          const auto done = mine->tick(row, {.task = event::event_of(row.schedule, row.next_at_us),
-                                             .at_us = row.next_at_us,
-                                             .next_at_us = row.next_at_us + kSecond});
+          const auto done =
+              mine->tick(row, {.task = schedule::event_of(row.schedule, row.next_at_us),
+                               .at_us = row.next_at_us,
+                               .next_at_us = row.next_at_us + kSecond});
           if (!done && done.error().remedy == Remedy::fix) ++faults;
         }
       });

@@ -1,4 +1,4 @@
-// A SQLite file in a directory of its own, deleted afterwards.
+// A SQLite file in a directory of its own, which is deleted afterwards.
 #pragma once
 
 #include <sqlite3.h>
@@ -30,7 +30,7 @@ class SqliteDatabase final : public Database {
   std::filesystem::path directory_;
 };
 
-/// A connection as an application has one.
+/// A connection like an application's.
 class Application {
  public:
   explicit Application(const std::string& path);
@@ -43,7 +43,7 @@ class Application {
   [[nodiscard]] sqlite3* db() const { return db_; }
   /// Fails the test when the statement fails.
   void run(const std::string& sql) const;
-  /// The first column of the first row, as text; empty when there is none.
+  /// The first column of the first row, as text; empty if there is none.
   [[nodiscard]] std::string value(const std::string& sql) const;
 
  private:

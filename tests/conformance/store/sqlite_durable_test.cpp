@@ -1,4 +1,4 @@
-// P3 on SQLite: what is handed out survives power loss, whatever PRAGMA synchronous the writers use.
+// P3 on SQLite: what is handed out survives power loss, whatever the writers' PRAGMA synchronous.
 #include <gtest/gtest.h>
 
 #include "conformance/store/sqlite_database.hpp"

@@ -58,7 +58,7 @@ class SqliteEnqueue : public ::testing::Test {
             .event_type = "OrderPlaced",
             .payload = payload};
   }
-  /// What another connection sees.
+  /// The events that another connection sees.
   [[nodiscard]] std::string committed() const {
     return Application(database_.path())
         .value("SELECT coalesce(group_concat(aggregate_id), '') FROM outbox_event");
@@ -245,7 +245,7 @@ TEST_F(SqliteEnqueue, a_file_without_an_outbox_says_how_to_make_one) {
 
 TEST_F(SqliteEnqueue, a_connection_closes_as_always_and_its_address_may_be_used_again) {
   for (int i = 0; i < 20; ++i) {
-    const Application app(database_.path());  // checks its sqlite3_close()
+    const Application app(database_.path());  // Its destructor checks sqlite3_close().
     sqlite::Transaction tx(app.db());
     box_.enqueue(tx, event("1"));
     tx.commit();
@@ -294,7 +294,7 @@ TEST_F(SqliteEnqueue, threads_share_one_outbox_with_a_connection_each) {
   for (int t = 0; t < 4; ++t) {
     threads.push_back(std::async(std::launch::async, [this, t] {
       const Application own(database_.path());
-      sqlite3_busy_timeout(own.db(), 120'000);  // no other connection waits for the lock
+      sqlite3_busy_timeout(own.db(), 120'000);  // No other connection waits for the lock.
       for (int i = 0; i < 50; ++i) {
         sqlite::Transaction tx(own.db());
         box_.enqueue(tx, event(std::to_string(t)));

@@ -19,8 +19,9 @@
 #include "store/sqlite/path.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/subscription_queries.hpp"
+#include "support/eventually.hpp"
 #include "support/lane_owner.hpp"
-#include "testkit/sqlite.hpp"
+#include "support/sqlite.hpp"
 
 namespace outbox::conformance {
 namespace {
@@ -99,7 +100,7 @@ class SqliteStore : public ::testing::Test {
   SqliteDatabase database_;
 };
 
-/// Root may write everywhere: as root, becomes the user nobody, who owns the files, until the end of the scope.
+/// Becomes the user nobody, who owns the files, for this scope, because root may write everywhere.
 class OrdinaryUser {
  public:
   explicit OrdinaryUser(const std::filesystem::path& directory) {
@@ -273,7 +274,7 @@ TEST_F(SqliteStore, writers_of_one_event_keep_the_wal_small) {
   std::vector<Event> event = make_events(1);
   event[0].payload = '"' + std::string(1'000'000, 'x') + '"';
   for (int i = 0; i < 60; ++i) {
-    // One process each, as `outbox enqueue` is.
+    // Each write is like a process of its own, as `outbox enqueue` is.
     ASSERT_TRUE(ok((*store->writer())->write(event)));
   }
   EXPECT_LT(std::filesystem::file_size(database_.path() + "-wal"), std::uintmax_t{40} << 20U);
@@ -418,7 +419,7 @@ pid_t start_child(const std::function<bool()>& body) {
     (void)!::write(ready[1], &said, 1);
     while (true) ::pause();
   }
-  ::close(ready[1]);  // a child that dies is the end of the file
+  ::close(ready[1]);  // A child that dies ends the file.
   char said = 'n';
   EXPECT_EQ(::read(ready[0], &said, 1), 1);
   EXPECT_EQ(said, 'y');
@@ -496,11 +497,11 @@ TEST_F(SqliteStore, an_unchanged_subscription_is_applied_while_somebody_writes) 
   application.run("ROLLBACK");
 }
 
-/// What grows with history is found by an index, or read on from a row id.
+/// No statement scans what grows with history: an index finds it, or reading goes on from a row id.
 TEST_F(SqliteStore, no_statement_reads_all_settlements_or_all_that_was_removed) {
   using namespace store::sqlite::query;
   (void)migrated();
-  testkit::SqliteFile file(database_.path());
+  test::SqliteFile file(database_.path());
   for (const std::string_view sql :
        {kFarthestPosition, kNewestCursor, kAppendSettlement, kSettledTotals, kAppendRetry,
         kNewestSettlement, kLedgerRows, kPositions, kKeptSettlements, kOldSettlements, kNotePruned,
@@ -508,13 +509,13 @@ TEST_F(SqliteStore, no_statement_reads_all_settlements_or_all_that_was_removed) 
         kRemoveDropped, kRemoveDroppedSums, kForgetDropped}) {
     for (const auto& row : file.exec("EXPLAIN QUERY PLAN " + std::string(sql))) {
       const std::string step = row.at(3).value();
-      // s and d: subscriptions, and those that were dropped.
+      // s and d are the subscriptions and those that were dropped.
       EXPECT_TRUE(!step.starts_with("SCAN ") || step == "SCAN s" ||
                   step.starts_with("SCAN s USING ") || step == "SCAN d" ||
                   step == "SCAN outbox_dropped" || step == "SCAN CONSTANT ROW" ||
                   step == "SCAN (subquery-1)")
           << step << ": " << sql;
-      // Where nothing was ever retried the others would all be read to find that out.
+      // Without that index all rows would be read to find out that nothing was ever retried.
       EXPECT_FALSE(sql.find("r.kind = 'retry'") != std::string_view::npos &&
                    step.starts_with("SEARCH r ") &&
                    step.find("outbox_settlement_retries") == std::string::npos)

@@ -1,4 +1,4 @@
-// outbox/sqlite.hpp, with_transaction(): everything or nothing, again while another connection is in the way.
+// with_transaction() of outbox/sqlite.hpp: all or nothing, repeated while others are in the way.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -11,14 +11,14 @@
 
 #include "conformance/store/sqlite_database.hpp"
 #include "store/store.hpp"
-#include "testkit/sqlite.hpp"
+#include "support/sqlite.hpp"
 
 namespace outbox::conformance {
 namespace {
 
 using sqlite::Transaction;
 using sqlite::with_transaction;
-using testkit::SqliteFile;
+using test::SqliteFile;
 
 class SqliteWithTransaction : public ::testing::Test {
  protected:
@@ -42,7 +42,7 @@ class SqliteWithTransaction : public ::testing::Test {
     sell(sqlite3_exec(file_->native(), sql, nullptr, nullptr, nullptr));
   }
   [[nodiscard]] std::string value(const std::string& sql) { return other_->value(sql); }
-  /// At the given refusal the other connection is done with its transaction. No refusal is waited out.
+  /// Ends the other connection's transaction at the given refusal. No refusal is waited out.
   static int on_busy(void* test, int /*waited*/) {
     auto& self = *static_cast<SqliteWithTransaction*>(test);
     if (++self.refusals_ == self.ends_at_) self.end_();

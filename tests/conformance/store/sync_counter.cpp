@@ -22,7 +22,7 @@ struct Counting {
 std::mutex mutex;
 std::deque<Counting> kinds;
 std::map<sqlite3_file*, std::pair<const sqlite3_io_methods*, bool>>
-    files;  // its own methods; is it a WAL?
+    files;  // The file's own methods, and whether it is a WAL.
 sqlite3_vfs* real = nullptr;
 
 int sync_and_count(sqlite3_file* file, int flags) {

@@ -1,4 +1,4 @@
-// Counts the syncs of SQLite's files in this process, by a VFS that is the default one with another xSync.
+// Counts the syncs of SQLite's files in this process, by the default VFS with another xSync.
 #pragma once
 
 namespace outbox::conformance {
@@ -11,7 +11,7 @@ struct Syncs {
 
 /// Makes the counting VFS the default for connections opened from now on.
 void count_syncs();
-/// Since the last call.
+/// The number of syncs since the last call.
 [[nodiscard]] Syncs take_syncs();
 
 }  // namespace outbox::conformance

@@ -26,7 +26,7 @@ class TaskRunsSuite : public ParkingSuite {
     return end;
   }
   Status write_end(const store::TaskRunEnd& end) { return runs_->end({&end, 1}, {}); }
-  /// What became of these events.
+  /// How these events stand now.
   Texts asked(const std::vector<std::size_t>& places) {
     std::vector<store::AskedRow> rows;
     for (const std::size_t place : places)

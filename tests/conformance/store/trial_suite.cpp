@@ -1,4 +1,4 @@
-// What relays record of their runs: where they began, what was on trial, who of them lives.
+// What relays record of their runs: where they began, what was on trial, and which of them live.
 #include "conformance/store/fixture.hpp"
 #include "support/lane_owner.hpp"
 
@@ -17,7 +17,7 @@ class TrialSuite : public StoreTest {
     trials_ = std::move(*store_->trials());
     take_over();
   }
-  /// Another relay, which has the lanes from now on. The one before it has died.
+  /// Lets the relay die and another one take its lanes.
   void take_over() {
     if (owner_) {
       EXPECT_TRUE(owner_->leave()) << "its lanes must be free";
@@ -41,13 +41,13 @@ class TrialSuite : public StoreTest {
     EXPECT_TRUE(ok(deaths));
     return deaths ? deaths->size() : 99;
   }
-  /// A relay that was taken for dead registers again.
+  /// Registers a relay again that was taken for dead.
   void come_back(const EventId& relay) {
     const auto membership = store_->membership({.id = relay, .name = "relay"});
     ASSERT_TRUE(ok(membership));
     EXPECT_TRUE(ok((*membership)->keep(seconds(60))));
   }
-  /// "here 8 from 7, counted".
+  /// The former runs as texts such as "here 8 from 7, counted".
   [[nodiscard]] std::vector<std::string> shown() const {
     std::vector<std::string> all;
     for (const auto& run : former()) {

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "conformance/store/fixture.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::conformance {
 
@@ -18,7 +19,7 @@ class WakeupSuite : public StoreTest {
     EXPECT_TRUE(ok(wakeup));
     return wakeup ? std::move(*wakeup) : nullptr;
   }
-  /// Arming may be refused while a writer is in flight.
+  /// Arms again and again, since that may be refused while a writer is in flight.
   static Status arm(store::Wakeup& wakeup) {
     Status status;
     EXPECT_TRUE(eventually([&] {
@@ -29,8 +30,8 @@ class WakeupSuite : public StoreTest {
     return status;
   }
 
-  /// How it was woken. PostgreSQL ends an armed session that is silent for 3 s, which can happen to ours on a stalled machine;
-  /// then everything is repeated.
+  /// Returns how it was woken. Everything is repeated if PostgreSQL ends the session, which is
+  /// silent for 3 s if the machine stalls.
   template <class Scene>
   Wake play(Scene scene) {
     for (int attempt = 1;; ++attempt) {

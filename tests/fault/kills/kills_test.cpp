@@ -7,7 +7,7 @@
 #include "fault/kills/report.hpp"
 #include "fault/kills/round.hpp"
 #include "support/servers.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test::kills {
 namespace {

@@ -19,7 +19,7 @@ constexpr std::array<const char*, 10> kColumns{
 
 std::vector<std::uint64_t> columns_of(const RoundResult& round) {
   std::vector<std::uint64_t> all(round.hits.begin(), round.hits.end());
-  const testkit::Verdict& verdict = round.verdict;
+  const test::Verdict& verdict = round.verdict;
   for (const std::uint64_t value :
        {verdict.committed, round.taken_back, verdict.lost, verdict.ghosts, verdict.out_of_order,
         verdict.altered, verdict.duplicates, round.duplicates_allowed, round.seconds,

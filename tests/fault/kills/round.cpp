@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "integration/relay/harness.hpp"
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
 #include "support/kafka_deliveries.hpp"
 #include "support/own_postgres.hpp"
 #include "support/postgres_database.hpp"
 #include "support/relay_process.hpp"
 #include "support/servers.hpp"
 #include "support/shop.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox::test::kills {
 namespace {

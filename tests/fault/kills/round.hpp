@@ -7,7 +7,7 @@
 #include <string>
 
 #include "fault/kills/schedule.hpp"
-#include "testkit/judge.hpp"
+#include "support/judge.hpp"
 
 namespace outbox::test::kills {
 
@@ -21,7 +21,7 @@ struct RoundOptions {
 
 struct RoundResult {
   std::array<std::uint64_t, kFaults> hits{};
-  testkit::Verdict verdict{};
+  test::Verdict verdict{};
   std::uint64_t taken_back{0};  ///< Acknowledged asynchronous commits that a crash took back.
   std::uint64_t duplicates_allowed{0};
   std::uint64_t seconds{0};

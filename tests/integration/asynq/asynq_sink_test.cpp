@@ -3,6 +3,7 @@
 #include <set>
 
 #include "integration/asynq/asynq_fixture.hpp"
+#include "support/eventually.hpp"
 #include "support/free_port.hpp"
 
 namespace outbox::test {

@@ -12,7 +12,6 @@
 #include "conformance/sink/sending.hpp"
 #include "conformance/sink/suite.hpp"
 #include "sink/registry.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox::test {
 

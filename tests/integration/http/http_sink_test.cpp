@@ -7,6 +7,7 @@
 #include <set>
 
 #include "integration/http/fixture.hpp"
+#include "support/eventually.hpp"
 #include "support/servers.hpp"
 #include "support/tcp_gate.hpp"
 

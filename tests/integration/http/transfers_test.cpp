@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "conformance/sink/http_server.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::test {
 namespace {

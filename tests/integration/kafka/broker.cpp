@@ -6,7 +6,7 @@ namespace outbox::test {
 
 std::optional<std::string> kafka_brokers() { return environment("OUTBOX_TEST_KAFKA"); }
 
-testkit::KafkaProperties kafka_login() {
+KafkaProperties kafka_login() {
   return {{"brokers", *environment("OUTBOX_TEST_KAFKA_LOGIN")},
           {"tls", "true"},
           {"tls_ca", *environment("OUTBOX_TEST_KAFKA_TLS_FOLDER") + "/ca.pem"},
@@ -15,16 +15,15 @@ testkit::KafkaProperties kafka_login() {
           {"password", *environment("OUTBOX_TEST_KAFKA_PASSWORD")}};
 }
 
-KafkaTopic::KafkaTopic()
-    : testkit::KafkaTopic(kafka_brokers().value_or(""), testkit::unique_name("outbox-test")) {}
+BrokerTopic::BrokerTopic() : KafkaTopic(kafka_brokers().value_or(""), unique_name("outbox-test")) {}
 
-KafkaTopic::KafkaTopic(int partitions, const testkit::KafkaProperties& settings) : KafkaTopic() {
+BrokerTopic::BrokerTopic(int partitions, const KafkaProperties& settings) : BrokerTopic() {
   create(partitions, settings);
 }
 
-std::vector<Arrived> KafkaTopic::arrived() const {
+std::vector<Arrived> BrokerTopic::arrived() const {
   std::vector<Arrived> all;
-  for (const testkit::KafkaRecord& record : read()) {
+  for (const KafkaRecord& record : read()) {
     const auto id = record.headers.find("outbox-id");
     all.push_back({.id = id == record.headers.end() ? "" : id->second,
                    .key = record.key,

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "conformance/sink/suite.hpp"
-#include "testkit/kafka.hpp"
+#include "support/kafka.hpp"
 
 namespace outbox::test {
 
@@ -14,14 +14,14 @@ namespace outbox::test {
 [[nodiscard]] std::optional<std::string> kafka_brokers();
 
 /// What a sink needs to log in at the broker's listener for that. Only if OUTBOX_TEST_KAFKA_LOGIN is set.
-[[nodiscard]] testkit::KafkaProperties kafka_login();
+[[nodiscard]] KafkaProperties kafka_login();
 
 /// A topic with a unique name, deleted at the end.
-class KafkaTopic : public testkit::KafkaTopic {
+class BrokerTopic : public KafkaTopic {
  public:
   /// Only the name; create() makes it.
-  KafkaTopic();
-  explicit KafkaTopic(int partitions, const testkit::KafkaProperties& settings = {});
+  BrokerTopic();
+  explicit BrokerTopic(int partitions, const KafkaProperties& settings = {});
 
   /// Everything on it as the conformance suite wants it.
   [[nodiscard]] std::vector<Arrived> arrived() const;

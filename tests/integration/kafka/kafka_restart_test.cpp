@@ -32,7 +32,7 @@ class KafkaRestartTest : public testing::Test {
 
 TEST_F(KafkaRestartTest,
        a_broker_killed_and_restarted_under_load_loses_nothing_and_keeps_the_order) {
-  KafkaTopic topic(4);
+  BrokerTopic topic(4);
   Load load(topic.name());
   load.add_many(static_cast<std::size_t>(300'000) * static_cast<std::size_t>(soak_factor()), 500);
   const auto sink = make_kafka_sink({{"delivery_deadline", "3s"}});
@@ -70,7 +70,7 @@ class Frozen {
 
 TEST_F(KafkaRestartTest,
        a_broker_that_hangs_blocks_after_the_deadline_and_what_may_have_arrived_is_unknown) {
-  KafkaTopic topic(2);
+  BrokerTopic topic(2);
   Load load(topic.name());
   load.add_many(4000, 20);
   const auto sink = make_kafka_sink({{"delivery_deadline", "5s"}});
@@ -103,7 +103,7 @@ TEST_F(KafkaRestartTest,
 }
 
 TEST_F(KafkaRestartTest, a_short_outage_is_bridged_without_a_failure) {
-  KafkaTopic topic(2);
+  BrokerTopic topic(2);
   Load load(topic.name());
   load.add_many(2000, 20);
   const auto sink = make_kafka_sink({{"delivery_deadline", "10m"}});
@@ -127,7 +127,7 @@ TEST_F(KafkaRestartTest, a_short_outage_is_bridged_without_a_failure) {
 }
 
 TEST_F(KafkaRestartTest, a_sink_can_be_closed_while_the_broker_is_gone) {
-  KafkaTopic topic(1);
+  BrokerTopic topic(1);
   Load load(topic.name());
   load.add_many(1000, 20);
   // A sink that waited for the broker would wait for a minute.

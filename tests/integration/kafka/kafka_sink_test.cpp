@@ -40,7 +40,7 @@ std::map<std::string, std::string> in_threes() {
 }
 
 TEST_F(KafkaSinkTest, an_oversized_event_in_a_batch_stops_everything_behind_it) {
-  KafkaTopic topic(1, {{"max.message.bytes", "1000"}});
+  BrokerTopic topic(1, {{"max.message.bytes", "1000"}});
   Load load(topic.name());
   load.add_many(4, 3);
   load.add("k1", oversized());  // in the third batch: the first message goes alone, then threes
@@ -65,7 +65,7 @@ TEST_F(KafkaSinkTest, an_oversized_event_in_a_batch_stops_everything_behind_it) 
 /// From a producer that is new to the partition the broker accepts anything, also what follows a gap.
 TEST_F(KafkaSinkTest, an_oversized_first_event_stops_everything_behind_it) {
   for (int round = 0; round < 10; ++round) {
-    KafkaTopic topic(1, {{"max.message.bytes", "1000"}});
+    BrokerTopic topic(1, {{"max.message.bytes", "1000"}});
     Load load(topic.name());
     load.add("k1", oversized());
     load.add_many(6, 1);
@@ -83,7 +83,7 @@ TEST_F(KafkaSinkTest, an_oversized_first_event_stops_everything_behind_it) {
 }
 
 TEST_F(KafkaSinkTest, an_oversized_event_is_found_and_its_neighbours_arrive_in_order) {
-  KafkaTopic topic(1, {{"max.message.bytes", "1000"}});
+  BrokerTopic topic(1, {{"max.message.bytes", "1000"}});
   Load load(topic.name());
   load.add_many(4, 3);
   load.add("k1", oversized());
@@ -105,7 +105,7 @@ TEST_F(KafkaSinkTest, an_oversized_event_is_found_and_its_neighbours_arrive_in_o
 }
 
 TEST_F(KafkaSinkTest, after_the_culprit_was_found_batches_are_sent_again) {
-  KafkaTopic topic(1, {{"max.message.bytes", "10000"}});
+  BrokerTopic topic(1, {{"max.message.bytes", "10000"}});
   Load load(topic.name());
   load.add("k1", "1");
   load.add("k1", oversized(30000));
@@ -140,7 +140,7 @@ TEST_F(KafkaSinkTest, after_the_culprit_was_found_batches_are_sent_again) {
 }
 
 TEST_F(KafkaSinkTest, a_topic_that_takes_small_batches_only_gets_small_ones) {
-  KafkaTopic topic(1, {{"max.message.bytes", "20000"}});
+  BrokerTopic topic(1, {{"max.message.bytes", "20000"}});
   Load load(topic.name());
   for (std::size_t i = 0; i < 3000; ++i) load.add(fmt::format("k{}", i % 7), oversized(1000));
   const auto sink = make_kafka_sink();
@@ -152,7 +152,7 @@ TEST_F(KafkaSinkTest, a_topic_that_takes_small_batches_only_gets_small_ones) {
 }
 
 TEST_F(KafkaSinkTest, oversized_events_among_many_keys_and_partitions) {
-  KafkaTopic topic(4, {{"max.message.bytes", "20000"}});
+  BrokerTopic topic(4, {{"max.message.bytes", "20000"}});
   Load load(topic.name());
   std::vector<std::size_t> guilty;
   for (std::size_t i = 0; i < 20; ++i) {
@@ -169,7 +169,7 @@ TEST_F(KafkaSinkTest, oversized_events_among_many_keys_and_partitions) {
 }
 
 TEST_F(KafkaSinkTest, an_event_beyond_the_sinks_own_limit_is_rejected_at_once) {
-  KafkaTopic topic(1);
+  BrokerTopic topic(1);
   Load load(topic.name());
   load.add_many(2, 1);
   load.add("k0", oversized());
@@ -186,7 +186,7 @@ TEST_F(KafkaSinkTest, an_event_beyond_the_sinks_own_limit_is_rejected_at_once) {
 
 TEST_F(KafkaSinkTest,
        a_missing_topic_blocks_soon_with_a_hint_and_delivery_goes_on_once_it_is_there) {
-  KafkaTopic topic;
+  BrokerTopic topic;
   Load load(topic.name());
   load.add_many(50, 3);
   const auto sink = make_kafka_sink({{"delivery_deadline", "5m"}});
@@ -210,8 +210,8 @@ TEST_F(KafkaSinkTest,
 }
 
 TEST_F(KafkaSinkTest, a_missing_topic_does_not_lose_what_goes_to_others) {
-  KafkaTopic there(2);
-  KafkaTopic missing;
+  BrokerTopic there(2);
+  BrokerTopic missing;
   Load load(there.name());
   load.add_many(30, 3);
   load.item(15).topic = missing.name();
@@ -227,7 +227,7 @@ TEST_F(KafkaSinkTest, a_missing_topic_does_not_lose_what_goes_to_others) {
 }
 
 TEST_F(KafkaSinkTest, a_record_that_a_compacted_topic_refuses_is_the_events_fault) {
-  KafkaTopic topic(1, {{"cleanup.policy", "compact"}});
+  BrokerTopic topic(1, {{"cleanup.policy", "compact"}});
   Load load(topic.name());
   load.add_many(3, 2);
   load.add(std::nullopt, R"("no key")");
@@ -240,7 +240,7 @@ TEST_F(KafkaSinkTest, a_record_that_a_compacted_topic_refuses_is_the_events_faul
 }
 
 TEST_F(KafkaSinkTest, headers_keys_and_bodies_arrive_as_they_are) {
-  KafkaTopic topic(1);
+  BrokerTopic topic(1);
   Load load(topic.name());
   load.add("key", "body");
   load.add(std::nullopt, "");
@@ -268,7 +268,7 @@ TEST_F(KafkaSinkTest, headers_keys_and_bodies_arrive_as_they_are) {
 
 TEST_F(KafkaSinkTest, keys_go_where_a_java_producer_puts_them) {
   // murmur2 of Kafka's own client, for 12 partitions (Utils.toPositive(Utils.murmur2(key)) % 12).
-  KafkaTopic topic(12);
+  BrokerTopic topic(12);
   Load load(topic.name());
   for (const char* key : {"21", "foobar", "a-little-bit-long-string",
                           "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8"}) {
@@ -288,7 +288,7 @@ TEST_F(KafkaSinkTest, keys_go_where_a_java_producer_puts_them) {
 }
 
 TEST_F(KafkaSinkTest, purges_under_load_lose_nothing_and_keep_the_order) {
-  KafkaTopic topic(3);
+  BrokerTopic topic(3);
   Load load(topic.name());
   load.add_many(30'000, 50);
   const auto sink = make_kafka_sink();
@@ -307,7 +307,7 @@ TEST_F(KafkaSinkTest, purges_under_load_lose_nothing_and_keep_the_order) {
 }
 
 TEST_F(KafkaSinkTest, a_single_event_that_never_fits_the_queue_blocks_instead_of_waiting_for_ever) {
-  KafkaTopic topic(1);
+  BrokerTopic topic(1);
   Load load(topic.name());
   load.add("k", '"' + std::string(5000, 'x') + '"');
   const auto sink = make_kafka_sink({{"queue.buffering.max.kbytes", "1"}});

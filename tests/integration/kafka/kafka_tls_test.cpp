@@ -10,7 +10,7 @@
 namespace outbox::test {
 namespace {
 
-using Settings = testkit::KafkaProperties;
+using Settings = KafkaProperties;
 
 class KafkaTls : public testing::Test {
  protected:
@@ -31,7 +31,7 @@ class KafkaTls : public testing::Test {
   }
   /// Of several batches.
   static void expect_delivers(const Settings& settings) {
-    KafkaTopic topic(2);
+    BrokerTopic topic(2);
     Load load(topic.name());
     load.add_many(500, 20);
     const auto sink = make_kafka_sink(settings);

@@ -15,8 +15,8 @@ namespace outbox::test {
 namespace {
 
 int partitions_of(const std::string& topic) {
-  const auto client = testkit::kafka_client(RD_KAFKA_PRODUCER, *kafka_brokers());
-  const std::unique_ptr<rd_kafka_topic_t, testkit::KafkaDelete<rd_kafka_topic_destroy>> asked(
+  const auto client = kafka_client(RD_KAFKA_PRODUCER, *kafka_brokers());
+  const std::unique_ptr<rd_kafka_topic_t, KafkaDelete<rd_kafka_topic_destroy>> asked(
       rd_kafka_topic_new(client.get(), topic.c_str(), nullptr));
   const rd_kafka_metadata_t* answer = nullptr;
   if (rd_kafka_metadata(client.get(), 0, asked.get(), &answer, 10'000) != 0) return -1;
@@ -37,7 +37,7 @@ class KafkaTopics : public testing::Test {
 };
 
 TEST_F(KafkaTopics, that_do_not_exist_are_made) {
-  KafkaTopic topics[3];
+  BrokerTopic topics[3];
   Load load(topics[0].name());
   load.add_many(60, 7);
   for (std::size_t i = 0; i < load.size(); ++i) load.item(i).topic = topics[i % 7 % 3].name();
@@ -46,7 +46,7 @@ TEST_F(KafkaTopics, that_do_not_exist_are_made) {
   ASSERT_TRUE(relay.deliver());
   EXPECT_TRUE(relay.failures().empty());
   std::vector<Arrived> all;
-  for (KafkaTopic& topic : topics) {
+  for (BrokerTopic& topic : topics) {
     topic.adopt(4);
     EXPECT_EQ(partitions_of(topic.name()), 4);
     const auto arrived = topic.arrived();
@@ -56,7 +56,7 @@ TEST_F(KafkaTopics, that_do_not_exist_are_made) {
 }
 
 TEST_F(KafkaTopics, that_two_sinks_make_at_once_are_made_once) {
-  KafkaTopic topic;
+  BrokerTopic topic;
   Load load(topic.name());
   load.add_many(20, 5);
   const auto deliver = [&load] {
@@ -74,7 +74,7 @@ TEST_F(KafkaTopics, that_two_sinks_make_at_once_are_made_once) {
 }
 
 TEST_F(KafkaTopics, that_exist_are_left_as_they_are) {
-  KafkaTopic topic(2);
+  BrokerTopic topic(2);
   Load load(topic.name());
   load.add_many(20, 5);
   const auto sink = maker("6", "3");  // which this broker could not make
@@ -84,7 +84,7 @@ TEST_F(KafkaTopics, that_exist_are_left_as_they_are) {
 }
 
 TEST_F(KafkaTopics, that_cannot_be_made_block_with_the_brokers_reason) {
-  KafkaTopic topic;
+  BrokerTopic topic;
   Load load(topic.name());
   load.add_many(20, 5);
   const auto sink = maker("2", "3");
@@ -109,8 +109,8 @@ TEST_F(KafkaTopics, that_cannot_be_made_block_with_the_brokers_reason) {
 
 /// Brokers do not tell a.b from a_b in the names of their metrics.
 TEST_F(KafkaTopics, whose_name_is_like_another_ones_are_the_events_fault) {
-  const std::string name = testkit::unique_name("outbox");
-  testkit::KafkaTopic dots(*kafka_brokers(), name + ".a.b");
+  const std::string name = unique_name("outbox");
+  KafkaTopic dots(*kafka_brokers(), name + ".a.b");
   dots.create(1);
   Load load(dots.name());
   load.add_many(5, 5);
@@ -126,7 +126,7 @@ TEST_F(KafkaTopics, are_made_without_making_send_or_close_wait) {
   OUTBOX_NEEDS("OUTBOX_TEST_KAFKA_GATE", "a broker that names a gate to its clients");
   TcpGate gate(std::stoi(*environment("OUTBOX_TEST_KAFKA_BEHIND_GATE")),
                std::stoi(*environment("OUTBOX_TEST_KAFKA_GATE")));
-  KafkaTopic topic;
+  BrokerTopic topic;
   Load load(topic.name());
   load.add_many(10, 1);
   const auto sink = make_kafka_sink(
@@ -147,8 +147,8 @@ TEST_F(KafkaTopics, are_made_without_making_send_or_close_wait) {
 
 /// A client keeps each topic it ever knew, so it is replaced.
 TEST_F(KafkaTopics, more_than_a_client_should_know_lose_nothing_and_keep_the_order) {
-  std::vector<std::unique_ptr<KafkaTopic>> topics;
-  for (int i = 0; i < 5; ++i) topics.push_back(std::make_unique<KafkaTopic>());
+  std::vector<std::unique_ptr<BrokerTopic>> topics;
+  for (int i = 0; i < 5; ++i) topics.push_back(std::make_unique<BrokerTopic>());
   Load load(topics[0]->name());
   load.add_many(100, 8);
   for (std::size_t i = 0; i < load.size(); ++i) load.item(i).topic = topics[i / 5 % 5]->name();

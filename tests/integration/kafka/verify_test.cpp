@@ -11,17 +11,18 @@
 #include <sstream>
 
 #include "integration/kafka/broker.hpp"
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
 #include "support/relay_process.hpp"
 #include "support/servers.hpp"
 #include "support/tcp_gate.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {
 
 using nlohmann::json;
 using std::chrono::hours;
-using testkit::KafkaRecord;
 
 std::string text_of(const std::string& path) {
   std::ostringstream text;
@@ -40,9 +41,9 @@ class Forger {
  public:
   Forger(const std::string& brokers, std::string topic, const std::string& transactional = "")
       : topic_(std::move(topic)) {
-    testkit::KafkaProperties properties;
+    KafkaProperties properties;
     if (!transactional.empty()) properties["transactional.id"] = transactional;
-    client_ = testkit::kafka_client(RD_KAFKA_PRODUCER, brokers, properties);
+    client_ = kafka_client(RD_KAFKA_PRODUCER, brokers, properties);
   }
 
   void write(const KafkaRecord& record, std::int64_t sent_ms = now_ms()) {
@@ -63,7 +64,7 @@ class Forger {
 
  private:
   const std::string topic_;
-  testkit::KafkaClient client_;
+  KafkaClient client_;
 };
 
 KafkaRecord with_id(const std::string& id) {
@@ -72,8 +73,7 @@ KafkaRecord with_id(const std::string& id) {
 
 /// As retention does: everything of the partition before this offset.
 void remove_before(const std::string& brokers, const std::string& topic, std::int64_t offset) {
-  const auto client = testkit::kafka_client(RD_KAFKA_PRODUCER, brokers);
-  using testkit::KafkaDelete;
+  const auto client = kafka_client(RD_KAFKA_PRODUCER, brokers);
   const std::unique_ptr<rd_kafka_topic_partition_list_t,
                         KafkaDelete<rd_kafka_topic_partition_list_destroy>>
       offsets(rd_kafka_topic_partition_list_new(1));
@@ -174,7 +174,7 @@ class KafkaVerify : public Verifying {
   }
 
   /// Delivers so many events to a topic, and returns its records.
-  std::vector<KafkaRecord> delivered(const KafkaTopic& topic, int count) {
+  std::vector<KafkaRecord> delivered(const BrokerTopic& topic, int count) {
     configure(topic.name(), brokers_);
     enqueue(count);
     deliver();
@@ -185,7 +185,7 @@ class KafkaVerify : public Verifying {
 };
 
 TEST_F(KafkaVerify, all_that_was_delivered_is_there) {
-  KafkaTopic topic(20);  // more than are read at once
+  BrokerTopic topic(20);  // more than are read at once
   configure(topic.name(), brokers_);
   json report = verify(0);
   EXPECT_EQ(report["sink"]["messages"], 0);
@@ -213,7 +213,7 @@ TEST_F(KafkaVerify, each_format_has_the_id_in_its_own_header) {
                                                         {"cloudevents", "ce_id"},
                                                         {"cloudevents-json", "outbox-id"},
                                                         {"debezium", "id"}}) {
-    KafkaTopic topic(1);
+    BrokerTopic topic(1);
     configure(topic.name(), brokers_, format);
     enqueue(10, "order" + std::to_string(++formats));
     ASSERT_NO_FATAL_FAILURE(deliver());
@@ -234,10 +234,10 @@ TEST_F(KafkaVerify, each_format_has_the_id_in_its_own_header) {
 }
 
 TEST_F(KafkaVerify, one_missing_one_twice_one_never_committed_and_one_of_somebody_else) {
-  KafkaTopic topic(1);
+  BrokerTopic topic(1);
   const auto records = delivered(topic, 40);
   ASSERT_EQ(records.size(), 40U);
-  KafkaTopic changed(1);
+  BrokerTopic changed(1);
   Forger forger(brokers_, changed.name());
   const std::string missing = records[12].headers.at("outbox-id");
   for (std::size_t i = 0; i < records.size(); ++i) {
@@ -268,9 +268,9 @@ TEST_F(KafkaVerify, one_missing_one_twice_one_never_committed_and_one_of_somebod
 }
 
 TEST_F(KafkaVerify, what_a_transaction_did_not_commit_is_not_there) {
-  KafkaTopic topic(1);
+  BrokerTopic topic(1);
   ASSERT_EQ(delivered(topic, 5).size(), 5U);
-  Forger forger(brokers_, topic.name(), testkit::unique_name("forger"));
+  Forger forger(brokers_, topic.name(), unique_name("forger"));
   ASSERT_EQ(rd_kafka_init_transactions(forger.client(), 30'000), nullptr);
   ASSERT_EQ(rd_kafka_begin_transaction(forger.client()), nullptr);
   forger.write(with_id(EventId::generate().str()));
@@ -282,11 +282,11 @@ TEST_F(KafkaVerify, what_a_transaction_did_not_commit_is_not_there) {
 }
 
 TEST_F(KafkaVerify, topics_of_a_template_and_one_of_another_outbox_that_fits_it) {
-  const std::string suffix = testkit::unique_name("verify");
-  testkit::KafkaTopic orders(brokers_, "order." + suffix);
-  testkit::KafkaTopic carts(brokers_, "cart." + suffix);
-  testkit::KafkaTopic others(brokers_, "invoice." + suffix);
-  for (testkit::KafkaTopic* topic : {&orders, &carts, &others}) topic->create(2);
+  const std::string suffix = unique_name("verify");
+  KafkaTopic orders(brokers_, "order." + suffix);
+  KafkaTopic carts(brokers_, "cart." + suffix);
+  KafkaTopic others(brokers_, "invoice." + suffix);
+  for (KafkaTopic* topic : {&orders, &carts, &others}) topic->create(2);
   Forger forger(brokers_, others.name());
   for (int i = 0; i < 3; ++i) forger.write(with_id(EventId::generate().str()));
   forger.flush();
@@ -308,7 +308,7 @@ TEST_F(KafkaVerify, topics_of_a_template_and_one_of_another_outbox_that_fits_it)
 }
 
 TEST_F(KafkaVerify, what_the_topics_retention_removed_is_not_called_lost) {
-  KafkaTopic topic(1);
+  BrokerTopic topic(1);
   ASSERT_EQ(delivered(topic, 30).size(), 30U);
   remove_before(brokers_, topic.name(), 10);
   const json report = verify(0);
@@ -327,10 +327,10 @@ TEST_F(KafkaVerify, what_the_topics_retention_removed_is_not_called_lost) {
 }
 
 TEST_F(KafkaVerify, an_event_created_after_what_retention_removed_is_lost) {
-  KafkaTopic topic(1);
+  BrokerTopic topic(1);
   const auto records = delivered(topic, 30);
   ASSERT_EQ(records.size(), 30U);
-  KafkaTopic aged(1);
+  BrokerTopic aged(1);
   Forger forger(brokers_, aged.name());
   const auto long_ago =
       now_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(hours(2)).count();
@@ -348,10 +348,10 @@ TEST_F(KafkaVerify, an_event_created_after_what_retention_removed_is_lost) {
 }
 
 TEST_F(KafkaVerify, more_are_missing_than_were_removed) {
-  KafkaTopic topic(1);
+  BrokerTopic topic(1);
   const auto records = delivered(topic, 30);
   ASSERT_EQ(records.size(), 30U);
-  KafkaTopic changed(1);
+  BrokerTopic changed(1);
   Forger forger(brokers_, changed.name());
   for (std::size_t i = 0; i < records.size() - 3; ++i) forger.write(records[i]);
   forger.flush();
@@ -366,7 +366,7 @@ TEST_F(KafkaVerify, more_are_missing_than_were_removed) {
 }
 
 TEST_F(KafkaVerify, a_topic_that_does_not_exist) {
-  KafkaTopic topic;
+  BrokerTopic topic;
   configure(topic.name(), brokers_);
   enqueue(3);
   const Ran ran = run({"verify", "--sink"});
@@ -376,7 +376,7 @@ TEST_F(KafkaVerify, a_topic_that_does_not_exist) {
 }
 
 TEST_F(KafkaVerify, beside_a_relay_that_delivers) {
-  KafkaTopic topic(4);
+  BrokerTopic topic(4);
   configure(topic.name(), brokers_);
   const auto relay = start({"relay"}, folder_.file("relay.log"));
   for (int round = 0; round < 5; ++round) {
@@ -406,7 +406,7 @@ TEST_F(KafkaVerify, ends_at_a_signal_while_a_broker_is_silent) {
 
 TEST_F(KafkaVerify, a_broker_that_becomes_silent_while_a_topic_is_read) {
   OUTBOX_NEEDS("OUTBOX_TEST_KAFKA_GATE", "a broker that names a gate to its clients");
-  KafkaTopic topic(1);
+  BrokerTopic topic(1);
   Forger forger(brokers_, topic.name());
   // More than passes a slow gate before it is shut.
   for (int i = 0; i < 4000; ++i) {

@@ -14,6 +14,7 @@
 #include "event/headers.hpp"
 #include "integration/nats/server.hpp"
 #include "integration/nats/sink_maker.hpp"
+#include "support/eventually.hpp"
 #include "support/servers.hpp"
 #include "support/tcp_gate.hpp"
 

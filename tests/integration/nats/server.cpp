@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "event/base64.hpp"
+#include "support/eventually.hpp"
 #include "support/servers.hpp"
 
 namespace outbox::test {

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "conformance/sink/suite.hpp"
-#include "support/testkit.hpp"
+#include "support/child_process.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 

@@ -4,6 +4,7 @@
 
 #include "integration/postgres/harness.hpp"
 #include "store/postgres/queries.hpp"
+#include "support/eventually.hpp"
 #include "support/lane_owner.hpp"
 
 namespace outbox::test {

@@ -4,6 +4,7 @@
 #include <future>
 
 #include "integration/postgres/harness.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::test {
 namespace {

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "integration/postgres/harness.hpp"
+#include "support/eventually.hpp"
 
 struct sqlite3;
 

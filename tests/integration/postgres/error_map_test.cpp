@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "pg/errors.hpp"
-#include "store/common/schema_name.hpp"
 #include "store/postgres/query.hpp"
+#include "store/schema_name.hpp"
 
 namespace outbox::store::postgres {
 namespace {

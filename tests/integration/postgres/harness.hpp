@@ -8,10 +8,9 @@
 #include <string>
 
 #include "store/store.hpp"
+#include "support/pg.hpp"
 #include "support/postgres_database.hpp"
 #include "support/servers.hpp"
-#include "support/testkit.hpp"
-#include "testkit/pg.hpp"
 
 namespace outbox::test {
 

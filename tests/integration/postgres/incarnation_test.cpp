@@ -4,6 +4,7 @@
 
 #include "integration/postgres/harness.hpp"
 #include "store/postgres/marks.hpp"
+#include "support/eventually.hpp"
 #include "support/own_pgbouncer.hpp"
 #include "support/own_postgres.hpp"
 

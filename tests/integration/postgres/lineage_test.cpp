@@ -1,5 +1,6 @@
 // Transaction ids and snapshots of another database mean nothing here: a copy is refused, with the repair named.
 #include "integration/postgres/lineage_fixture.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::test {
 namespace {

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "integration/postgres/harness.hpp"
+#include "support/eventually.hpp"
 #include "support/lane_owner.hpp"
 
 namespace outbox::test {

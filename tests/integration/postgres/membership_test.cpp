@@ -7,8 +7,9 @@
 #include "base/process.hpp"
 #include "integration/postgres/harness.hpp"
 #include "store/postgres/queries.hpp"
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
 #include "support/lane_owner.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "integration/postgres/harness.hpp"
+#include "support/eventually.hpp"
 #include "support/lane_owner.hpp"
 #include "support/own_postgres.hpp"
 

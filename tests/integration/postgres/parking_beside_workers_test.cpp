@@ -3,12 +3,10 @@
 #include <future>
 
 #include "integration/postgres/harness.hpp"
-#include "testkit/eventually.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::test {
 namespace {
-
-using testkit::eventually;
 
 class ParkingBesideWorkers : public PostgresTest {
  protected:

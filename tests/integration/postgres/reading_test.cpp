@@ -2,6 +2,7 @@
 #include "integration/postgres/harness.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/settlement.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::test {
 namespace {

@@ -4,7 +4,8 @@
 #include <sstream>
 
 #include "integration/postgres/harness.hpp"
-#include "support/testkit.hpp"
+#include "support/child_process.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {

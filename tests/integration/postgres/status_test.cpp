@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "event/filter.hpp"
-#include "event/spec.hpp"
 #include "harness.hpp"
+#include "subscription/filter.hpp"
+#include "subscription/spec.hpp"
 #include "support/random.hpp"
 
 namespace outbox::test {
@@ -136,7 +136,7 @@ TEST_F(PostgresStatus, the_filter_in_sql_is_that_of_the_program) {
   int matched = 0;
   for (int i = 0; i < 6000; ++i) {
     const SubscriptionSpec spec = random_filter(random);
-    const std::string config = event::to_json(spec);
+    const std::string config = subscription::to_json(spec);
     const std::string type = random_text(random, false);
     const std::string aggregate = random_text(random, false);
     const std::string headers = random_headers(random);
@@ -149,7 +149,7 @@ TEST_F(PostgresStatus, the_filter_in_sql_is_that_of_the_program) {
     view.event_type = type;
     view.aggregate_type = aggregate;
     view.headers = stored;
-    const bool expected = event::Filter(spec).matches(view);
+    const bool expected = subscription::Filter(spec).matches(view);
     ASSERT_EQ(*rows[0][0], expected ? "t" : "f")
         << "case " << i << " of seed " << seed << ": " << config << " | " << type << " | "
         << aggregate << " | " << stored;

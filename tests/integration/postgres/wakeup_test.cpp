@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "integration/postgres/harness.hpp"
-#include "support/testkit.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::test {
 namespace {

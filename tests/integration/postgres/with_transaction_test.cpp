@@ -4,9 +4,9 @@
 #include <thread>
 
 #include "integration/postgres/harness.hpp"
+#include "support/eventually.hpp"
 #include "support/own_postgres.hpp"
 #include "support/tcp_gate.hpp"
-#include "testkit/eventually.hpp"
 
 namespace outbox::test {
 namespace {
@@ -43,7 +43,7 @@ Exception conflict() {
 
 /// Of an application that uses check().
 void run(PGconn* connection, const std::string& sql) {
-  const testkit::PgResult result(PQexec(connection, sql.c_str()));
+  const PgResult result(PQexec(connection, sql.c_str()));
   postgres::check(connection, result.get(), "sell");
 }
 
@@ -209,7 +209,7 @@ TEST_F(WithTransaction, an_exception_of_the_application_may_say_that_it_was_a_co
   const auto sell = [&](Transaction& tx) {
     run(tx, "SELECT count FROM stock");
     if (++calls == 1) sell_beside("a");
-    const testkit::PgResult result(PQexec(tx.connection(), "UPDATE stock SET count = 1"));
+    const PgResult result(PQexec(tx.connection(), "UPDATE stock SET count = 1"));
     if (PQresultStatus(result.get()) != PGRES_COMMAND_OK) throw SqlError(result.get());
   };
   EXPECT_THROW(with_transaction(native(), sell, options), SqlError);

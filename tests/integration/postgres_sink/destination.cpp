@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "base/text.hpp"
+#include "support/eventually.hpp"
 #include "support/servers.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "conformance/sink/suite.hpp"
 #include "support/own_postgres.hpp"
-#include "testkit/pg.hpp"
+#include "support/pg.hpp"
 
 namespace outbox::test {
 

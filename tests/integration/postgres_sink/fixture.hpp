@@ -12,9 +12,9 @@
 #include "conformance/sink/suite.hpp"
 #include "integration/postgres_sink/destination.hpp"
 #include "sink/registry.hpp"
+#include "support/eventually.hpp"
 #include "support/servers.hpp"
 #include "support/tcp_gate.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox::test {
 

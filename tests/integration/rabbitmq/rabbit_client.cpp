@@ -11,8 +11,9 @@
 #include <utility>
 
 #include "sink/rabbitmq/librabbitmq.hpp"
+#include "support/child_process.hpp"
 #include "support/servers.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "support/eventually.hpp"
 #include "support/free_port.hpp"
 #include "support/servers.hpp"
 

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "integration/redis/redis_client.hpp"
-#include "support/testkit.hpp"
+#include "support/child_process.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 

@@ -14,6 +14,7 @@
 #include "conformance/sink/suite.hpp"
 #include "integration/redis/own_redis.hpp"
 #include "sink/registry.hpp"
+#include "support/eventually.hpp"
 #include "support/servers.hpp"
 
 namespace outbox::test {

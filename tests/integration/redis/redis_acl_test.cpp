@@ -1,5 +1,6 @@
 // Users with the rights that docs/sinks/redis.md names, and with one right too few: it is named, and nothing is half done.
 #include "integration/redis/redis_fixture.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::test {
 namespace {

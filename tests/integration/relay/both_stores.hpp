@@ -6,7 +6,7 @@
 #include "support/ledger_check.hpp"
 #include "support/postgres_database.hpp"
 #endif
-#include "testkit/temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 
@@ -60,7 +60,7 @@ class OnBothStores : public ::testing::TestWithParam<bool> {
 #endif
   }
 
-  const testkit::TempDir folder_;
+  const TempDir folder_;
 #ifdef OUTBOX_WITH_POSTGRES
   std::unique_ptr<PostgresDatabase> database_;
 #endif

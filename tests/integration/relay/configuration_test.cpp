@@ -3,9 +3,11 @@
 #include <sstream>
 
 #include "integration/relay/harness.hpp"
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
 #include "support/postgres_database.hpp"
 #include "support/relay_process.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {

@@ -2,10 +2,11 @@
 #include <fstream>
 #include <map>
 
-#include "event/replay_filter.hpp"
 #include "integration/relay/both_stores.hpp"
+#include "subscription/replay_filter.hpp"
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
 #include "support/relay_process.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {
@@ -41,7 +42,7 @@ class Culprit : public OnBothStores {
   /// Starts a relay again whenever it has died, as a supervisor does. Returns how often it died.
   int supervise(const std::function<bool()>& done) const {
     int deaths = 0;
-    std::unique_ptr<testkit::ChildProcess> relay;
+    std::unique_ptr<ChildProcess> relay;
     EXPECT_TRUE(eventually([&] {
       if (relay && !relay->running()) {
         EXPECT_EQ(relay->ended_with(), "signal 11") << log();
@@ -135,13 +136,14 @@ TEST_P(Culprit, a_replayed_event_that_kills_the_relay_is_found_and_skipped) {
     ASSERT_EQ(delivered->events().size(), 60U);
   }
   const auto replays = store_->replays().value();
-  const std::int64_t replay = replays
-                                  ->start({.subscription = row().id,
-                                           .first = 1,
-                                           .last = replays->retained().value().last,
-                                           .filter = event::to_json(event::ReplayChoice{}),
-                                           .actor = "a test"})
-                                  .value();
+  const std::int64_t replay =
+      replays
+          ->start({.subscription = row().id,
+                   .first = 1,
+                   .last = replays->retained().value().last,
+                   .filter = subscription::to_json(subscription::ReplayChoice{}),
+                   .actor = "a test"})
+          .value();
   const int deaths =
       supervise([&] { return replays->find(replay).value()->state == store::ReplayState::done; });
   EXPECT_GE(deaths, 4);
@@ -195,7 +197,7 @@ TEST_P(Culprit, status_says_that_a_subscription_is_on_trial_until_it_is_over) {
     return count;
   };
   // Killed as soon as it begins, until two in a row have settled nothing.
-  std::unique_ptr<testkit::ChildProcess> relay;
+  std::unique_ptr<ChildProcess> relay;
   ASSERT_TRUE(eventually([&] {
     const std::size_t before = starts();
     relay = start_relay(options_);

@@ -2,10 +2,10 @@
 #include <cstdlib>
 
 #include "integration/relay/harness.hpp"
+#include "support/eventually.hpp"
 #include "support/ledger_check.hpp"
 #include "support/postgres_database.hpp"
 #include "support/shop.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {
@@ -18,7 +18,7 @@ constexpr seconds kStop{30};
 /// A relay of a service, whose sink writes to a destination that it shares with the service's other replicas.
 class Replica {
  public:
-  Replica(RelayOptions options, const std::shared_ptr<Destination>& destination,
+  Replica(RelayOptions options, const std::shared_ptr<Arrivals>& destination,
           const std::vector<std::string>& subscriptions = {"orders"})
       : relay_(relay_of(std::move(options))) {
     for (const std::string& name : subscriptions)
@@ -80,7 +80,7 @@ class Groups : public ::testing::Test {
     return eventually([&] { return destination_->count() > seen + events; });
   }
 
-  const std::shared_ptr<Destination> destination_ = std::make_shared<Destination>();
+  const std::shared_ptr<Arrivals> destination_ = std::make_shared<Arrivals>();
   std::unique_ptr<PostgresDatabase> database_;
   std::unique_ptr<Shop> shop_;
 };

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "store/store.hpp"
+#include "support/eventually.hpp"
 #include "support/ledger.hpp"
 #include "support/servers.hpp"
 #include "support/sinks.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox::test {
 

@@ -6,12 +6,11 @@
 #include <memory>
 #include <string>
 
-#include "testkit/destination.hpp"
+#include "support/destination.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {
-
-using testkit::Destination;
 
 class OneInTenToBrokers : public OneInTen {
  protected:
@@ -36,7 +35,7 @@ class OneInTenToBrokers : public OneInTen {
     }
   }
   void add_destination(const std::string& name, const std::string& where) {
-    const std::shared_ptr<Destination> destination = testkit::make_destination(where);
+    const std::shared_ptr<Destination> destination = make_destination(where);
     destination->open();
     add(destination->subscription(name), [destination](const Destination::Each& each) {
       destination->read(each, std::chrono::milliseconds(100));

@@ -3,10 +3,11 @@
 #include <future>
 
 #include "integration/relay/harness.hpp"
+#include "support/eventually.hpp"
 #include "support/postgres_database.hpp"
 #include "support/relay_process.hpp"
 #include "support/tcp_gate.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {

@@ -7,6 +7,7 @@
 #include "support/ledger_check.hpp"
 #include "support/relay_process.hpp"
 #include "support/shop.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {
@@ -228,7 +229,7 @@ TEST_F(RelayOnPostgres, a_sink_that_hangs_while_its_subscription_is_paused_costs
       std::chrono::seconds(10);  // a machine that is suspended for a while must not end it
   const auto relay = relay_of(options_);
   const auto fine = record(*relay, "fine");
-  const auto arrived = std::make_shared<Destination>();
+  const auto arrived = std::make_shared<Arrivals>();
   const auto released = std::make_shared<std::atomic<bool>>(false);
   ASSERT_TRUE(relay->use("hanging", std::make_unique<HoldingSink>(arrived, released)));
   write(3);
@@ -279,7 +280,7 @@ TEST_F(RelayOnPostgres, a_stop_that_takes_longer_than_the_lease_is_still_in_orde
   options_.subscriptions = {custom("hanging")};
   options_.lease =
       std::chrono::seconds(10);  // a machine that is suspended for a while must not end it
-  const auto arrived = std::make_shared<Destination>();
+  const auto arrived = std::make_shared<Arrivals>();
   const auto released = std::make_shared<std::atomic<bool>>(false);
   const auto relay = relay_of(options_);
   ASSERT_TRUE(relay->use("hanging", std::make_unique<HoldingSink>(arrived, released)));

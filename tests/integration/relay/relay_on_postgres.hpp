@@ -8,9 +8,9 @@
 
 #include "integration/relay/harness.hpp"
 #include "store/store.hpp"
+#include "support/eventually.hpp"
 #include "support/postgres_database.hpp"
 #include "support/servers.hpp"
-#include "support/testkit.hpp"
 
 namespace outbox::test {
 

@@ -179,7 +179,7 @@ TEST_F(RelayOnPostgres, stopping_in_the_middle_loses_and_repeats_nothing) {
   options_.subscriptions = {custom("scattered")};
   Shop shop(database().url(), {.writers = 6, .transactions = 0});
   shop.start();
-  const auto destination = std::make_shared<Destination>();
+  const auto destination = std::make_shared<Arrivals>();
   for (int round = 0; round < 8; ++round) {
     const auto relay = relay_of(options_);
     ASSERT_TRUE(

@@ -4,10 +4,12 @@
 #include <map>
 
 #include "integration/relay/harness.hpp"
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
 #include "support/ledger_check.hpp"
 #include "support/postgres_database.hpp"
 #include "support/relay_process.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {

@@ -3,9 +3,9 @@
 #include <map>
 #include <outbox/testing.hpp>
 
-#include "event/replay_filter.hpp"
 #include "integration/relay/both_stores.hpp"
 #include "relay/retention.hpp"
+#include "subscription/replay_filter.hpp"
 #include "support/verifier.hpp"
 
 namespace outbox::test {
@@ -65,13 +65,13 @@ class ReplayTest : public OnBothStores {
 
   [[nodiscard]] bool settled() const { return eventually_settled(url_, "mails"); }
   Result<std::int64_t> replay(std::int64_t first = 1, std::int64_t last = 0,
-                              const event::ReplayChoice& choice = {}) {
+                              const subscription::ReplayChoice& choice = {}) {
     const auto replays = store_->replays().value();
     if (last == 0) last = replays->retained().value().last;
     return replays->start({.subscription = row().id,
                            .first = first,
                            .last = last,
-                           .filter = event::to_json(choice),
+                           .filter = subscription::to_json(choice),
                            .actor = "a test"});
   }
   [[nodiscard]] store::Replay find(std::int64_t id) const {

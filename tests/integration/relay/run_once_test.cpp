@@ -86,7 +86,7 @@ TEST_P(RunOnceTest, a_parked_event_that_is_sent_again_counts_as_delivered) {
 TEST_P(RunOnceTest, a_limit_that_comes_first_is_no_error_and_nothing_is_lost) {
   write("a", {"Made", "Made", "Made"});
   const auto released = std::make_shared<std::atomic<bool>>(false);
-  const auto arrived = std::make_shared<Destination>();
+  const auto arrived = std::make_shared<Arrivals>();
   const auto once = relay_of({.store_url = url_, .subscriptions = {custom("mails")}});
   ASSERT_TRUE(once->use("mails", std::make_unique<HoldingSink>(arrived, released)));
   const auto first = once->run_once(milliseconds(200));

@@ -1,8 +1,9 @@
 // The storm on a SQLite file: writers and the relay in one process, and the relay in its own process, killed.
 #include "integration/relay/harness.hpp"
+#include "support/eventually.hpp"
 #include "support/relay_process.hpp"
 #include "support/sqlite_shop.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {
@@ -31,9 +32,9 @@ TEST_P(SqliteStorm, in_one_process_nothing_is_lost_invented_reordered_or_repeate
   const auto relay = relay_of(options);
   const auto all = record(*relay, "all");
   const auto paid = record(*relay, "paid");
-  const auto scattered = std::make_shared<Destination>();
+  const auto scattered = std::make_shared<Arrivals>();
   ASSERT_TRUE(relay->use("scattered", std::make_unique<ScatterSink>(scattered, ScatterOptions{})));
-  const auto slow = std::make_shared<Destination>();
+  const auto slow = std::make_shared<Arrivals>();
   ASSERT_TRUE(relay->use("slow", std::make_unique<SlowSink>(slow, std::chrono::microseconds(500))));
   const Status started = relay->start();
   ASSERT_TRUE(started) << started.error().text();

@@ -39,9 +39,9 @@ TEST_P(Storm, nothing_is_lost_invented_reordered_or_repeated) {
   const auto relay = relay_of(options);
   const auto all = record(*relay, "all");
   const auto paid = record(*relay, "paid");
-  const auto scattered = std::make_shared<Destination>();
+  const auto scattered = std::make_shared<Arrivals>();
   ASSERT_TRUE(relay->use("scattered", std::make_unique<ScatterSink>(scattered, ScatterOptions{})));
-  const auto slow = std::make_shared<Destination>();
+  const auto slow = std::make_shared<Arrivals>();
   ASSERT_TRUE(relay->use("slow", std::make_unique<SlowSink>(slow, std::chrono::microseconds(500))));
 
   Pg snapshot(database.url());
@@ -108,7 +108,7 @@ TEST_P(Storm, connections_that_are_killed_lose_reorder_and_repeat_nothing) {
   options.subscriptions = {custom("all"), custom("scattered")};
   const auto relay = relay_of(options);
   const auto all = record(*relay, "all");
-  const auto scattered = std::make_shared<Destination>();
+  const auto scattered = std::make_shared<Arrivals>();
   ASSERT_TRUE(relay->use(
       "scattered", std::make_unique<ScatterSink>(scattered, ScatterOptions{.fail_percent = 1})));
   ASSERT_TRUE(relay->start());

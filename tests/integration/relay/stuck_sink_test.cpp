@@ -3,8 +3,9 @@
 
 #include "integration/relay/harness.hpp"
 #include "store/store.hpp"
+#include "support/eventually.hpp"
 #include "support/sqlite_shop.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {
@@ -43,7 +44,7 @@ class Gate {
 /// Every delivery waits at the gate.
 class GatedSink final : public BatchSink {
  public:
-  GatedSink(std::shared_ptr<Gate> gate, std::shared_ptr<Destination> destination)
+  GatedSink(std::shared_ptr<Gate> gate, std::shared_ptr<Arrivals> destination)
       : gate_(std::move(gate)), destination_(std::move(destination)) {}
   [[nodiscard]] SinkTraits traits() const noexcept override {
     return {.name = "gated", .gapless = true};
@@ -60,7 +61,7 @@ class GatedSink final : public BatchSink {
 
  private:
   std::shared_ptr<Gate> gate_;
-  std::shared_ptr<Destination> destination_;
+  std::shared_ptr<Arrivals> destination_;
 };
 
 class StuckSink : public ::testing::Test {
@@ -108,7 +109,7 @@ class StuckSink : public ::testing::Test {
   const std::string path_ = folder_.file("shop.db");
   RelayOptions options_;
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
-  const std::shared_ptr<Destination> arrived_ = std::make_shared<Destination>();
+  const std::shared_ptr<Arrivals> arrived_ = std::make_shared<Arrivals>();
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<Relay> relay_;
   std::shared_ptr<const testing::Recording> well_;

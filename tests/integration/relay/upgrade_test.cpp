@@ -14,8 +14,8 @@
 
 #include "integration/relay/both_stores.hpp"
 #include "support/relay_process.hpp"
+#include "support/sqlite.hpp"
 #include "support/verifier.hpp"
-#include "testkit/sqlite.hpp"
 
 namespace outbox::test {
 namespace {
@@ -43,7 +43,7 @@ COMMIT)");
 #endif
       return;
     }
-    testkit::SqliteFile application(folder_.file("shop.db"));
+    SqliteFile application(folder_.file("shop.db"));
     application.run("BEGIN IMMEDIATE");
     for (const char* table : {"event", "settlement", "subscription", "relay", "parked", "meta"})
       application.run("ALTER TABLE outbox_" + std::string(table) + " ADD COLUMN next TEXT");
@@ -59,8 +59,7 @@ COMMIT)");
 #endif
       return;
     }
-    testkit::SqliteFile(folder_.file("shop.db"))
-        .run("DELETE FROM outbox_migration WHERE name = 'next'");
+    SqliteFile(folder_.file("shop.db")).run("DELETE FROM outbox_migration WHERE name = 'next'");
   }
 
   /// One event by the library, in a transaction of the application's own.
@@ -78,7 +77,7 @@ COMMIT)");
       return;
     }
 #endif
-    testkit::SqliteFile application(folder_.file("shop.db"));
+    SqliteFile application(folder_.file("shop.db"));
     sqlite::Transaction tx(application.native());
     sqlite::Outbox().enqueue(tx, event);
     tx.commit();
@@ -170,7 +169,7 @@ TEST_P(Upgrade, an_older_schema_is_refused_with_the_command) {
             "DELETE FROM outbox.migration WHERE version = (SELECT max(version) FROM outbox.migration)");
 #endif
   } else {
-    testkit::SqliteFile(folder_.file("shop.db"))
+    SqliteFile(folder_.file("shop.db"))
         .run(
             "DELETE FROM outbox_migration WHERE version = (SELECT max(version) FROM outbox_migration)");
   }

@@ -5,7 +5,9 @@
 #include <thread>
 
 #include "integration/retention/fixture.hpp"
+#include "support/eventually.hpp"
 #include "support/lane_owner.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {

@@ -9,6 +9,7 @@
 #include "support/relay_process.hpp"
 #include "support/remover.hpp"
 #include "support/sqlite_shop.hpp"
+#include "support/temp_dir.hpp"
 #include "support/verifier.hpp"
 
 namespace outbox::test {

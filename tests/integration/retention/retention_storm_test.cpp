@@ -8,6 +8,7 @@
 #include "integration/retention/fixture.hpp"
 #include "support/relay_process.hpp"
 #include "support/shop.hpp"
+#include "support/temp_dir.hpp"
 #include "support/verifier.hpp"
 
 namespace outbox::test {

@@ -8,6 +8,7 @@
 #include "conformance/sink/sending.hpp"
 #include "conformance/sink/smtp_server.hpp"
 #include "sink/registry.hpp"
+#include "support/eventually.hpp"
 #include "support/tcp_gate.hpp"
 
 namespace outbox::test {

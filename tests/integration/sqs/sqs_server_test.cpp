@@ -4,6 +4,7 @@
 
 #include "integration/sqs/fixture.hpp"
 #include "integration/sqs/sqs_client.hpp"
+#include "support/eventually.hpp"
 #include "support/servers.hpp"
 #include "support/tcp_gate.hpp"
 

@@ -208,7 +208,7 @@ TEST_P(TaskRulesTest, sql_says_and_shows_all_of_it) {
   const auto error_of = [&](const std::string& arguments) {
     try {
       return enqueue(arguments);
-    } catch (const testkit::PgError& error) {
+    } catch (const PgError& error) {
       return std::string(error.what());
     }
   };

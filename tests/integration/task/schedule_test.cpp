@@ -1,6 +1,6 @@
 // Schedules on both stores: each tick is one task, however many workers there are, and what was missed is made up for as the schedule
 // says.
-#include "event/schedule.hpp"
+#include "schedule/schedule.hpp"
 
 #include <gmock/gmock.h>
 
@@ -182,7 +182,7 @@ TEST_P(ScheduleTest, a_paused_one_misses_nothing) {
   const auto worker = start({daily("paused", "all"), often("often")});
   EXPECT_TRUE(eventually([&] { return ticks("often").size() >= 3; }));
   EXPECT_TRUE(row_of("paused").paused) << "starting a worker does not resume it";
-  const auto plan = event::Ticks::of(daily("paused", "all")).value();
+  const auto plan = schedule::Ticks::of(daily("paused", "all")).value();
   EXPECT_TRUE(schedules_->resume(row_of("paused"), *plan.next_us(now_)).value());
   const std::size_t before = ticks("often").size();
   EXPECT_TRUE(eventually([&] { return ticks("often").size() >= before + 2; }));

@@ -10,7 +10,7 @@
 
 #include "integration/relay/both_stores.hpp"
 #include "store/parked.hpp"
-#include "testkit/sqlite.hpp"
+#include "support/sqlite.hpp"
 
 namespace outbox::test {
 namespace {
@@ -30,7 +30,7 @@ class TaskStatusTest : public OnBothStores {
     OnBothStores::SetUp();
     if (IsSkipped()) return;
     GetParam() ? (void)(pg_ = std::make_unique<Pg>(url_))
-               : (void)(sqlite_ = std::make_unique<testkit::SqliteFile>(folder_.file("shop.db")));
+               : (void)(sqlite_ = std::make_unique<SqliteFile>(folder_.file("shop.db")));
     handlers_.on("send", [](std::string_view, const TaskRun&) {});
     handlers_.on("dead",
                  [](std::string_view, const TaskRun&) { return TaskEnd::dead("no such month"); });
@@ -89,7 +89,7 @@ class TaskStatusTest : public OnBothStores {
   }
 
   std::unique_ptr<Pg> pg_;
-  std::unique_ptr<testkit::SqliteFile> sqlite_;
+  std::unique_ptr<SqliteFile> sqlite_;
   const postgres::Outbox pg_box_{};
   const sqlite::Outbox sqlite_box_{};
   Handlers handlers_;

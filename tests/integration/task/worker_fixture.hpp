@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "event/group.hpp"
 #include "integration/relay/both_stores.hpp"
 #include "store/parked.hpp"
+#include "subscription/group.hpp"
 
 namespace outbox::test {
 
@@ -149,7 +149,7 @@ class WorkerTest : public OnBothStores {
     std::set<EventId> all;
     const auto fleet = store_->lane_owners(EventId{}).value()->look().value();
     for (const auto& group : fleet.groups) {
-      if (group.name != event::custom_group("task.mail")) continue;
+      if (group.name != subscription::custom_group("task.mail")) continue;
       for (const auto& lanes : group.owners) {
         if (lanes.owner) all.insert(*lanes.owner);
       }

@@ -472,7 +472,7 @@ TEST_P(WorkerTest, any_language_enqueues_and_looks_at_a_task_by_sql) {
   const auto error_of = [&](const std::string& arguments) {
     try {
       return enqueue(arguments);
-    } catch (const testkit::PgError& error) {
+    } catch (const PgError& error) {
       return std::string(error.what());
     }
   };

@@ -1,5 +1,5 @@
 // The table of subscriptions: one, or that of a queue, and beside it that of a type which a person or a worker sets apart. What they
-// leave to each other is the product's own (store/common/subscription.cpp).
+// leave to each other is the product's own (store/stored_subscription.cpp).
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "event/task.hpp"
 #include "event/task_queue.hpp"
-#include "store/common/subscription.hpp"
+#include "store/stored_subscription.hpp"
 #include "store/subscriptions.hpp"
 
 namespace outbox::sim {

@@ -21,7 +21,7 @@ relay::ParkingRules group_rules() {
   spec.retry_base = std::chrono::milliseconds(3);
   spec.retry_cap = std::chrono::milliseconds(20);
   return {
-      .policy = event::RetryPolicy(spec),
+      .policy = subscription::RetryPolicy(spec),
       .max_at_once = 3,
       .slow_after = std::chrono::milliseconds(10),
       .failing = {.first = std::chrono::milliseconds(2), .longest = std::chrono::milliseconds(8)}};

@@ -6,7 +6,6 @@
 #include <set>
 #include <vector>
 
-#include "event/filter.hpp"
 #include "relay/delivery_core.hpp"
 #include "relay/key_gate.hpp"
 #include "relay/replay.hpp"
@@ -18,6 +17,7 @@
 #include "sim/tasks/runner.hpp"
 #include "store/settlement.hpp"
 #include "store/subscriptions.hpp"
+#include "subscription/filter.hpp"
 
 namespace outbox::sim {
 
@@ -125,7 +125,7 @@ class SimLoop {
   GroupShared& world_;
   RetainedSink& retained_;
   const store::SubscriptionRow row_;
-  const event::Filter filter_;
+  const subscription::Filter filter_;
   const store::Holding holding_;
   const std::shared_ptr<relay::ReplayRun> replay_;
   relay::SinkState state_;

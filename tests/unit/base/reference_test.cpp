@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "testkit/temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox {
 namespace {
@@ -30,7 +30,7 @@ TEST(Reference, to_a_variable) {
 }
 
 TEST(Reference, to_a_file_that_only_its_owner_may_read) {
-  const testkit::TempDir folder;
+  const test::TempDir folder;
   std::ofstream(folder.file("password")) << "hush\r\n";
   const auto allow = [&](std::filesystem::perms more) {
     std::filesystem::permissions(folder.file("password"),

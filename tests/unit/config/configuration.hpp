@@ -11,7 +11,7 @@
 
 #include "config/load.hpp"
 #include "sink/registry.hpp"
-#include "testkit/temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::config {
 
@@ -62,7 +62,7 @@ class Configuration {
   }
 
  private:
-  testkit::TempDir folder_;
+  test::TempDir folder_;
   Request request_;
   std::vector<std::string> variables_;
 };

@@ -1,4 +1,4 @@
-#include "testkit/destination.hpp"
+#include "support/destination.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "demo/order.hpp"
-#include "testkit/temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::demo {
 namespace {
 
-using testkit::make_destination;
+using test::make_destination;
 
 class FileDestinationTest : public testing::Test {
  protected:
@@ -25,10 +25,10 @@ class FileDestinationTest : public testing::Test {
            "}";
   }
 
-  std::vector<std::string> next(testkit::Destination& destination) {
+  std::vector<std::string> next(test::Destination& destination) {
     std::vector<std::string> references;
     const auto take = [&](std::string_view text) {
-      const testkit::Delivery message = delivered(text);
+      const test::Delivery message = delivered(text);
       references.push_back(message.id.empty() ? "unreadable" : message.id);
     };
     destination.read(take, std::chrono::milliseconds(0));
@@ -36,7 +36,7 @@ class FileDestinationTest : public testing::Test {
   }
 
   using References = std::vector<std::string>;
-  const testkit::TempDir folder_;
+  const test::TempDir folder_;
   const std::string path_ = folder_.file("delivered.jsonl");
 };
 

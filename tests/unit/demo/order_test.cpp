@@ -10,14 +10,14 @@ Order order() { return {.reference = "2-000117", .customer = 7, .version = 3, .c
 std::string message(const Order& order) { return to_event(order).payload; }
 
 TEST(Order, arrives_as_it_was_committed) {
-  testkit::Judge judge({committed(order())});
+  test::Judge judge({committed(order())});
   judge.saw(delivered(message(order())));
   EXPECT_TRUE(judge.verdict().kept()) << judge.verdict();
   EXPECT_TRUE(judge.complete());
 }
 
 TEST(Order, arrives_in_a_line_of_the_file_sink) {
-  testkit::Judge judge({committed(order())});
+  test::Judge judge({committed(order())});
   judge.saw(delivered(R"({"topic":"customer.events","key":"7","body":)" + message(order()) + "}"));
   EXPECT_TRUE(judge.complete());
 }
@@ -29,7 +29,7 @@ TEST(Order, that_was_changed_is_noticed) {
        {message(changed),
         std::string(R"({"order": "2-000117", "customer": 7, "version": "3", "cents": 103})"),
         std::string(R"({"order": "2-000117", "customer": 7, "version": 3})")}) {
-    testkit::Judge judge({committed(order())});
+    test::Judge judge({committed(order())});
     judge.saw(delivered(text));
     EXPECT_EQ(judge.verdict().altered, 1U) << text;
     EXPECT_EQ(judge.verdict().lost, 1U) << text;
@@ -39,7 +39,7 @@ TEST(Order, that_was_changed_is_noticed) {
 TEST(Order, that_cannot_be_read_is_a_ghost) {
   for (const char* const text :
        {"", "{", "[]", "7", R"({"order": 7, "customer": 1, "version": 1, "cents": 1})"}) {
-    testkit::Judge judge({committed(order())});
+    test::Judge judge({committed(order())});
     judge.saw(delivered(text));
     EXPECT_EQ(judge.verdict().ghosts, 1U) << text;
   }

@@ -6,7 +6,7 @@
 
 #include "config/load.hpp"
 #include "demo/courier.hpp"
-#include "testkit/temp_dir.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::demo {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 /// How the relay reads the file that the demo writes.
 tl::expected<config::Loaded, config::Problems> read_back(const std::string& url,
                                                          const SubscriptionSpec& spec) {
-  const testkit::TempDir folder;
+  const test::TempDir folder;
   const std::string file = folder.file("relay.toml");
   std::ofstream(file) << relay_configuration(url, "outbox_demo", spec);
   return config::load({.file = file});

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "event/spec.hpp"
+#include "subscription/spec.hpp"
 
 namespace outbox::event {
 namespace {
@@ -47,7 +47,7 @@ TEST(TaskQueue, a_name_of_a_type_fits_a_subscription) {
   base.aggregate_types = {aggregate_type_of(queue, 4)};
   base.name = subscription_of_queue(queue, 4);
   const SubscriptionSpec own = spec_of_type(base, std::string(255, 't'));
-  EXPECT_TRUE(validate(own)) << own.name;
+  EXPECT_TRUE(subscription::validate(own)) << own.name;
 }
 
 TEST(TaskQueue, a_task_names_its_queue_and_who_delivers_it) {

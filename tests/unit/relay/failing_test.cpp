@@ -20,7 +20,7 @@ CoreOptions options(bool gapless) {
   SubscriptionSpec spec{.name = "orders", .sink = "custom"};
   spec.retry_jitter = 0;
   CoreOptions options{.gapless = gapless};
-  options.parking = ParkingRules{.policy = event::RetryPolicy(spec)};
+  options.parking = ParkingRules{.policy = subscription::RetryPolicy(spec)};
   return options;
 }
 

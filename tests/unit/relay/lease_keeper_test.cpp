@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "support/testkit.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::test {
 namespace {

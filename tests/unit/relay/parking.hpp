@@ -16,7 +16,7 @@ inline SubscriptionSpec spec_of(std::size_t max_attempts) {
 }
 
 inline ParkingRules rules(std::size_t max_attempts = 3) {
-  return {.policy = event::RetryPolicy(spec_of(max_attempts)), .max_waiting = 1000};
+  return {.policy = subscription::RetryPolicy(spec_of(max_attempts)), .max_waiting = 1000};
 }
 
 /// "3 waiting" and the like.

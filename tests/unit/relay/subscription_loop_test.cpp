@@ -9,16 +9,16 @@
 #include <set>
 
 #include "event/key.hpp"
-#include "testkit/eventually.hpp"
+#include "support/eventually.hpp"
 #include "unit/feed/memory_log.hpp"
 
 namespace outbox::relay {
 namespace {
 
 using std::chrono::seconds;
+using test::eventually;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testkit::eventually;
 using Kind = Outcome::Kind;
 
 constexpr seconds kLimit{30};
@@ -144,7 +144,7 @@ class LoopTest : public ::testing::Test {
     store::SubscriptionRow row = relay::row();
     row.spec.rate = rate;
     loop_ = std::make_unique<SubscriptionLoop>(
-        row, event::Renderer::create(row.spec).value(),
+        row, format::Renderer::create(row.spec).value(),
         std::vector{store::Strand{.lanes = 0xFF, .cursor = {.s1 = "0"}}}, blocked, options,
         std::move(retained), *settler_, trust_,
         SubscriptionLoop::Listener{.room = [this] { pump_.room(); },

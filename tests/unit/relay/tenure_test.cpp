@@ -7,8 +7,9 @@
 #include <atomic>
 #include <outbox/testing.hpp>
 
-#include "support/testkit.hpp"
-#include "testkit/sqlite.hpp"
+#include "support/eventually.hpp"
+#include "support/sqlite.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {

@@ -192,7 +192,7 @@ class AsynqCommand : public testing::Test {
     EXPECT_TRUE(errors.empty());
     return Tasks(std::move(options));
   }
-  /// EVALSHA with its arguments; the message and the time as "...".
+  /// The words of EVALSHA with "..." in place of the message and the time.
   static std::vector<std::string> words(Tasks& tasks, const Message& message) {
     const auto call = tasks.call(message, "HASH");
     if (!call) return {call.error().text()};

@@ -1,4 +1,5 @@
-// What is special about the file sink: crashes in the middle of a line, full and failing disks, other writers, rotation.
+// What is special about the file sink: crashes in the middle of a line, full and failing disks,
+// other writers, rotation.
 #include "sink/file/file_sink.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@
 
 #include "conformance/sink/json_lines.hpp"
 #include "conformance/sink/suite.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {
@@ -159,7 +160,7 @@ TEST_F(FileSinkTest, goes_on_after_the_file_was_emptied) {
   EXPECT_EQ(read_json_lines(path_).size(), 10U);
 }
 
-/// A soft limit on the size of files: the kernel then writes short, and fails with EFBIG, as it does on a full disk.
+/// A soft limit on the size of files: the kernel writes short and fails, as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -288,7 +289,7 @@ TEST_F(FileSinkTest, an_interval_acks_many_batches_with_one_sync) {
   load.add_many(500, 3);
   FileOptions with_interval = options();
   with_interval.sync_after = milliseconds(200);
-  // On a machine that was suspended for so long a sync was due, which proves nothing: try again.
+  // If the machine was suspended meanwhile, a sync was due, which proves nothing: try again.
   for (bool in_time = false; !in_time;) {
     std::filesystem::remove(path_);
     syncs = 0;

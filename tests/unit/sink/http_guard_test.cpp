@@ -19,7 +19,7 @@ Address address(const std::string& text) {
   return parsed.value_or(Address());
 }
 
-/// Empty: it may be connected to.
+/// Why the address is refused; empty if it may be connected to.
 std::string refusal(const std::string& text, std::vector<Network> allowed = {}) {
   return std::string(Guard(std::move(allowed)).refuses(address(text)).value_or(""));
 }

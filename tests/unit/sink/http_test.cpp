@@ -1,4 +1,5 @@
-// The parts of the HTTP sink that need no server: settings, URLs, header fields, signatures, batches, and what answers mean.
+// The parts of the HTTP sink that need no server: settings, URLs, header fields, signatures,
+// batches, and what answers mean.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -40,7 +41,7 @@ std::string complaint_of(const SubscriptionSpec& spec) {
   return checked ? "" : checked.error().text();
 }
 
-/// With an address.
+/// Adds an address to the settings.
 std::string complaint(Given settings) {
   settings.emplace("url", "https://hooks.example.com/");
   return complaint_of(spec(std::move(settings)));
@@ -72,7 +73,7 @@ TEST(HttpSettings, every_setting_is_checked) {
            {"batch", "0"},
            {"concurrency", "0"},
            {"deadline", "10"},
-           {"connect_timeout", "30s"},  // longer than the deadline
+           {"connect_timeout", "30s"},  // The limit is longer than the deadline.
            {"allow_networks", "10.0.0.1/8"},
            {"allow_networks", "localhost"},
            {"proxy", "ftp://hush@proxy"},
@@ -146,7 +147,7 @@ Target target(const std::string& url) {
   return std::move(*parsed);
 }
 
-/// "!" and the message, when the event is at fault.
+/// The URL, or "!" and the message if the event is at fault.
 std::string url_for(const std::string& url, const EventView& event) {
   event::Arena arena;
   const auto made = target(url).url_for(event, arena);
@@ -199,7 +200,7 @@ TEST(HttpTarget, shows_no_more_than_the_host) {
 
 // ---- the body
 
-/// "!" and the message, when the event is at fault.
+/// The body, or "!" and the message if the event is at fault, or "?" if the template is wrong.
 std::string body_for(const std::string& text, std::string_view type, const EventView& event) {
   FieldErrors errors;
   event::Arena arena;
@@ -328,8 +329,8 @@ TEST(HttpSignature, refuses_secrets_that_are_none) {
 
 // ---- batches
 
-std::vector<Part> parts(std::initializer_list<const char*> bodies) {
-  std::vector<Part> all;
+std::vector<BatchedEvent> parts(std::initializer_list<const char*> bodies) {
+  std::vector<BatchedEvent> all;
   for (const char* body : bodies)
     all.push_back({.token = all.size() + 1, .id = "id" + std::to_string(all.size()), .body = body});
   return all;

@@ -22,7 +22,7 @@ class JsonLine : public testing::Test {
     load_.add("42", std::move(body), std::move(content_type));
     return line_of(load_.message(load_.size() - 1, 1));
   }
-  /// The line, but for its headers.
+  /// The end of the line, without its headers.
   std::string body_member(std::string body, std::string content_type) {
     const std::string text = line(std::move(body), std::move(content_type));
     const auto from = text.find("},\"body") + 2;

@@ -1,5 +1,5 @@
-// What the Kafka sink makes of each error a broker can answer, with librdkafka's mock brokers. (The mock does not check
-// sequence numbers as a real broker does; see tests/integration/kafka.)
+// What the Kafka sink makes of each error that a broker can answer, with librdkafka's mock brokers,
+// which do not check sequence numbers as a real broker does (tests/integration/kafka does that).
 #include <gtest/gtest.h>
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
@@ -13,7 +13,7 @@
 
 #include "conformance/sink/suite.hpp"
 #include "sink/registry.hpp"
-#include "support/testkit.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::test {
 namespace {
@@ -50,11 +50,11 @@ class MockBrokers {
     rd_kafka_destroy(handle_);
   }
   [[nodiscard]] std::string brokers() const { return rd_kafka_mock_cluster_bootstraps(cluster_); }
-  /// The next `times` requests of that kind get this answer.
+  /// Gives this answer to the next `times` requests of that kind.
   void answer(std::int16_t request, rd_kafka_resp_err_t code, int times) {
     for (int i = 0; i < times; ++i) rd_kafka_mock_push_request_errors(cluster_, request, 1, code);
   }
-  /// The round trip to the broker.
+  /// Sets the round trip to the broker.
   void delay(std::chrono::milliseconds there_and_back) {
     rd_kafka_mock_broker_set_rtt(cluster_, 1, static_cast<int>(there_and_back.count()));
   }
@@ -85,8 +85,8 @@ class KafkaMockTest : public testing::Test {
     sink_ = sink::make_sink(spec).value();
   }
 
-  /// Opens and makes the producer known to the partition. Then the brokers start to give this answer, and the rest is sent at once,
-  /// in one batch if the machine is fast enough; waits for the outcomes.
+  /// Opens and makes the producer known to the partition. Then the brokers begin to give this
+  /// answer, and the rest is sent at once, if possible in one batch. Waits for the outcomes.
   void send_all(rd_kafka_resp_err_t code, int times) {
     relay_.emplace(*sink_, load_);
     ASSERT_TRUE(eventually([this] { return sink_->open().has_value(); }));
@@ -94,7 +94,7 @@ class KafkaMockTest : public testing::Test {
     ASSERT_TRUE(relay_->drain());
     ASSERT_EQ(relay_->acked(), 1U);
     mock_.answer(kProduce, code, times);
-    // A refusal during the handover ends it: then fewer were taken.
+    // A refusal during the handover ends it, and fewer messages are taken.
     taken_ = relay_->offer(load_.size() - 1);
     ASSERT_GE(taken_, 2U);
     ASSERT_TRUE(relay_->drain(seconds(90)));
@@ -136,7 +136,7 @@ TEST_F(KafkaMockTest, send_does_not_wait_for_brokers_that_do_not_answer) {
   for (int i = 0; i < 20; ++i) {
     const std::string topic = "topic" + std::to_string(i);
     Message message = load_.message(0, 1);
-    message.topic = topic;  // its number of partitions is not known
+    message.topic = topic;  // The topic's number of partitions is not known.
     EXPECT_EQ(sink_->send(std::span(&message, 1)), 0U);
   }
   EXPECT_LT(Clock::now() - from, seconds(20)) << "to ask for each would take 3 s";
@@ -176,7 +176,7 @@ TEST_F(KafkaMockTest, missing_rights_to_produce_at_all_block_and_say_so) {
 }
 
 TEST_F(KafkaMockTest, too_few_replicas_block_after_the_deadline) {
-  // Refused once they wait in the client: at the deadline nothing is on the wire, where it would be in doubt.
+  // The refused messages wait in the client: at the deadline none is on the wire and in doubt.
   make({{"delivery_deadline", "5s"}, {"linger", "500ms"}, {"retry.backoff.ms", "60000"}});
   const auto from = Clock::now();
   send_all(RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, 1000);
@@ -213,15 +213,16 @@ TEST_F(KafkaMockTest, a_client_that_gives_up_is_replaced) {
   expect_recovery();
 }
 
-/// The mock takes any sequence number, as a real broker does from a producer that is new to a partition. So nothing may be
-/// in flight behind the first message.
+/// The mock takes any sequence number, as a real broker does from a producer that is new to a
+/// partition. So nothing may be in flight behind the first message.
 TEST_F(KafkaMockTest, behind_a_first_message_that_is_refused_nothing_is_written) {
   make({{"delivery_deadline", "60s"}, {"linger", "1ms"}});
   relay_.emplace(*sink_, load_);
   ASSERT_TRUE(sink_->open());
   mock_.delay(std::chrono::milliseconds(100));
   mock_.answer(kProduce, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 1);
-  // Further apart than the linger, so that each could be a batch of its own; all before the first answer.
+  // The messages are further apart than the linger, so that each could be a batch, but all come
+  // before the first answer.
   std::size_t taken = 0;
   for (int i = 0; i < 5; ++i) {
     taken += relay_->offer(1);

@@ -18,7 +18,7 @@ namespace {
 using namespace sink::kafka;  // NOLINT(google-build-using-namespace)
 using Given = std::map<std::string, std::string>;
 
-/// "message (hint: ...)" of what is wrong; empty when nothing is.
+/// What is wrong, as "message (hint: ...)"; empty if nothing is.
 std::string complaint(Given settings) {
   SubscriptionSpec spec;
   spec.name = "orders";
@@ -118,7 +118,7 @@ TEST(KafkaSettings, without_tls_others_than_this_machine_can_listen_in) {
   EXPECT_EQ(weak("kafka.example.com", "ssl", true), "insecure_tls");
 }
 
-/// librdkafka's property as our settings make it; "?": they are wrong.
+/// librdkafka's property as our settings make it; "?" if they are wrong.
 std::string made(const KafkaSettings& settings, const char* property_name) {
   FieldErrors errors;
   const Conf conf = make_conf(settings, errors);
@@ -284,7 +284,7 @@ TEST(KafkaInFlight, knows_the_oldest) {
   const auto first = in_flight.add(1, 1, 1);
   in_flight.begin_batch(at(2));
   const auto second = in_flight.add(2, 2, 1);
-  in_flight.begin_batch(at(3));  // nothing was taken
+  in_flight.begin_batch(at(3));  // Nothing was taken.
   in_flight.begin_batch(at(4));
   const auto third = in_flight.add(3, 3, 1);
   EXPECT_EQ(in_flight.oldest(), at(1));
@@ -401,7 +401,7 @@ TEST(KafkaPartitionRead, what_came_since_is_not_counted) {
   PartitionRead read(4);
   read.record(0, 100);
   read.record(1, 200);
-  read.at_end(9, 300);  // the first record behind the end; 2 and 3 are gone
+  read.at_end(9, 300);  // This is the first record behind the end; 2 and 3 are gone.
   EXPECT_TRUE(read.done());
   EXPECT_EQ(read.removed(), 2);
   EXPECT_EQ(read.removed_before_us(), 300);

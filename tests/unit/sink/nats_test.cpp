@@ -1,4 +1,4 @@
-// The parts of the NATS sink that need no server: settings, names, messages, answers, the check of a stream.
+// The parts of the NATS sink that need no server: settings, names, messages, answers, stream check.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -26,7 +26,7 @@ SubscriptionSpec spec_of(Given settings) {
   return spec;
 }
 
-/// "message (hint: ...)" of what is wrong; empty when nothing is.
+/// What is wrong, as "message (hint: ...)"; empty if nothing is.
 std::string complaint(Given settings) {
   settings.emplace("url", "nats://a");
   const Status checked = sink::check_settings(spec_of(std::move(settings)));
@@ -285,7 +285,7 @@ Json stream(const Json& changes = Json::object()) {
   return {{"config", config}, {"state", Json::object()}};
 }
 
-/// What is said of a stream with these changes: "setting" of each weakness, or the error.
+/// What is said of a stream with these changes: the setting of each weakness, or the error.
 std::string said(const Json& reply) {
   const auto checked = check_stream("ORDERS", reply.dump(), std::chrono::seconds(60));
   if (!checked) return checked.error().text();

@@ -1,6 +1,6 @@
-// Of every sink and every format: no header of an event has, or is read as, a name that the format, the sink or the broker writes itself.
-// Consumers drop duplicates by such names. own_names.txt is the table of what becomes of each spelling; with OUTBOX_TEST_WRITE_GOLDEN set the
-// test writes it.
+// For every sink and every format: no header of an event has, or is read as, a name that the
+// format, the sink or the broker writes itself. Consumers drop duplicates by such names.
+// own_names.txt says what happens to each spelling; with OUTBOX_TEST_WRITE_GOLDEN it is written.
 #include <amqp.h>
 #include <gtest/gtest.h>
 #include <nats/nats.h>
@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "event/format.hpp"
-#include "event/render.hpp"
+#include "format/format.hpp"
+#include "format/render.hpp"
 #include "sink/asynq/tasks.hpp"
 #include "sink/http/config.hpp"
 #include "sink/http/request.hpp"
@@ -41,11 +41,11 @@ struct Field {
   std::string name;
   std::string value;
 };
-/// What a destination gets by name; none: the message is refused as its event's fault.
+/// What a destination gets, by name; nullopt if the message is refused as its event's fault.
 using Fields = std::optional<std::vector<Field>>;
 
 struct Kind {
-  std::map<std::string, std::string> settings;  ///< The fewest that make a sink.
+  std::map<std::string, std::string> settings;  ///< The fewest settings that make a sink.
   std::function<Fields(const Message&)> look;
   /// How consumers read a name.
   std::function<std::string(std::string)> read = [](std::string name) { return name; };
@@ -145,7 +145,7 @@ Fields of_nats(const Message& message) {
 
 Fields of_rabbitmq(const Message& message) {
   if (sink::rabbitmq::refusal_of(message, "shop", 1 << 20)) return std::nullopt;
-  sink::rabbitmq::Publication made(event::Template::compile("exchange", "shop").value());
+  sink::rabbitmq::Publication made(format::Template::compile("exchange", "shop").value());
   EXPECT_TRUE(made.exchange_for(message).has_value());
   const amqp_table_t headers = made.properties_for(message).headers;
   std::vector<Field> fields;
@@ -207,13 +207,13 @@ class Way {
     const auto made = sink::make_sink(spec);
     EXPECT_TRUE(made) << sink << ": " << made.error().text();
     traits_ = (*made)->traits();
-    renderer_.emplace(event::Renderer::create(spec).value());
+    renderer_.emplace(format::Renderer::create(spec).value());
     renderer_->bind(traits_);
   }
 
   [[nodiscard]] const Kind& kind() const { return kind_; }
 
-  /// Without a name: the event has no headers.
+  /// Sends an event, without headers if `name` is empty.
   [[nodiscard]] Fields send(const std::string& name = {}) {
     const std::string headers =
         name.empty() ? "{}" : nlohmann::json{{name, std::string(kSpoofed)}}.dump();
@@ -226,7 +226,7 @@ class Way {
                           .content_type = "application/json",
                           .headers = headers,
                           .created_at_us = 1'714'566'896'123'456};
-    event::RenderBuffer buffer;
+    format::RenderBuffer buffer;
     renderer_->render(1, event, buffer);
     return kind_.look(buffer.messages().front());
   }
@@ -234,13 +234,13 @@ class Way {
  private:
   const Kind& kind_;
   SinkTraits traits_;
-  std::optional<event::Renderer> renderer_;
+  std::optional<format::Renderer> renderer_;
 };
 
 template <class Visit>
 void for_each_way(Visit visit) {
   for (const auto& [sink, kind] : kinds()) {
-    for (const std::string_view format : event::format_names()) visit(sink, std::string(format));
+    for (const std::string_view format : format::format_names()) visit(sink, std::string(format));
   }
 }
 
@@ -285,7 +285,7 @@ TEST(OwnNames, no_spelling_of_a_name_that_is_written_comes_from_an_event) {
         const Fields with = way.send(spelling);
         if (!with) continue;
         const std::vector<Field> found = named(*with, own.name);
-        // A field may hold the whole event, and then its headers too: its value may differ, but is not that of the header.
+        // A field with the whole event may differ, but its value is not the header's.
         EXPECT_EQ(found.size(), named(*without, own.name).size())
             << sink << ", " << format << ": header " << spelling << " beside " << own.name;
         for (const Field& field : found)

@@ -1,4 +1,5 @@
-// The parts of the PostgreSQL sink that need no server: settings, names, columns, SQLSTATEs, how a batch finds the events at fault.
+// The parts of the PostgreSQL sink that need no server: settings, names, columns, SQLSTATEs, and
+// how a batch finds the events at fault.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -182,11 +183,12 @@ TEST(PostgresErrors, do_not_repeat_values_of_events) {
 
 // ---- batches
 
-/// A server with transactions, savepoints and pipelines, whose statements are "INSERT 3 5": the places of rows.
+/// A server with transactions, savepoints and pipelines. "INSERT 3 5" inserts rows at these places.
 class FakeServer {
  public:
-  std::set<std::size_t> bad;       ///< Refused when they are inserted.
-  std::set<std::size_t> late_bad;  ///< Refused at COMMIT unless constraints are checked at once.
+  std::set<std::size_t> bad;  ///< Places that are refused when they are inserted.
+  /// Places that are refused at COMMIT unless constraints are checked at once.
+  std::set<std::size_t> late_bad;
   std::string fails_with{"23514"};
   std::vector<std::size_t> committed;
   int round_trips{0};
@@ -216,7 +218,7 @@ class FakeServer {
     if (word == "ROLLBACK") return open_ = aborted_ = false, "";
     if (word == "INSERT") return insert(sql);
     if (word == "COMMIT") return commit(command);
-    return "";  // SELECT, RELEASE
+    return "";  // The word is SELECT or RELEASE.
   }
   std::string begin() {
     EXPECT_FALSE(open_) << "a transaction within a transaction";

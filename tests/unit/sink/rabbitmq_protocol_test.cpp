@@ -1,4 +1,4 @@
-// The protocol of the RabbitMQ sink without a server: frames, and a connection with nothing but a socket at its other end.
+// The protocol of the RabbitMQ sink without a server: frames, and a connection to a plain socket.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -22,8 +22,8 @@ using std::chrono::seconds;
 // ---- frames
 
 struct Read {
-  std::vector<std::string>
-      frames;  ///< "method 60/40 exchange key", "header 5 type", "body text", "heartbeat"
+  /// The frames as "method 60/40 exchange key", "header 5 type", "body text", "heartbeat".
+  std::vector<std::string> frames;
   bool garbage{false};
 };
 
@@ -43,7 +43,7 @@ std::string shown(const amqp_frame_t& frame) {
          std::string(text_of(method.routing_key));
 }
 
-/// As if so many bytes at a time arrived.
+/// Reads as if `at_a_time` bytes arrived at a time.
 Read read(std::string_view bytes, std::size_t at_a_time) {
   FrameReader reader;
   Read read;
@@ -175,7 +175,7 @@ class RabbitConnection : public testing::Test {
 
   using Clock = std::chrono::steady_clock;
 
-  /// A frame from the other end.
+  /// Sends a frame from the other end.
   void answer() const {
     std::string out;
     amqp_channel_open_ok_t method{};
@@ -184,14 +184,14 @@ class RabbitConnection : public testing::Test {
     ASSERT_EQ(::send(peer_, out.data(), out.size(), 0), static_cast<ssize_t>(out.size()));
   }
 
-  /// As after a login: the server has said something, and an interval is agreed.
+  /// Comes to the state after a login: the server has said something, and an interval is agreed.
   void agree(seconds heartbeat) {
     answer();
     ASSERT_TRUE(connection_->wait(Clock::now() + seconds(60)));
     connection_->tune(kLeastFrame, heartbeat);
   }
 
-  /// What the other end gets.
+  /// The bytes that the other end gets.
   [[nodiscard]] std::string received(std::size_t count) const {
     std::string bytes(count, '\0');
     const ssize_t got = ::recv(peer_, bytes.data(), count, MSG_WAITALL);

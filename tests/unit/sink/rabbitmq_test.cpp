@@ -1,4 +1,4 @@
-// The parts of the RabbitMQ sink that need no server: settings, properties and headers, what is outstanding, codes.
+// The parts of the RabbitMQ sink that need no server: settings, properties, headers, bookkeeping.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -146,7 +146,7 @@ TEST(RabbitSettings, passwords_are_secrets) {
 // ---- the exchange
 
 Publication publication(const std::string& exchange) {
-  auto compiled = event::Template::compile("rabbitmq.exchange", exchange);
+  auto compiled = format::Template::compile("rabbitmq.exchange", exchange);
   EXPECT_TRUE(compiled.has_value());
   return Publication(std::move(*compiled));
 }
@@ -279,7 +279,7 @@ TEST(RabbitMessage, what_amqp_cannot_express_is_the_events_fault) {
 
 class RabbitOutstanding : public testing::Test {
  protected:
-  /// Tokens 1 to `count`, which are also their numbers.
+  /// Adds tokens from 1 to `count`, which are also the numbers.
   void add(Token count) {
     for (Token token = 1; token <= count; ++token) outstanding_.add({.token = token});
   }
@@ -365,7 +365,7 @@ TEST_F(RabbitOutstanding, a_returned_message_is_found_by_its_id_and_its_route) {
 
 using Json = nlohmann::json;
 
-/// The properties of its weaknesses, or the error.
+/// The properties that are weaknesses, or the error.
 std::string said(const std::string& reply) {
   const auto checked = check_queue(reply);
   if (!checked) return checked.error().text();

@@ -1,4 +1,4 @@
-// The parts of the Redis sink that need no server: settings, commands, error codes, what a server says of itself.
+// The parts of the Redis sink that need no server: settings, commands, error codes, server facts.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -112,7 +112,7 @@ std::string dedup_key(std::string_view stream, std::string_view id = "ID") {
   return key;
 }
 
-/// What Redis Cluster hashes of a key.
+/// The part of a key that Redis Cluster hashes.
 std::string hashed(const std::string& key) {
   const std::size_t open = key.find('{');
   if (open == std::string::npos) return key;

@@ -11,7 +11,7 @@
 #include <map>
 
 #include "sink/kind.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {
@@ -26,7 +26,7 @@ SubscriptionSpec spec(std::string sink, Given settings = {}) {
   return made;
 }
 
-/// "message (hint: ...)" of what is wrong; empty when nothing is.
+/// What is wrong, as "message (hint: ...)"; empty if nothing is.
 std::string complaint(const SubscriptionSpec& spec) {
   const Status checked = sink::check_settings(spec);
   const auto made = sink::make_sink(spec);

@@ -1,4 +1,5 @@
-// The parts of the SMTP sink that need no server: settings, addresses, header fields, bodies, mails, and what answers mean.
+// The parts of the SMTP sink that need no server: settings, addresses, header fields, bodies,
+// mails, and what answers mean.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 #include "sink/smtp/dialogue.hpp"
 #include "sink/smtp/error_map.hpp"
 #include "sink/smtp/mail.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {
@@ -40,7 +41,7 @@ std::string complaint_of(const SubscriptionSpec& spec) {
   return checked ? "" : checked.error().text();
 }
 
-/// With what is needed.
+/// Adds the settings that are required.
 Given complete(Given settings) {
   settings.emplace("url", "smtp://mail.example.com");
   settings.emplace("from", "shop@example.com");
@@ -118,7 +119,8 @@ TEST(SmtpSettings, every_setting_is_checked) {
                                                {"max_in_flight", "0"},
                                                {"max_in_flight", "65"},
                                                {"connect_timeout", "10"},
-                                               {"deadline", "5s"},  // less than the time to connect
+                                               // The deadline is less than the time to connect.
+                                               {"deadline", "5s"},
                                                {"on_unknown", "drop"},
                                                {"recipients", "a@b"}}) {
     const std::string text = complaint({{name, value}});
@@ -393,7 +395,7 @@ class SmtpMail : public testing::Test {
     }
     return Composer(*options_).compose(load_.message(0, 7));
   }
-  /// "!" and the error, when the event is at fault.
+  /// The mail's text, or "!" and the error if the event is at fault.
   [[nodiscard]] std::string text() {
     const auto mail = compose();
     return mail ? mail->text : "!" + mail.error().text();
@@ -562,7 +564,7 @@ TEST(SmtpDialogue, knows_the_stage_and_the_answer_to_it) {
   say("< 250 auth PLAIN", Stage::hello, 250);
   say("> AUTH PLAIN", Stage::login, 0);
   say("< 334 ", Stage::login, 334);
-  say("> QUIT", Stage::login, 0);  // as base64
+  say("> QUIT", Stage::login, 0);  // The line is base64 of a login, not the command QUIT.
   say("< 235 welcome", Stage::login, 235);
   say("> MAIL FROM:<a@b>", Stage::sender, 0);
   say("< 250 ok", Stage::sender, 250);

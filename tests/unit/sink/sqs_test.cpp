@@ -1,4 +1,4 @@
-// The parts of the SQS sink that need no server: settings, names, attributes, entries, answers, credentials.
+// The parts of the SQS sink that need no server: settings, attributes, entries, answers, keys.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -41,7 +41,7 @@ std::string complaint(Given settings) {
   return checked ? "" : checked.error().text();
 }
 
-/// With a queue and a region.
+/// Adds a queue and a region to the setting.
 std::string complaint_about(const std::string& name, const std::string& value) {
   Given settings{{name, value}};
   settings.emplace("queue", "orders");
@@ -415,7 +415,7 @@ TEST(SqsQueueUrls, are_remembered_within_limits) {
 
 const std::vector<std::string> kSecrets{"hush"};
 
-Asked asked(bool queue_varies = false) {
+RequestContext context(bool queue_varies = false) {
   return {.address = "https://h:443",
           .setting = "region",
           .queue = "orders",
@@ -426,7 +426,7 @@ Asked asked(bool queue_varies = false) {
 
 Outcome refused(long status, const std::string& body, bool queue_varies = false) {
   const auto outcome =
-      failure_of({.status = status, .sent = true, .body = body}, asked(queue_varies));
+      failure_of({.status = status, .sent = true, .body = body}, context(queue_varies));
   EXPECT_TRUE(outcome);
   return outcome.value_or(Outcome{.kind = Kind::acked});
 }
@@ -502,21 +502,21 @@ TEST(SqsAnswer, quotes_what_sqs_says_but_no_secret) {
 
 TEST(SqsAnswer, a_pause_is_passed_on) {
   const auto outcome = failure_of(
-      {.status = 503, .sent = true, .retry_after = std::chrono::seconds(7), .body = ""}, asked());
+      {.status = 503, .sent = true, .retry_after = std::chrono::seconds(7), .body = ""}, context());
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->retry_after, std::chrono::seconds(7));
 }
 
 TEST(SqsAnswer, a_refusal_that_breaks_off_before_its_code_blames_nobody) {
   const auto outcome = failure_of(
-      {.code = CURLE_PARTIAL_FILE, .status = 400, .sent = true, .body = "{\"__ty"}, asked());
+      {.code = CURLE_PARTIAL_FILE, .status = 400, .sent = true, .body = "{\"__ty"}, context());
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->kind, Kind::retry);
 }
 
 TEST(SqsAnswer, without_an_answer_it_matters_whether_anything_was_sent) {
   const auto kind = [](CURLcode code, bool sent) {
-    return failure_of({.code = code, .sent = sent}, asked()).value().kind;
+    return failure_of({.code = code, .sent = sent}, context()).value().kind;
   };
   EXPECT_EQ(kind(CURLE_OPERATION_TIMEDOUT, true), Kind::unknown);
   EXPECT_EQ(kind(CURLE_RECV_ERROR, true), Kind::unknown);
@@ -524,14 +524,14 @@ TEST(SqsAnswer, without_an_answer_it_matters_whether_anything_was_sent) {
   EXPECT_EQ(kind(CURLE_COULDNT_CONNECT, false), Kind::blocked);
   EXPECT_EQ(kind(CURLE_SEND_ERROR, false), Kind::retry);
   EXPECT_EQ(kind(CURLE_ABORTED_BY_CALLBACK, false), Kind::retry);
-  const auto refused = failure_of({.code = CURLE_COULDNT_CONNECT}, asked()).value().error;
+  const auto refused = failure_of({.code = CURLE_COULDNT_CONNECT}, context()).value().error;
   EXPECT_TRUE(contains(refused.hint, "check sqs.region")) << refused.text();
 }
 
 std::vector<Kind> kinds(const std::string& body, std::size_t entries) {
   std::vector<Kind> all;
   for (const Outcome& one :
-       outcomes_of({.status = 200, .sent = true, .body = body}, entries, asked())) {
+       outcomes_of({.status = 200, .sent = true, .body = body}, entries, context())) {
     all.push_back(one.kind);
     EXPECT_EQ(one.kind == Kind::acked, one.error.message.empty());
   }
@@ -559,9 +559,9 @@ TEST(SqsAnswer, what_is_not_said_is_in_doubt) {
 
 TEST(SqsAnswer, the_url_of_a_queue) {
   EXPECT_EQ(
-      queue_url_of({.status = 200, .body = R"({"QueueUrl":"https://h/1/q"})"}, asked()).value(),
+      queue_url_of({.status = 200, .body = R"({"QueueUrl":"https://h/1/q"})"}, context()).value(),
       "https://h/1/q");
-  const auto none = queue_url_of({.status = 200, .body = "{}"}, asked());
+  const auto none = queue_url_of({.status = 200, .body = "{}"}, context());
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().kind, Kind::blocked);
 }

@@ -27,7 +27,7 @@ class StdoutSinkTest : public testing::Test {
     ::close(ends_[0]);
     ends_[0] = -1;
   }
-  /// A new pipe under the same number.
+  /// Makes a new pipe under the same number.
   void reader_comes_back() {
     std::array<int, 2> fresh{};
     ASSERT_EQ(::pipe2(fresh.data(), O_CLOEXEC), 0);
@@ -69,7 +69,7 @@ TEST_F(StdoutSinkTest, a_reader_that_stands_still_holds_up_no_call) {
   sink::StdoutSink sink(ends_[1]);
   MiniRelay relay(sink, load);
   ASSERT_TRUE(sink.open());
-  relay.offer_all();  // would never return
+  relay.offer_all();  // A sink that blocks would never return.
   EXPECT_GT(relay.in_flight(), 0U);
   EXPECT_LT(relay.acked() + relay.in_flight(), load.size());
   sink.purge();
@@ -85,7 +85,7 @@ TEST_F(StdoutSinkTest, what_a_slow_reader_gets_is_whole_and_in_order) {
   sink::StdoutSink sink(ends_[1]);
   std::string text;
   std::jthread reader([&, from = ends_[0]] {
-    std::array<char, 3000> piece{};  // not the pieces that are written
+    std::array<char, 3000> piece{};  // The reader's pieces differ from those that are written.
     for (ssize_t got = 0; (got = ::read(from, piece.data(), piece.size())) > 0;)
       text.append(piece.data(), static_cast<std::size_t>(got));
   });

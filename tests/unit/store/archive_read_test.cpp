@@ -1,13 +1,13 @@
 // What archive.cpp writes is read back.
-#include "store/common/archive_read.hpp"
+#include "store/archive_read.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-#include "store/common/archive.hpp"
-#include "testkit/temp_dir.hpp"
+#include "store/archive.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::store {
 namespace {
@@ -74,7 +74,7 @@ TEST(ArchiveRead, a_line_that_is_not_one_is_refused) {
 }
 
 TEST(ArchiveRead, the_files_of_a_folder_are_read_in_order_and_a_bad_line_is_named) {
-  const testkit::TempDir folder;
+  const test::TempDir folder;
   const auto write = [&](const std::string& name, std::int64_t seq) {
     EventView event = view("{}", "application/json");
     event.seq = seq;

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "store/common/archive.hpp"
+#include "store/archive.hpp"
 #include "store/history.hpp"
-#include "support/testkit.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::store {
 namespace {

@@ -11,18 +11,18 @@
 #include <sstream>
 #include <thread>
 
-#include "support/testkit.hpp"
+#include "support/eventually.hpp"
+#include "support/temp_dir.hpp"
 #include "task/exec_handler.hpp"
-#include "testkit/temp_dir.hpp"
 
 namespace outbox::task {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using test::eventually;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using testkit::eventually;
 
 class Exec : public ::testing::Test {
  protected:
@@ -54,7 +54,7 @@ class Exec : public ::testing::Test {
     return ::kill(static_cast<pid_t>(std::stol(pid)), 0) != 0 && errno == ESRCH;
   }
 
-  const testkit::TempDir folder_;
+  const test::TempDir folder_;
 };
 
 TEST_F(Exec, a_program_gets_the_payload_and_knows_its_task) {

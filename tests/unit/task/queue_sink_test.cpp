@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "testkit/eventually.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::task {
 namespace {
@@ -21,7 +21,7 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
-using testkit::eventually;
+using test::eventually;
 using Kind = Outcome::Kind;
 
 class QueueSinkTest : public ::testing::Test {

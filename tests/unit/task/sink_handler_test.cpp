@@ -11,15 +11,15 @@
 
 #include "base/error.hpp"
 #include "base/mutex.hpp"
-#include "support/testkit.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::task {
 namespace {
 
 using std::chrono::seconds;
+using test::eventually;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using testkit::eventually;
 using Kind = Outcome::Kind;
 
 Error error_of(Errc code, std::string origin = {}) {

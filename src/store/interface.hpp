@@ -1,0 +1,17 @@
+// What the interfaces of a store have in common.
+#pragma once
+
+namespace outbox::store {
+
+/// Owned through a pointer, never copied or moved.
+class Interface {
+ public:
+  Interface() = default;
+  Interface(const Interface&) = delete;
+  Interface& operator=(const Interface&) = delete;
+  Interface(Interface&&) = delete;
+  Interface& operator=(Interface&&) = delete;
+  virtual ~Interface() = default;
+};
+
+}  // namespace outbox::store

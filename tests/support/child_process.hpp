@@ -1,0 +1,54 @@
+// A child process: started, signalled by its id, and never left behind. When we die, the kernel ends it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace outbox::test {
+
+class ChildProcess {
+ public:
+  struct Options {
+    std::vector<std::string> command;                  ///< Its name, then its arguments.
+    std::string program{};                             ///< Its path; empty: the first of `command`.
+    std::map<std::string, std::string> environment{};  ///< In addition to ours.
+    std::string without{};            ///< Variables of ours with this prefix are left out.
+    std::string output{"/dev/null"};  ///< A file: stdout and stderr are appended to it.
+    int input{-1};                    ///< Becomes its stdin; -1: /dev/null.
+    std::string user{};               ///< Run as this user, when we are root.
+    int on_our_death{SIGKILL};        ///< Sent when the thread that started it ends; 0: nothing.
+  };
+
+  explicit ChildProcess(const Options& options);
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+  /// Kills it if it still runs.
+  ~ChildProcess() { kill(); }
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  void signal(int number) const;
+  [[nodiscard]] bool running();
+  /// The status as of waitpid(2); nothing when it still runs after the limit.
+  std::optional<int> wait(std::chrono::milliseconds limit = std::chrono::seconds(60));
+  /// SIGKILL, and gone when this returns.
+  void kill();
+  /// "exit status 2", "signal 9"; empty while it runs.
+  [[nodiscard]] std::string ended_with() const;
+
+ private:
+  bool reap(int options);
+
+  pid_t pid_{-1};
+  std::optional<int> status_;
+};
+
+/// The path of a program that is in the folder of ours. Throws when it is not there.
+[[nodiscard]] std::string program_beside_us(const std::string& name);
+
+}  // namespace outbox::test

@@ -1,0 +1,31 @@
+// Errors of what tests share. Any failure of a server, process or file ends the run of a demo, benchmark or test, so unlike the
+// library it throws: outbox::Exception.
+#pragma once
+
+#include <outbox/error.hpp>
+#include <string>
+#include <utility>
+
+namespace outbox::test {
+
+/// The value, or an exception with the error.
+template <class T>
+[[nodiscard]] T must(Result<T> result) {
+  if (!result) throw Exception(std::move(result.error()));
+  return std::move(*result);
+}
+inline void must(Status status) {
+  if (!status) throw Exception(std::move(status.error()));
+}
+
+[[noreturn]] inline void give_up(Errc code, std::string message, std::string hint = {},
+                                 std::string origin = {}) {
+  throw Exception(Error{.code = code,
+                        .remedy = Remedy::fix,
+                        .effect = Effect::none,
+                        .message = std::move(message),
+                        .hint = std::move(hint),
+                        .origin = std::move(origin)});
+}
+
+}  // namespace outbox::test

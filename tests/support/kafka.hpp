@@ -1,0 +1,116 @@
+// Kafka through plain librdkafka: topics of our own, written, read and counted. Throws Exception.
+#pragma once
+
+#include <librdkafka/rdkafka.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <outbox/subscription.hpp>
+#include <string>
+#include <vector>
+
+namespace outbox::test {
+
+/// A deleter that calls a function of librdkafka.
+template <auto destroy>
+struct KafkaDelete {
+  template <class T>
+  void operator()(T* thing) const noexcept {
+    destroy(thing);
+  }
+};
+using KafkaClient = std::unique_ptr<rd_kafka_t, KafkaDelete<rd_kafka_destroy>>;
+using KafkaMessage = std::unique_ptr<rd_kafka_message_t, KafkaDelete<rd_kafka_message_destroy>>;
+using KafkaProperties = std::map<std::string, std::string>;
+
+[[nodiscard]] KafkaClient kafka_client(rd_kafka_type_t type, const std::string& brokers,
+                                       const KafkaProperties& properties = {});
+
+/// A bare idempotent producer with the guarantees of our sink.
+class KafkaProducer {
+ public:
+  KafkaProducer(const std::string& brokers, const std::string& topic,
+                const KafkaProperties& properties = {});
+
+  /// False: the queue is full.
+  bool send(const std::string& key, const std::string& value,
+            std::int32_t partition = RD_KAFKA_PARTITION_UA);
+  void poll(int timeout_ms) { rd_kafka_poll(client_.get(), timeout_ms); }
+  /// Waits until everything is delivered.
+  void flush();
+
+ private:
+  KafkaClient client_;
+  std::unique_ptr<rd_kafka_topic_t, KafkaDelete<rd_kafka_topic_destroy>> topic_;
+};
+
+struct KafkaRecord {
+  std::int32_t partition{0};
+  std::optional<std::string> key;
+  std::optional<std::string> value;
+  std::map<std::string, std::string> headers;
+};
+
+/// Reads a topic from its beginning.
+class KafkaReader {
+ public:
+  KafkaReader(const std::string& brokers, std::string topic, int partitions,
+              const KafkaProperties& properties = {});
+
+  /// The next message or error; null if none comes in time.
+  [[nodiscard]] KafkaMessage poll(int timeout_ms);
+  /// Calls `each` for all messages that are there now and were not read yet, in order within each partition.
+  void read_to_end(const std::function<void(const rd_kafka_message_t&)>& each);
+
+ private:
+  const std::string topic_;
+  KafkaClient client_;
+  std::vector<std::int64_t> read_;  ///< The next offset of each partition.
+};
+
+/// A name that no other topic has.
+[[nodiscard]] std::string unique_name(const std::string& prefix);
+
+/// A topic. Deleted at the end if create() made it.
+class KafkaTopic {
+ public:
+  KafkaTopic(std::string brokers, std::string name)
+      : brokers_(std::move(brokers)), name_(std::move(name)) {}
+  /// Makes one with a unique name.
+  KafkaTopic(std::string brokers, int partitions, const KafkaProperties& settings = {})
+      : KafkaTopic(std::move(brokers), unique_name("outbox-test")) {
+    create(partitions, settings);
+  }
+  KafkaTopic(const KafkaTopic&) = delete;
+  KafkaTopic& operator=(const KafkaTopic&) = delete;
+  ~KafkaTopic();
+
+  /// Returns once every partition can be used.
+  void create(int partitions, const KafkaProperties& settings = {});
+  /// Somebody else made it; it is deleted all the same.
+  void adopt(int partitions);
+  /// Changes settings of the topic.
+  void change(const KafkaProperties& settings) const;
+  /// The topic is not deleted.
+  void keep() { made_ = false; }
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& brokers() const { return brokers_; }
+  /// A subscription that delivers here, with defaults otherwise.
+  [[nodiscard]] SubscriptionSpec subscription(const std::string& name) const;
+  /// Messages on it; 0 while the broker does not answer.
+  [[nodiscard]] std::size_t count() const;
+  /// All of them, in order within each partition.
+  [[nodiscard]] std::vector<KafkaRecord> read() const;
+
+ private:
+  const std::string brokers_;
+  const std::string name_;
+  int partitions_{1};
+  bool made_{false};
+};
+
+}  // namespace outbox::test
