@@ -36,7 +36,15 @@ template <class T>
 
 /// Declares `variable` with the value of a Result, or passes on its error:
 ///   OUTBOX_TRY(const Rows rows, connection.exec(query));
-#define OUTBOX_TRY(variable, expression) \
+/// Without a variable, passes on the error of a Status, or of a Result whose value nobody needs:
+///   OUTBOX_TRY(connection.commit());
+#define OUTBOX_TRY(...) \
+  OUTBOX_TRY_OF_TWO(__VA_ARGS__, OUTBOX_TRY_VALUE, OUTBOX_TRY_STATUS, )(__VA_ARGS__)
+#define OUTBOX_TRY_OF_TWO(first, second, chosen, ...) chosen
+#define OUTBOX_TRY_STATUS(expression)                                          \
+  if (auto OUTBOX_TRY_NAME(__LINE__) = expression; !OUTBOX_TRY_NAME(__LINE__)) \
+  return ::outbox::pass(OUTBOX_TRY_NAME(__LINE__))
+#define OUTBOX_TRY_VALUE(variable, expression) \
   OUTBOX_TRY_AT(OUTBOX_TRY_NAME(__LINE__), variable, expression)
 #define OUTBOX_TRY_AT(result, variable, expression) \
   auto result = expression;                         \

@@ -130,7 +130,7 @@ std::string unexpected(const CLI::App& at, const std::string& word) {
       return usage(at, "unexpected argument " + name, "options go before --");
     return usage(at, "unknown option " + name, suggestion(name, known, help));
   }
-  const auto verbs = at.get_subcommands([](const CLI::App*) { return true; });
+  const auto verbs = at.get_subcommands([](const CLI::App* verb) { return is_shown(*verb); });
   if (verbs.empty()) return usage(at, "unexpected argument \"" + word + "\"", help);
   std::vector<std::string> names;
   names.reserve(verbs.size());
@@ -224,11 +224,13 @@ void add_help(CLI::App& root) {
 CLI::App& add_verb(CLI::App& parent, const std::string& name, const std::string& help,
                    std::function<int()> body) {
   CLI::App& app = *parent.add_subcommand(name, help);
-  app.fallthrough()->group("Verbs")->footer("");  // not the parent's
+  app.fallthrough()->group(help.empty() ? "" : "Verbs")->footer("");  // not the parent's
   parent.require_subcommand(0, 1);
   if (body) set_body(app, std::move(body));
   return app;
 }
+
+bool is_shown(const CLI::App& verb) { return !verb.get_group().empty(); }
 
 void add_option(CLI::App& app, const std::string& names, Into into, const std::string& value,
                 const std::string& help) {

@@ -31,9 +31,11 @@ using Into =
     std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*,
                  std::uint64_t*, std::optional<std::uint64_t>*, std::chrono::milliseconds*>;
 
-/// `body` runs the verb and returns the exit code; none for a verb with subverbs.
+/// `body` runs the verb and returns the exit code; none for a verb with subverbs. Without `help` the verb is hidden.
 CLI::App& add_verb(CLI::App& parent, const std::string& name, const std::string& help,
                    std::function<int()> body = {});
+/// Whether --help lists the verb. A hidden one is for scripts.
+[[nodiscard]] bool is_shown(const CLI::App& verb);
 /// `names`: "-c,--config". `value`: the value's name in the help; empty for a flag. Without `help` the option is hidden.
 void add_option(CLI::App& app, const std::string& names, Into into, const std::string& value,
                 const std::string& help);

@@ -67,7 +67,8 @@ VerbDefinition define(const CLI::App& app, const std::string& path) {
     if (!hidden)
       (option->get_positional() ? verb.arguments : verb.options).push_back(define(*option, path));
   }
-  for (const CLI::App* inner : app.get_subcommands([](const CLI::App*) { return true; }))
+  for (const CLI::App* inner :
+       app.get_subcommands([](const CLI::App* one) { return is_shown(*one); }))
     verb.verbs.push_back(
         define(*inner, path.empty() ? inner->get_name() : path + " " + inner->get_name()));
   return verb;

@@ -47,11 +47,6 @@ Json to_json(const Finding& one) {
           {"command", or_null(one.command)}};
 }
 
-/// "sequence: event_seq has CACHE 32"
-std::string headline(const Finding& one) {
-  return one.check + (one.subject.empty() ? "" : " " + one.subject) + ": " + one.what;
-}
-
 /// Its own lines, which matter in the body of a function, and nothing else that controls a terminal.
 std::string command_lines(const std::string& command) {
   std::string text;
@@ -62,7 +57,7 @@ std::string command_lines(const std::string& command) {
 }
 
 void print_finding(const Finding& one) {
-  print("{:<8} {}\n", ops::to_string(one.severity), plain(headline(one)));
+  print("{:<8} {}\n", ops::to_string(one.severity), plain(one.headline()));
   if (one.severity == Severity::ok) return;
   print("         {}\n", plain(one.reason));
   if (!one.command.empty()) print("         > {}\n", command_lines(one.command));
@@ -85,7 +80,7 @@ std::vector<std::string> failures(const DoctorOptions& options,
     if (!fails) continue;
     const bool shown_above = one.command.find('\n') != std::string::npos;
     const std::string hint = shown_above ? "run what stands behind > above" : one.command;
-    lines.push_back(headline(one) + (hint.empty() ? "" : " (hint: " + hint + ")"));
+    lines.push_back(one.headline() + (hint.empty() ? "" : " (hint: " + hint + ")"));
   }
   return lines;
 }

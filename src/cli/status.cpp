@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/count.hpp"
 #include "base/outage.hpp"
 #include "base/units.hpp"
 #include "cli/exit.hpp"
-#include "cli/held_back.hpp"
 #include "cli/output.hpp"
 #include "cli/status_adoptions.hpp"
 #include "cli/status_queues.hpp"
@@ -23,13 +23,15 @@
 #include "cli/watch.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
+#include "ops/health.hpp"
 #include "store/ownership.hpp"
 #include "store/url.hpp"
 
 namespace outbox::cli {
 namespace {
 
-/// More events than any log holds; not the maximum, because the stores count one more than the limit.
+/// More events than any log holds; not the maximum, because the stores count one more than the
+/// limit.
 constexpr std::uint64_t kLargestLimit = std::numeric_limits<std::int64_t>::max() - 1;
 
 struct StatusOptions {
@@ -41,28 +43,21 @@ struct StatusOptions {
 };
 
 struct SubscriptionLine {
-  store::SubscriptionRow row;
-  store::SubscriptionProgress progress;
-  store::ParkedCounts parked;
+  store::SubscriptionOverview overview;
   store::Hold hold;                     ///< What it holds back of the history.
   std::optional<store::Replay> replay;  ///< That is running: live delivery waits.
 };
 
-std::int64_t all_parked(const SubscriptionLine& line) {
-  return line.parked.retrying + line.parked.waiting + line.parked.dead;
-}
-
-/// Its filter is probably wrong. That of a priority that nobody uses is not.
-bool matches_nothing(const SubscriptionLine& line) {
-  return line.progress.matches_nothing() && !event::is_of_queue(line.row.spec);
+std::int64_t all_of(const store::ParkedCounts& parked) {
+  return parked.retrying + parked.waiting + parked.dead;
 }
 
 /// A priority of a queue that no task has had: not shown to people.
-bool is_unused(const SubscriptionLine& line) {
-  const auto& spec = line.row.spec;
-  return event::is_of_queue(spec) && line.progress.acked == 0 && line.progress.pending == 0 &&
-         all_parked(line) == 0 && line.row.state == store::SubscriptionState::active &&
-         line.row.trouble.empty() &&
+bool is_unused(const store::SubscriptionOverview& one) {
+  const auto& spec = one.row.spec;
+  return event::is_of_queue(spec) && one.progress.acked == 0 && one.progress.pending == 0 &&
+         all_of(one.parked) == 0 && one.row.state == store::SubscriptionState::active &&
+         one.row.trouble.empty() &&
          event::place_of(spec.aggregate_types.front()).priority != event::kDefaultPriority;
 }
 
@@ -70,119 +65,14 @@ struct View {
   std::string store;
   std::vector<SubscriptionLine> subscriptions;
   std::vector<store::RelayRow> relays;
-  QueueView queues;
+  ops::Queues queues;
   Adoptions adoptions;
   std::vector<std::string> problems;
-
-  /// A live relay has the lanes.
-  [[nodiscard]] bool has_owner() const {
-    return std::any_of(relays.begin(), relays.end(),
-                       [](const auto& relay) { return relay.owner && relay.alive; });
-  }
 };
-
-// ---- problems
 
 /// What the relay last reported about an active subscription.
 std::string trouble_of(const store::SubscriptionRow& row) {
   return row.state == store::SubscriptionState::active ? row.trouble : std::string();
-}
-
-std::string no_owner(const View& view) {
-  const auto& relays = view.relays;
-  const auto alive =
-      std::count_if(relays.begin(), relays.end(), [](const auto& relay) { return relay.alive; });
-  const bool only_queues =
-      !view.subscriptions.empty() &&
-      std::all_of(view.subscriptions.begin(), view.subscriptions.end(),
-                  [](const SubscriptionLine& line) {
-                    return event::queue_of_subscription(line.row.spec.name).has_value();
-                  });
-  if (alive == 0 && only_queues)
-    return "no task is done: no worker is alive (hint: outbox work -c outbox.toml)";
-  if (alive == 0)
-    return "nothing is delivered: no relay is alive (hint: outbox relay -c outbox.toml)";
-  return fmt::format(
-      "nothing is delivered: no live relay has the lanes, {} for them "
-      "(hint: run this again in a moment, then see the relays' logs)",
-      count("relay", alive, "waits", "wait"));
-}
-
-/// In "default 32, heavy 64".
-bool has_lanes_of(const std::string& lanes, const std::string& group) {
-  return (", " + lanes).find(", " + group + " ") != std::string::npos;
-}
-
-/// An active subscription whose group no live relay serves.
-bool is_unserved(const View& view, const store::SubscriptionRow& row) {
-  return row.state == store::SubscriptionState::active && view.has_owner() &&
-         std::none_of(view.relays.begin(), view.relays.end(), [&](const auto& relay) {
-           return relay.alive && has_lanes_of(relay.lanes, row.group);
-         });
-}
-
-std::string unserved(const store::SubscriptionRow& row) {
-  std::string hint = row.spec.sink == "custom"
-                         ? "start the service that gives its sink to Relay::use()"
-                         : "outbox relay --group " + row.group;
-  if (const auto queue = event::queue_of_subscription(row.spec.name))
-    hint = "start a worker of queue " + *queue + ": outbox work";
-  return fmt::format(
-      "subscription {} is not delivered: no live relay has lanes of its group {} (hint: {})",
-      row.spec.name, row.group, hint);
-}
-
-std::string stopped(const store::SubscriptionRow& row) {
-  return fmt::format(
-      "subscription {0} is stopped: {1} (hint: fix the cause, then outbox subscription resume {0})",
-      row.spec.name, row.reason);
-}
-
-std::string dead(const SubscriptionLine& line) {
-  if (const auto queue = event::queue_of_subscription(line.row.spec.name)) {
-    return fmt::format(
-        "queue {0}: {1} not run again (hint: outbox tasks list --queue {0} --state dead)", *queue,
-        count("dead task", line.parked.dead, "does", "do"));
-  }
-  return fmt::format(
-      "subscription {0}: {1} not sent again (hint: outbox parked list --subscription {0} "
-      "--state dead)",
-      line.row.spec.name, count("dead event", line.parked.dead, "is", "are"));
-}
-
-std::string lags(const SubscriptionLine& line, std::chrono::milliseconds max_lag) {
-  const std::string trouble = trouble_of(line.row);
-  return fmt::format(
-      "subscription {} lags: its oldest pending event is {} old, more than {}{}",
-      line.row.spec.name, age_text(line.progress.lag), format_duration(max_lag),
-      trouble.empty() ? " (hint: outbox status, and the relay's log)" : ": " + trouble);
-}
-
-/// What needs a person, each with what to do; with `max_lag` also what lags by more. A subscription that a person paused is not a
-/// problem, nor is its lag.
-std::vector<std::string> problems_of(const View& view,
-                                     std::optional<std::chrono::milliseconds> max_lag,
-                                     const config::Loaded& loaded) {
-  std::vector<std::string> found;
-  if (!view.has_owner()) found.push_back(no_owner(view));
-  if (view.subscriptions.empty()) {
-    found.emplace_back(
-        "no subscriptions: nothing is delivered (hint: outbox subscription apply -c outbox.toml)");
-  }
-  for (const SubscriptionLine& line : view.subscriptions) {
-    const auto state = line.row.state;
-    if (is_unserved(view, line.row)) found.push_back(unserved(line.row));
-    if (state == store::SubscriptionState::stopped) found.push_back(stopped(line.row));
-    if (line.parked.dead > 0) found.push_back(dead(line));
-    if (is_over_quota(line.hold, loaded))
-      found.push_back(over_quota_text(line.row.spec.name, line.hold, loaded));
-    if (state == store::SubscriptionState::active && max_lag && line.progress.lag > *max_lag)
-      found.push_back(lags(line, *max_lag));
-  }
-  for (std::string& problem : problems_of(view.queues)) found.push_back(std::move(problem));
-  for (std::string& problem : problems_of_adoptions(view.adoptions))
-    found.push_back(std::move(problem));
-  return found;
 }
 
 /// None without --check.
@@ -199,36 +89,45 @@ std::optional<std::chrono::milliseconds> max_lag_of(const StatusOptions& options
 
 // ---- reading the store
 
+/// What needs a person. A subscription that a person paused does not, nor does its lag.
+std::vector<std::string> problems_of(ops::Findings findings, const Adoptions& adoptions) {
+  ops::judge_adoptions(adoptions, findings);
+  std::vector<std::string> problems;
+  for (const ops::Finding& one : findings.all()) {
+    if (one.problem) problems.push_back(one.text());
+  }
+  return problems;
+}
+
 View look(const StatusOptions& options, std::optional<std::chrono::milliseconds> max_lag,
           const config::Loaded& loaded) {
+  const RelayOptions& relay = loaded.config.relay;
   const auto store = Context::checked_store(loaded);
-  const auto catalog = must(store->catalog());
-  View view;
-  view.store = store::shown_url(loaded.config.relay.store_url);
   const auto limit = std::min(options.limit, kLargestLimit);
-  const auto holds = held_back(*store, loaded);
+  auto seen =
+      must(ops::look_at_deliveries(*store, relay.retention, static_cast<std::int64_t>(limit)));
+  ops::Findings findings = ops::judge(seen, {.max_lag = max_lag, .quota = relay.quota});
+  View view{.store = store::shown_url(relay.store_url),
+            .subscriptions = {},
+            .relays = must(std::move(seen.relays)),
+            .queues = must(std::move(seen.queues)),
+            .adoptions = must(store::open_adoptions(Context::store_options(loaded))),
+            .problems = {}};
+  view.problems = problems_of(std::move(findings), view.adoptions);
+  const auto holds = must(std::move(seen.holds));
   std::unique_ptr<store::Replays> replays;
-  for (auto& one : must(catalog->overview(static_cast<std::int64_t>(limit)))) {
-    SubscriptionLine& line =
-        view.subscriptions.emplace_back(SubscriptionLine{.row = std::move(one.row),
-                                                         .progress = one.progress,
-                                                         .parked = one.parked,
-                                                         .hold = {},
-                                                         .replay = {}});
-    if (line.row.replay != 0) {
+  for (auto& one : seen.subscriptions) {
+    SubscriptionLine& line = view.subscriptions.emplace_back(
+        SubscriptionLine{.overview = std::move(one), .hold = {}, .replay = {}});
+    const store::SubscriptionRow& row = line.overview.row;
+    if (row.replay != 0) {
       if (!replays) replays = must(store->replays());
-      line.replay = must(replays->find(line.row.replay));
+      line.replay = must(replays->find(row.replay));
     }
     for (const auto& hold : holds) {
-      if (hold.subscription == line.row.id) line.hold = hold;
+      if (hold.subscription == row.id) line.hold = hold;
     }
   }
-  view.relays = must(catalog->relays());
-  std::vector<store::SubscriptionRow> rows;
-  for (const SubscriptionLine& line : view.subscriptions) rows.push_back(line.row);
-  view.queues = look_at_queues(*store, rows, static_cast<std::int64_t>(limit));
-  view.adoptions = must(store::open_adoptions(Context::store_options(loaded)));
-  view.problems = problems_of(view, max_lag, loaded);
   return view;
 }
 
@@ -248,7 +147,8 @@ std::string trouble_text(const store::SubscriptionRow& row, std::string trouble,
 }
 
 void add_notes(Table& table, bool has_owner, const SubscriptionLine& line) {
-  const auto& [row, progress, parked, hold, replay] = line;
+  const auto& [overview, hold, replay] = line;
+  const auto& [row, progress, parked] = overview;
   if (!row.reason.empty()) table.note("  reason: " + row.reason);
   if (const std::string trouble = trouble_of(row); !trouble.empty()) {
     table.note(trouble_text(row, trouble, has_owner));
@@ -265,7 +165,7 @@ void add_notes(Table& table, bool has_owner, const SubscriptionLine& line) {
         fmt::format("  stopped at event {} (seq {}); outbox subscription resume {} tries again",
                     row.stopped_event, *row.stopped_seq, row.spec.name));
   }
-  if (all_parked(line) > 0) {
+  if (all_of(parked) > 0) {
     table.note(
         fmt::format("  parked: {} retrying, {} waiting behind them, {} dead; outbox parked list "
                     "--subscription {}",
@@ -276,7 +176,7 @@ void add_notes(Table& table, bool has_owner, const SubscriptionLine& line) {
         fmt::format("  holds back history since {} that could be removed; outbox prune shows it",
                     event::time_text(hold.oldest_us)));
   }
-  if (matches_nothing(line)) {
+  if (ops::matches_nothing(overview)) {
     table.note(
         fmt::format("  its filter has matched none of {}; compare it with what the "
                     "application writes: outbox subscription list",
@@ -289,13 +189,14 @@ void print_subscriptions(const View& view) {
   Table table({"SUBSCRIPTION", "STATE", "SINK", "PENDING", "LAG", "DELIVERED", "FILTERED", "PARKED",
                "LAST SETTLED"});
   for (const SubscriptionLine& line : view.subscriptions) {
-    if (is_unused(line)) continue;
-    const auto& [row, progress, parked, hold, replay] = line;
+    if (is_unused(line.overview)) continue;
+    const auto& [overview, hold, replay] = line;
+    const auto& [row, progress, parked] = overview;
     table.add({row.spec.name, store::to_string(row.state), row.spec.sink, pending_text(progress),
                progress.pending == 0 ? "-" : age_text(progress.lag), std::to_string(progress.acked),
-               std::to_string(progress.filtered), std::to_string(all_parked(line)),
+               std::to_string(progress.filtered), std::to_string(all_of(parked)),
                or_dash(progress.last_settled_at)});
-    add_notes(table, view.has_owner(), line);
+    add_notes(table, ops::has_owner(view.relays), line);
   }
   table.print();
   print("\n");
@@ -306,11 +207,19 @@ const char* role_of(const store::RelayRow& relay) {
   return relay.owner ? "delivers" : "waits";
 }
 
+/// "default 32, heavy 64"
+std::string lanes_text(const store::RelayRow& relay) {
+  std::string text;
+  for (const auto& [group, lanes] : relay.lanes)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", group, lanes);
+  return text;
+}
+
 void print_relays(const View& view) {
   if (view.relays.empty()) return;
   Table table({"RELAY", "ROLE", "ALIVE", "LANES", "GENERATION", "HEARTBEAT"});
   for (const auto& relay : view.relays) {
-    table.add({relay.name, role_of(relay), relay.alive ? "yes" : "no", or_dash(relay.lanes),
+    table.add({relay.name, role_of(relay), relay.alive ? "yes" : "no", or_dash(lanes_text(relay)),
                std::to_string(relay.generation), or_dash(relay.heartbeat_at)});
   }
   table.print();
@@ -329,7 +238,8 @@ void print_text(const View& view, bool check) {
 }
 
 Json to_json(const SubscriptionLine& line, bool has_owner) {
-  const auto& [row, progress, parked, hold, replay] = line;
+  const auto& [overview, hold, replay] = line;
+  const auto& [row, progress, parked] = overview;
   const std::string trouble = has_owner ? trouble_of(row) : std::string();
   Json stopped;
   if (row.stopped_seq) stopped = {{"id", row.stopped_event}, {"seq", *row.stopped_seq}};
@@ -359,7 +269,7 @@ Json to_json(const SubscriptionLine& line, bool has_owner) {
           {"last_settled_at", or_null(progress.last_settled_at)},
           {"oldest_pending_at", or_null(progress.oldest_pending_at)},
           {"lag_seconds", lag},
-          {"matches_nothing", matches_nothing(line)},
+          {"matches_nothing", ops::matches_nothing(overview)},
           {"replay", running}};
 }
 
@@ -368,7 +278,7 @@ Json to_json(const store::RelayRow& relay) {
           {"name", relay.name},
           {"owner", relay.owner},
           {"alive", relay.alive},
-          {"lanes", or_null(relay.lanes)},
+          {"lanes", or_null(lanes_text(relay))},
           {"generation", relay.generation},
           {"heartbeat_at", or_null(relay.heartbeat_at)}};
 }
@@ -376,7 +286,7 @@ Json to_json(const store::RelayRow& relay) {
 Json to_json(const View& view) {
   Json subscriptions = Json::array();
   for (const auto& line : view.subscriptions)
-    subscriptions.push_back(to_json(line, view.has_owner()));
+    subscriptions.push_back(to_json(line, ops::has_owner(view.relays)));
   Json relays = Json::array();
   for (const auto& relay : view.relays) relays.push_back(to_json(relay));
   return {{"store", view.store},

@@ -1,7 +1,5 @@
 #include "cli/status_adoptions.hpp"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
@@ -31,19 +29,6 @@ std::string waiting_text(const AdoptionRow& row) {
 }
 
 }  // namespace
-
-std::vector<std::string> problems_of_adoptions(const Adoptions& adoptions) {
-  std::vector<std::string> found;
-  for (const AdoptionRow& row : adoptions) {
-    const std::string trouble = trouble_of(row);
-    if (trouble.empty()) continue;
-    const bool unfinished = row.fault == store::AdoptionFault::none;
-    found.push_back(fmt::format(
-        "adopted table {}: {} (hint: {})", row.table, trouble,
-        unfinished ? "outbox adopt " + row.table + " --apply goes on" : "outbox doctor"));
-  }
-  return found;
-}
 
 void print_adoptions(const Adoptions& adoptions) {
   if (adoptions.empty()) return;

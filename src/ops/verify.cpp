@@ -21,14 +21,13 @@ constexpr int kTries = 5;
 
 Status compare(LedgerWalk& walk, LedgerReader& reader, LedgerObserver* observer) {
   for (const EventRange& range : walk.window()) {
-    Status scanned = reader.scan(range, [&](std::span<const store::LedgerEvent> events) {
+    OUTBOX_TRY(reader.scan(range, [&](std::span<const store::LedgerEvent> events) {
       for (const store::LedgerEvent& event : events) {
         const auto standing = walk.count(event);
         if (observer != nullptr && standing != LedgerWalk::Standing::elsewhere)
           observer->event(event, standing);
       }
-    });
-    if (!scanned) return scanned;
+    }));
   }
   walk.close();
   return {};
@@ -41,7 +40,7 @@ Status walk_rows(LedgerWalk& walk, LedgerReader& reader, const Place& now,
     if (rows.empty()) break;
     for (store::LedgerRow& row : rows) walk.add(std::move(row));
     if (!walk.full()) continue;
-    if (Status status = compare(walk, reader, observer); !status) return status;
+    OUTBOX_TRY(compare(walk, reader, observer));
   }
   walk.finish(now);
   return compare(walk, reader, observer);
@@ -120,13 +119,12 @@ Result<Verification> verify_once(LedgerReader& reader, std::int32_t subscription
   LedgerObserver* const observer = options.observer;
   store::VisitParked visit;
   if (observer != nullptr) {
-    if (Status status = observer->restart(); !status) return pass(status);
+    OUTBOX_TRY(observer->restart());
     visit = [observer](const store::ParkedEntry& entry) { observer->parked(entry); };
   }
   OUTBOX_TRY(const store::LedgerMoment moment, reader.begin(subscription, visit));
   LedgerWalk walk(pruned, options.limits);
-  if (Status status = walk_rows(walk, reader, place_of(moment), observer); !status)
-    return pass(status);
+  OUTBOX_TRY(walk_rows(walk, reader, place_of(moment), observer));
   if (walk.report().beginnings.empty()) {
     walk.fault({.kind = FaultKind::beginning,
                 .text = "it has no settlement at all: the row of its first cursor is missing"});

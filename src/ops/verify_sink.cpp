@@ -48,12 +48,12 @@ Status add_rest(store::LedgerReader& reader, std::int32_t subscription, const Ve
   OUTBOX_TRY(const store::LedgerMoment now, reader.begin(subscription));
   const std::vector<store::EventRange> rest = events_between(ledger.moment, place_of(now));
   for (const store::EventRange& range : rest) {
-    if (Status status = reader.scan(range, add); !status) return status;
+    OUTBOX_TRY(reader.scan(range, add));
   }
   if (ledger.ledger.beginnings.empty()) return {};
   const Place beginning{.s1 = store::Visible::nothing()};
   for (const auto& range : events_between(beginning, ledger.ledger.beginnings.front().place)) {
-    if (Status status = reader.scan(range, add); !status) return status;
+    OUTBOX_TRY(reader.scan(range, add));
   }
   return {};
 }
@@ -142,7 +142,7 @@ Result<SinkVerification> verify_sink(store::LedgerReader& reader, std::int32_t s
   OUTBOX_TRY(const sink::ReadParts parts, read_sink([&ids](std::uint32_t part, const EventId& id) {
                ids.add_message(id, part);
              }));
-  if (Status status = add_rest(reader, subscription, ledger, ids); !status) return pass(status);
+  OUTBOX_TRY(add_rest(reader, subscription, ledger, ids));
   OUTBOX_TRY(IdCompare::Found compared, ids.compare());
   // The log does not have what retention removed.
   const bool ghosts_known = !ledger.pruned.any();

@@ -111,7 +111,7 @@ Status read_file(const std::string& path,
       return fail(Errc::corrupt,
                   path + ", line " + std::to_string(number) + ": " + event.error().message,
                   "is it a file of outbox prune --archive, and whole?");
-    if (Status status = visit(*event); !status) return status;
+    OUTBOX_TRY(visit(*event));
   }
   if (file.eof()) return {};
   return fail(Errc::unavailable, "cannot read " + path, "is it a file that this user may read?");
@@ -153,7 +153,7 @@ Status read_archive(const std::string& directory,
                     const std::function<Status(const ArchivedEvent&)>& visit) {
   OUTBOX_TRY(const auto files, files_of(directory));
   for (const std::string& path : files) {
-    if (Status status = read_file(path, visit); !status) return status;
+    OUTBOX_TRY(read_file(path, visit));
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "store/adoption.hpp"
 #include "store/store.hpp"
 
@@ -202,27 +203,32 @@ struct SizeFacts {
   std::int64_t rest{0};
 };
 
+/// What a fact is until its question is asked.
+[[nodiscard]] inline tl::unexpected<Error> not_asked() {
+  return fail(Errc::unsupported, "not asked");
+}
+
 struct PostgresFacts {
   std::string schema{};  ///< As it is written in a statement.
-  Result<ServerFacts> server;
-  Result<ClockFacts> clock;
-  Result<SchemaState> version;
+  Result<ServerFacts> server{not_asked()};
+  Result<ClockFacts> clock{not_asked()};
+  Result<SchemaState> version{not_asked()};
   // Only where the version is the one that this program needs:
-  Result<LogFacts> log;
-  Result<SchemaFacts> schema_facts{};
-  Result<std::vector<SequenceFacts>> sequences;
-  Result<std::vector<RoleFacts>> roles;
-  Result<PartitionFacts> partitions;
-  Result<VacuumFacts> vacuum;
-  Result<SizeFacts> sizes;
-  Result<WakeFacts> wake;
-  Result<AdoptionsFacts> adoptions;
-  Result<std::int64_t> recent_payload{};  ///< The largest of the newest events. Bytes.
+  Result<LogFacts> log{not_asked()};
+  Result<SchemaFacts> schema_facts{not_asked()};
+  Result<std::vector<SequenceFacts>> sequences{not_asked()};
+  Result<std::vector<RoleFacts>> roles{not_asked()};
+  Result<PartitionFacts> partitions{not_asked()};
+  Result<VacuumFacts> vacuum{not_asked()};
+  Result<SizeFacts> sizes{not_asked()};
+  Result<WakeFacts> wake{not_asked()};
+  Result<AdoptionsFacts> adoptions{not_asked()};
+  Result<std::int64_t> recent_payload{not_asked()};  ///< The largest of the newest events. Bytes.
   // Always:
-  Result<std::vector<HolderFacts>> holders;
-  Result<std::vector<SlotFacts>> slots;
-  Result<ConnectionFacts> connections;
-  Result<std::int64_t> wal_bytes;
+  Result<std::vector<HolderFacts>> holders{not_asked()};
+  Result<std::vector<SlotFacts>> slots{not_asked()};
+  Result<ConnectionFacts> connections{not_asked()};
+  Result<std::int64_t> wal_bytes{not_asked()};
 };
 
 // ---- SQLite
@@ -249,18 +255,18 @@ struct SqliteFacts {
   /// The database first, then -wal, -shm and -journal, those that exist.
   Result<std::vector<FileFacts>> files;
   Result<DiskFacts> disk;
-  Result<SchemaState> version;
-  Result<SchemaFacts> schema_facts{};
-  Result<std::string> journal_mode;
+  Result<SchemaState> version{not_asked()};
+  Result<SchemaFacts> schema_facts{not_asked()};
+  Result<std::string> journal_mode{not_asked()};
   /// How far a subscription stands behind the end of the log, which is impossible: more than 0.
-  Result<std::int64_t> beyond_log;
+  Result<std::int64_t> beyond_log{not_asked()};
   /// Who has the write lock, as far as it can be seen: pids. Empty: nobody for long.
   struct Busy {
     bool locked{false};
     std::vector<std::int64_t> pids{};
   };
-  Result<Busy> busy;
-  Result<std::int64_t> recent_payload{};  ///< The largest of the newest events. Bytes.
+  Result<Busy> busy{not_asked()};
+  Result<std::int64_t> recent_payload{not_asked()};  ///< The largest of the newest events. Bytes.
 };
 
 /// One of the two, or why the store cannot be reached: then of a SQLite file what is known of it from outside.

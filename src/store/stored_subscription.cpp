@@ -1,6 +1,7 @@
 #include "store/stored_subscription.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.hpp"
@@ -24,6 +25,12 @@ SubscriptionState state_of(std::string_view word) noexcept {
     if (word == to_string(state)) return state;
   }
   return SubscriptionState::stopped;
+}
+
+std::map<std::string, std::int64_t> lanes_by_group(std::string_view json) {
+  std::map<std::string, std::int64_t> lanes;
+  if (!json.empty()) nlohmann::json::parse(json).get_to(lanes);
+  return lanes;
 }
 
 std::optional<ParkedOutcome> parked_outcome_of(std::string_view word) noexcept {

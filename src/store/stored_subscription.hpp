@@ -1,6 +1,8 @@
 // Subscriptions as both stores keep them: a name, a configuration in JSON, a state.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <outbox/error.hpp>
 #include <string>
@@ -33,6 +35,9 @@ void read_config(SubscriptionRow& row, std::string_view name, std::string_view c
 void note_types_of_their_own(std::vector<SubscriptionRow>& all);
 /// One that takes over the tasks of a type must not become that of another type whose hash is the same.
 [[nodiscard]] Status check_same_type(const SubscriptionSpec& wanted, std::string_view stored);
+
+/// {"default": 32, "heavy": 64}, as both stores return it; empty: none.
+[[nodiscard]] std::map<std::string, std::int64_t> lanes_by_group(std::string_view json);
 
 [[nodiscard]] Status no_such_subscription(std::string_view name);
 /// Its settlements were deleted. `which`: its name or id.

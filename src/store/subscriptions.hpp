@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <outbox/error.hpp>
@@ -85,7 +86,7 @@ struct RelayRow {
   bool alive{false};
   std::int64_t generation{0};
   std::string heartbeat_at;
-  std::string lanes{};  ///< What it owns: "default 32, heavy 64".
+  std::map<std::string, std::int64_t> lanes{};  ///< How many it owns, by group.
 };
 
 /// One thread at a time.

@@ -35,7 +35,7 @@ class Told(Adopting):
         return row
 
     def problems(self):
-        return [line for line in self.status()["problems"] if line.startswith("adopted table")]
+        return [line for line in self.status()["problems"] if line.startswith("adoption")]
 
     def findings(self, *arguments):
         return [one for one in self.outbox("doctor", "--json", *arguments).json() if one["check"] == "adoption"]
@@ -145,7 +145,7 @@ class Triggers(Told):
         self.assertIn(says, problem)
         result = self.outbox("status", "--check")
         self.assertEqual(result.code, CHECK_FAILED, result)
-        self.assertIn(f"adopted table {self.name}: ", result.err)
+        self.assertIn(f"adoption {self.name}: ", result.err)
         self.fails(CHECK_FAILED, *self.adopt(), says=says)
         found = self.finding()
         self.assertEqual(found["subject"], self.name)
@@ -207,7 +207,7 @@ class Triggers(Told):
         self.assertEqual((row["table"], row["state"]), (old, "forwarding"))
         self.assertIn(f"another table has its former name, {self.name}: rows inserted into that one are in it only", row["trouble"])
         [problem] = self.problems()
-        self.assertIn(f"adopted table {old}: ", problem)
+        self.assertIn(f"adoption {old}: ", problem)
         found = self.finding()
         self.assertEqual((found["severity"], found["subject"]), ("error", old))
         self.mend(found)
@@ -486,7 +486,7 @@ class Unfinished(Told):
                    "the end of the session")
         self.assertIn("begun and not finished", self.told()["trouble"])
         [problem] = self.problems()
-        self.assertIn(f"outbox adopt {self.name} --apply goes on", problem)
+        self.assertIn(f"outbox adopt {self.name} --apply)", problem)
         self.assertIn("begun and not finished", self.succeeds("status").out)
         found = self.finding()
         self.assertEqual(found["severity"], "error")

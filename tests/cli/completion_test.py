@@ -224,13 +224,18 @@ show() { printf "<%s>" "<$BUFFER>" }; zle -N show; bindkey '^T' show"""
 
 
 class Completion(Case):
-    def test_the_scripts_name_every_verb(self):
+    def test_every_verb_that_is_shown_is_offered(self):
         verbs = re.findall(r"(?m)^  ([a-z]+) ", self.succeeds("--help").out.split("Verbs:")[1])
         self.assertIn("completion", verbs)
-        for shell in ("bash", "zsh", "fish"):
-            text = self.succeeds("completion", shell).out
-            for verb in verbs:
-                self.assertIn(verb, text, shell)
+        self.assertNotIn("complete", verbs)
+        offered = [line.split("\t")[0] for line in self.succeeds("complete", "--", "").out.splitlines()]
+        self.assertEqual(sorted(offered), sorted(verbs))
+
+    def test_words_that_the_program_itself_would_interpret(self):
+        for words in (("--help",), ("relay", "--version", ""), ("--", "rel"), ("{}",), ("[a,b]", ""), ()):
+            self.succeeds("complete", "--", *words)
+        self.assertRegex(self.succeeds("complete", "--", "parked", "list", "--state=d").out, r"^dead\t.+\n$")
+        self.assertEqual(self.succeeds("complete", "--", "relay", "-c", "").out, ":file\n")
 
     def test_another_shell(self):
         self.fails(USAGE, "completion", "fsh", says=("no completion for the shell fsh", "did you mean"))

@@ -117,7 +117,7 @@ class Prune:
         self.assertIn("holds back history since", self.succeeds("status").out)
         failed = self.outbox("status", "--check", "--max-lag", "1h")
         self.assertEqual(failed.code, CHECK_FAILED, failed)
-        self.assertIn("subscription slow holds back", failed.err)
+        self.assertIn("history slow: holds back history since", failed.err)
         self.fails(CHECK_FAILED, "doctor", says="history slow: holds back history since")
         self.assertEqual(self.doctor_on_history("slow")["severity"], "error")
 

@@ -129,7 +129,7 @@ class Status:
         self.assertIn("its filter has matched none of 1000 events", self.succeeds("status").out)
 
     def test_a_store_without_subscriptions_or_relay_fails_the_check(self):
-        result = self.check(CHECK_FAILED, says=("nothing is delivered", "no subscriptions"))
+        result = self.check(CHECK_FAILED, says=("relays: no relay is alive", "subscriptions: the store has no subscriptions"))
         for line in result.err.splitlines():
             self.assertRegex(line, r"^outbox: .+ \(hint: .+\)$")
         result = self.check(CHECK_FAILED, "--json")
@@ -137,7 +137,7 @@ class Status:
 
     def test_nobody_delivers_is_said_loudly(self):
         self.succeeds("subscription", "apply")
-        self.assertRegex(self.succeeds("status").out, r"(?m)^PROBLEM: nothing is delivered: no relay is alive \(hint: outbox relay")
+        self.assertRegex(self.succeeds("status").out, r"(?m)^PROBLEM: relays: no relay is alive; nothing is delivered \(hint: outbox relay")
         process = self.relay()
         self.assertNotIn("PROBLEM", self.succeeds("status").out)
         process.kill()
@@ -149,7 +149,7 @@ class Status:
         self.config(FILE_SUBSCRIPTION + '[subscription.reports]\nsink = "null"\ngroup = "heavy"\n', '[relay]\ngroups = ["default", "file:orders"]\n')
         self.succeeds("subscription", "apply")
         self.relay()
-        self.check(CHECK_FAILED, says=("subscription reports is not delivered", "outbox relay --group heavy"))
+        self.check(CHECK_FAILED, says=("relays reports: no live relay has lanes of group heavy", "outbox relay --group heavy"))
         with open(self.folder / "heavy.log", "w", encoding="utf-8") as log:
             self.spawn("relay", "--group", "heavy", stderr=log)
         wait_until(lambda: self.outbox("status", "--check").code == OK, "the other relay")
@@ -171,16 +171,16 @@ class Status:
         row = self.row()
         self.assertTrue(200 <= row["lag_seconds"] < 240, row)
         self.assertRegex(self.succeeds("status").out, r"(?m)^orders +active +file +3 +3m +0 +0 +")
-        self.check(CHECK_FAILED, says=("subscription orders lags", "3m old, more than 1min", "does not exist"))
-        self.check(CHECK_FAILED, "--max-lag", "199s", "--json", says=("lags",))
+        self.check(CHECK_FAILED, says=("pending orders: 3 events are pending, the oldest for 3 min, more than 1min", "does not exist"))
+        self.check(CHECK_FAILED, "--max-lag", "199s", "--json", says=("pending orders",))
         self.check(OK, "--max-lag", "1h")
         self.assertNotIn("PROBLEM", self.succeeds("status").out)
 
     def test_a_stopped_subscription_fails_the_check(self):
         self.relay()
         self.sql(f"UPDATE {self.table} SET state = 'stopped', reason = 'too large'")
-        self.check(CHECK_FAILED, says=("subscription orders is stopped: too large", "outbox subscription resume orders"))
-        self.assertIn("PROBLEM: subscription orders is stopped", self.succeeds("status").out)
+        self.check(CHECK_FAILED, says=("subscriptions orders: stopped: too large", "outbox subscription resume orders"))
+        self.assertIn("PROBLEM: subscriptions orders: stopped", self.succeeds("status").out)
 
     def test_a_paused_subscription_is_a_wish_and_said(self):
         self.relay()
@@ -192,6 +192,13 @@ class Status:
         result = self.check(OK)
         self.assertRegex(result.out, r"(?m)^orders +paused +file +3 +3m ")
         self.assertIn("reason: holiday", result.out)
+
+    def test_the_doctor_says_the_same(self):
+        self.relay()
+        self.sql(f"UPDATE {self.table} SET state = 'stopped', reason = 'too large'")
+        [problem] = self.succeeds("status", "--json").json()["problems"]
+        [found] = [one for one in self.outbox("doctor", "--json").json() if (one["check"], one["severity"]) == ("subscriptions", "error")]
+        self.assertEqual(problem, f"subscriptions {found['subject']}: {found['what']}; {found['reason']} (hint: {found['command']})")
 
     def test_wrong_limits(self):
         self.fails(USAGE, "status", "--max-lag", "60s", says="--check")

@@ -183,7 +183,7 @@ class Tasks:
         self.assertEqual([(w["alive"], sorted(w["queues"]["mail"]), w["running"]) for w in report["workers"]],
                          [(True, sorted(HANDLERS), 1)])
         self.assertTrue(any("no worker has a handler for type new, and 1 task of it waits" in problem for problem in report["problems"]), report["problems"])
-        self.assertTrue(any("queue mail: 1 dead task" in problem for problem in report["problems"]), report["problems"])
+        self.assertTrue(any("1 dead task; they do not run again" in problem and "--queue mail" in problem for problem in report["problems"]), report["problems"])
         text = self.succeeds("status").out
         self.assertRegex(text, r"(?m)^QUEUE +TYPE +READY +RUNNING +SCHEDULED +RETRYING +WAITING +DEAD +OLDEST +P50 +P95 +P99$")
         self.assertRegex(text, r"(?m)^mail +slow +0 +1 +0 +0 +0 +0 +- ")

@@ -7,6 +7,7 @@
 #include "base/count.hpp"
 #include "event/time_text.hpp"
 #include "ops/doctor/store.hpp"
+#include "ops/health.hpp"
 
 namespace outbox::ops {
 namespace {
@@ -15,12 +16,6 @@ using store::AdoptionFacts;
 using store::AdoptionFault;
 using store::AdoptionRow;
 using store::ColumnChange;
-
-void add_adoption(Findings& findings, Severity severity, std::string subject, std::string what,
-                  std::string reason, std::string command) {
-  findings.add({severity, "adoption", std::move(subject), std::move(what), std::move(reason),
-                std::move(command)});
-}
 
 /// "outbox adopt public.t --undo --apply"
 std::string adopt(const StoreName& name, const std::string& table, const std::string& options) {
@@ -72,23 +67,36 @@ std::string mend_trigger(const AdoptionFacts& one, const StoreName& name) {
          anew;
 }
 
-void judge_fault(const AdoptionFacts& one, const StoreName& name, Findings& findings) {
-  const AdoptionRow& row = one.row;
+/// What status and doctor say of it; the doctor, which knows the table's columns, knows what mends
+/// it.
+Finding fault_of(const AdoptionRow& row, const StoreName& name) {
+  Finding found{
+      .severity = Severity::error,
+      .check = "adoption",
+      .subject = row.table,
+      .what = store::fault_text(row),
+      .reason = "rows inserted since then are in the table only: no event of theirs is delivered",
+      .command = name.command("doctor"),
+      .problem = true};
   if (row.fault == AdoptionFault::dropped) {
-    return add_adoption(findings, Severity::warning, row.table, store::fault_text(row),
-                        "no event comes from it any more; what was forwarded is in the log",
-                        adopt(name, row.table, "--undo --apply"));
+    found.severity = Severity::warning;
+    found.reason = "no event comes from it any more; what was forwarded is in the log";
+    found.command = adopt(name, row.table, "--undo --apply");
+  } else if (row.fault == AdoptionFault::replaced) {
+    found.reason = fmt::format(
+        "rows inserted into {} are in it only: no event of theirs is delivered", row.fault_at);
   }
-  std::string reason =
-      "rows inserted since then are in the table only: no event of theirs is delivered";
-  if (row.fault == AdoptionFault::replaced) {
-    reason = fmt::format("rows inserted into {} are in it only: no event of theirs is delivered",
-                         row.fault_at);
+  return found;
+}
+
+void judge_fault(const AdoptionFacts& one, const StoreName& name, Findings& findings) {
+  Finding found = fault_of(one.row, name);
+  if (one.row.fault != AdoptionFault::dropped) {
+    if (!can_say_what_was_forwarded(one))
+      found.reason += ", until they are deleted and inserted again after the command";
+    found.command = mend_trigger(one, name);
   }
-  if (!can_say_what_was_forwarded(one))
-    reason += ", until they are deleted and inserted again after the command";
-  add_adoption(findings, Severity::error, row.table, store::fault_text(row), std::move(reason),
-               mend_trigger(one, name));
+  findings.add(std::move(found));
 }
 
 void judge_unfinished(const AdoptionRow& row, const StoreName& name, Findings& findings) {
@@ -96,12 +104,12 @@ void judge_unfinished(const AdoptionRow& row, const StoreName& name, Findings& f
                              outbox::count("new row", row.waiting, "waits", "wait");
   const bool copying = row.state == "copying";
   if (row.running) {
-    return add_adoption(findings, Severity::note, row.table,
+    return findings.add(Severity::note, "adoption", row.table,
                         fmt::format("is being adopted ({}): {}", row.state, staged),
                         "they are delivered once its old rows are in the log", "outbox status");
   }
-  add_adoption(
-      findings, Severity::error, row.table,
+  findings.problem(
+      Severity::error, "adoption", row.table,
       fmt::format("its adoption was begun at {} and not finished ({}): {}",
                   event::time_text(row.begun_us), row.state, staged),
       copying
@@ -115,8 +123,8 @@ void judge_change(const AdoptionFacts& one, const ColumnChange& change, const St
   const AdoptionRow& row = one.row;
   const std::string column = identifier(change.column);
   if (change.type_now) {
-    return add_adoption(
-        findings, Severity::error, row.table,
+    return findings.add(
+        Severity::error, "adoption", row.table,
         fmt::format("the type of its column {} was changed from {} to {}", change.column,
                     change.type, *change.type_now),
         "the trigger's function was made for the old one: INSERTs fail, or events have other content",
@@ -134,8 +142,8 @@ void judge_change(const AdoptionFacts& one, const ColumnChange& change, const St
     // Another column may be recognised in its place.
     command = one.took_pending ? adopt_anew(name, one, "") : adopt_anew_at_rest(name, one);
   }
-  add_adoption(
-      findings, Severity::error, row.table,
+  findings.add(
+      Severity::error, "adoption", row.table,
       fmt::format("its column {} {}", change.column,
                   change.renamed_to ? "is now called " + *change.renamed_to : "was dropped"),
       "the trigger's function reads it: every INSERT fails, with the transaction that it is in",
@@ -148,7 +156,7 @@ void judge_table(const AdoptionFacts& one, const StoreName& name, Findings& find
   if (one.row.is_unfinished()) judge_unfinished(one.row, name, findings);
   for (const ColumnChange& change : one.changes) judge_change(one, change, name, findings);
   if (one.replicated) {
-    add_adoption(findings, Severity::note, one.row.table,
+    findings.add(Severity::note, "adoption", one.row.table,
                  "it gets rows by logical replication, too",
                  "those are not forwarded: its trigger fires for INSERTs of this server only",
                  "adopt the table on the server where the application writes");
@@ -167,13 +175,23 @@ void judge_silent(const store::SilentSessions& one, Findings& findings) {
     whose = "of this database";
     command = fmt::format("ALTER DATABASE {} RESET session_replication_role;", one.database);
   }
-  add_adoption(findings, one.login.empty() ? Severity::error : Severity::warning, one.login,
+  findings.add(one.login.empty() ? Severity::error : Severity::warning, "adoption", one.login,
                "session_replication_role of new sessions " + whose + " is replica",
                "what they insert into adopted tables is not forwarded: no event of it is delivered",
                std::move(command));
 }
 
 }  // namespace
+
+void judge_adoptions(const std::vector<AdoptionRow>& rows, Findings& findings) {
+  for (const AdoptionRow& row : rows) {
+    if (row.fault != AdoptionFault::none) {
+      findings.add(fault_of(row, {}));
+    } else if (row.is_unfinished()) {
+      judge_unfinished(row, {}, findings);
+    }
+  }
+}
 
 void judge(const store::AdoptionsFacts& adoptions, const StoreName& name, Findings& findings) {
   for (const AdoptionFacts& one : adoptions.tables) judge_table(one, name, findings);

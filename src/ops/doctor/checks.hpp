@@ -1,5 +1,5 @@
-// Runs checks beside each other, and does not wait for one that hangs: clients of foreign libraries have time limits of their own, and a
-// name server may have none.
+// Runs checks beside each other, and does not wait for one that hangs: clients of foreign libraries
+// have time limits of their own, and a name server may have none.
 #pragma once
 
 #include <chrono>
@@ -11,14 +11,15 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "ops/doctor/finding.hpp"
+#include "ops/finding.hpp"
 
 namespace outbox::ops {
 
 class Checks {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  /// Each group of findings that the check has, as soon as it has it. Any thread, until the check ends.
+  /// Each group of findings that the check has, as soon as it has it. Any thread, until the check
+  /// ends.
   using Report = std::function<void(Findings)>;
   using Check = std::function<void(const Report&)>;
 
@@ -30,10 +31,12 @@ class Checks {
   /// Waits for all of them.
   ~Checks() = default;
 
-  /// Any thread, also from a check. `name` and `subject` are those of the finding if it does not end.
+  /// Any thread, also from a check. `name` and `subject` are those of the finding if it does not
+  /// end.
   void start(const std::string& name, const std::string& subject, Check check);
 
-  /// All findings until the last check ends, or until then. One that has not ended is a finding itself, as is one that throws.
+  /// All findings until the last check ends, or until then. One that has not ended is a finding
+  /// itself, as is one that throws.
   [[nodiscard]] Findings wait(TimePoint until);
   /// Some had not ended: their threads cannot be ended, only the process.
   [[nodiscard]] bool hangs();

@@ -1,4 +1,5 @@
-// Findings about what the schema consists of: what differs from what `outbox migrate` made, and the statements that restore it.
+// Findings about what the schema consists of: what differs from what `outbox migrate` made, and the
+// statements that restore it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +18,8 @@ namespace {
 using store::Definition;
 using store::DefinitionChange;
 
-/// By how the name of a part begins: how bad it is that it was added, and what that means. The last is for all others.
+/// By how the name of a part begins: how bad it is that it was added, and what that means. The last
+/// is for all others.
 struct Addition {
   std::string_view begins;
   Severity severity;
@@ -119,12 +121,8 @@ class Comparison {
     if (remade && !is_gone(object) && object.starts_with("table "))
       command = "it is for a person to change; it should be: " + statements.front();
     const std::string& part = lacks.empty() ? differs.front() : lacks.front();
-    findings_.add({.severity = Severity::error,
-                   .check = "schema",
-                   .subject = object,
-                   .what = std::move(what),
-                   .reason = reason_of_lack(object, part, is_gone(object)),
-                   .command = std::move(command)});
+    findings_.add(Severity::error, "schema", object, std::move(what),
+                  reason_of_lack(object, part, is_gone(object)), std::move(command));
   }
 
   /// With what stands there instead, where that is short.
@@ -149,13 +147,10 @@ class Comparison {
         std::find_if(kAdditions.begin(), kAdditions.end(),
                      [&](const Addition& each) { return one.part.starts_with(each.begins); });
     const bool owner = kind->begins == "owner";
-    findings_.add({.severity = kind->severity,
-                   .check = owner ? "roles" : "schema",
-                   .subject = one.object,
-                   .what = owner ? "has another owner than the rest: " + one.makes
-                                 : "has what is not of the outbox: " + one.part,
-                   .reason = kind->reason,
-                   .command = restore_(one.undoes, false)});
+    findings_.add(kind->severity, owner ? "roles" : "schema", one.object,
+                  owner ? "has another owner than the rest: " + one.makes
+                        : "has what is not of the outbox: " + one.part,
+                  kind->reason, restore_(one.undoes, false));
   }
 
   /// A right that was taken away is one that is there as a REVOKE.
@@ -177,21 +172,14 @@ class Comparison {
     for (const auto& [role, both] : by_role) {
       const auto& [missing, extra] = both;
       if (!missing.names.empty()) {
-        findings_.add({.severity = Severity::error,
-                       .check = "roles",
-                       .subject = role,
-                       .what = "lacks " + listed(missing.names),
-                       .reason = "whoever has this role fails where that is needed",
-                       .command = restore_(joined(missing.statements), false)});
+        findings_.add(Severity::error, "roles", role, "lacks " + listed(missing.names),
+                      "whoever has this role fails where that is needed",
+                      restore_(joined(missing.statements), false));
       }
       if (!extra.names.empty()) {
-        findings_.add(
-            {.severity = Severity::warning,
-             .check = "roles",
-             .subject = role,
-             .what = "has " + listed(extra.names),
-             .reason = "it does not need that, and a mistake can read, change or delete events",
-             .command = restore_(joined(extra.statements), false)});
+        findings_.add(Severity::warning, "roles", role, "has " + listed(extra.names),
+                      "it does not need that, and a mistake can read, change or delete events",
+                      restore_(joined(extra.statements), false));
       }
     }
   }
@@ -211,18 +199,14 @@ void judge_schema(const Result<store::SchemaFacts>& facts, const StoreName& name
   const std::string wanted = store::made_by(facts->wanted);
   if (wanted == store::made_by(facts->found)) return Comparison(*facts, restore, findings).judge();
   findings.add(
-      {.severity = Severity::warning,
-       .check = "schema",
-       .subject = {},
-       .what =
-           wanted.empty()
-               ? "tables, functions and rights were not compared: nothing is stored of what they should be"
-               : "tables, functions and rights were not compared: another version of the database or of this program has "
-                 "stored what they should be (" +
-                     wanted + ")",
-       .reason =
-           "whether something of them is missing is not known; the command stores them as they are now",
-       .command = name.command("migrate")});
+      Severity::warning, "schema", "",
+      wanted.empty()
+          ? "tables, functions and rights were not compared: nothing is stored of what they should be"
+          : "tables, functions and rights were not compared: another version of the database or of this program has "
+            "stored what they should be (" +
+                wanted + ")",
+      "whether something of them is missing is not known; the command stores them as they are now",
+      name.command("migrate"));
 }
 
 }  // namespace outbox::ops

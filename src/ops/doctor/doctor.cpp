@@ -8,25 +8,31 @@
 
 #include "base/count.hpp"
 #include "event/task_queue.hpp"
-#include "ops/doctor/subscriptions.hpp"
+#include "ops/health.hpp"
 #include "sink/registry.hpp"
 #include "store/store.hpp"
+#include "subscription/spec.hpp"
 
 namespace outbox::ops {
 namespace {
 
 /// Enough to know how far behind a subscription is.
 constexpr std::int64_t kPendingLimit = 10'000;
+constexpr std::chrono::minutes kMaxLag{5};
 constexpr std::string_view kCustom = "custom";
 
 store::StoreOptions store_options(const RelayOptions& relay) {
   return {.url = relay.store_url, .schema = relay.schema, .application = "outbox"};
 }
 
-/// It is delivered by an application, or by workers.
-bool has_no_sink_here(const SubscriptionSpec& spec) {
-  return spec.sink == kCustom || event::queue_of_subscription(spec.name) ||
-         event::is_of_queue(spec);
+/// Whether workers deliver it.
+bool is_of_queue(const SubscriptionSpec& spec) {
+  return event::queue_of_subscription(spec.name) || event::is_of_queue(spec);
+}
+
+bool are_named(const std::vector<SubscriptionSpec>& specs, const std::string& name) {
+  return std::any_of(specs.begin(), specs.end(),
+                     [&](const SubscriptionSpec& spec) { return spec.name == name; });
 }
 
 }  // namespace
@@ -34,12 +40,9 @@ bool has_no_sink_here(const SubscriptionSpec& spec) {
 Findings judge_problems(const config::Problems& problems) {
   Findings findings;
   for (const config::Problem& one : problems) {
-    findings.add({.severity = Severity::error,
-                  .check = "configuration",
-                  .subject = one.path,
-                  .what = one.where.empty() ? one.what : one.what + " (" + one.where + ")",
-                  .reason = "a relay with this configuration does not start",
-                  .command = one.hint});
+    findings.add(Severity::error, "configuration", one.path,
+                 one.where.empty() ? one.what : one.what + " (" + one.where + ")",
+                 "a relay with this configuration does not start", one.hint);
   }
   return findings;
 }
@@ -47,12 +50,8 @@ Findings judge_problems(const config::Problems& problems) {
 Findings judge_configuration(const config::Loaded& loaded) {
   Findings findings;
   for (const std::string& warning : loaded.warnings) {
-    findings.add({.severity = Severity::warning,
-                  .check = "configuration",
-                  .subject = {},
-                  .what = warning,
-                  .reason = "the setting that was meant has its default",
-                  .command = "outbox config show"});
+    findings.add(Severity::warning, "configuration", "", warning,
+                 "the setting that was meant has its default", "outbox config show");
   }
   if (!findings.complains("configuration")) {
     findings.ok("configuration",
@@ -60,6 +59,43 @@ Findings judge_configuration(const config::Loaded& loaded) {
                     outbox::count("subscription", loaded.config.relay.subscriptions.size()));
   }
   return findings;
+}
+
+void judge_difference(const std::vector<SubscriptionSpec>& wanted,
+                      const std::vector<store::SubscriptionOverview>& subscriptions,
+                      const std::string& file, Findings& findings) {
+  if (wanted.empty()) return;
+  const std::string apply =
+      "outbox subscription apply" + (file.empty() ? "" : " -c " + shell_word(file));
+  for (const SubscriptionSpec& spec : wanted) {
+    const auto row = std::find_if(subscriptions.begin(), subscriptions.end(),
+                                  [&](const auto& one) { return one.row.spec.name == spec.name; });
+    if (row == subscriptions.end()) {
+      findings.add(Severity::warning, "difference", spec.name,
+                   "is in the configuration, but not in the store",
+                   "no event is delivered for it, nor kept", apply);
+      continue;
+    }
+    const auto differences = subscription::differences(row->row.spec, spec);
+    if (differences.empty()) continue;
+    std::string settings;
+    for (const auto& one : differences)
+      settings.append(settings.empty() ? "" : ", ").append(one.setting);
+    findings.add(
+        Severity::warning, "difference", spec.name,
+        "the configuration and the store differ in " + settings,
+        "relays deliver by what is in the store; one that gets its lanes applies its own file",
+        apply);
+  }
+  for (const auto& one : subscriptions) {
+    if (are_named(wanted, one.row.spec.name) || is_of_queue(one.row.spec)) continue;
+    findings.add(Severity::note, "difference", one.row.spec.name,
+                 "is in the store, but not in this configuration",
+                 "it is delivered as the store says, and holds history back",
+                 "outbox subscription list");
+  }
+  if (!findings.complains("difference"))
+    findings.ok("difference", "the store has the subscriptions of the configuration");
 }
 
 Doctor::Doctor(const Patient& patient, std::chrono::milliseconds timeout)
@@ -91,14 +127,10 @@ void Doctor::look_at_store(const Checks::Report& report) {
     return;
   Findings findings;
   findings.add(
-      {.severity = Severity::note,
-       .check = "subscriptions",
-       .subject = {},
-       .what =
-           "not checked: relays, pending and parked events, history, the difference to the configuration",
-       .reason = "this login has not the right to read events",
-       .command = fmt::format("GRANT outbox_reader TO {};",
-                              identifier(diagnosis.postgres->server->login))});
+      Severity::note, "subscriptions", "",
+      "not checked: relays, pending and parked events, history, the difference to the configuration",
+      "this login has not the right to read events",
+      fmt::format("GRANT outbox_reader TO {};", identifier(diagnosis.postgres->server->login)));
   report(std::move(findings));
 }
 
@@ -106,39 +138,23 @@ void Doctor::look_at_deliveries(const Checks::Report& report) {
   Findings findings;
   const RelayOptions& relay = patient_.loaded.config.relay;
   auto store = store::open_store(store_options(relay));
-  auto catalog = store ? (*store)->catalog() : tl::unexpected(store.error());
-  auto rows = catalog ? (*catalog)->overview(kPendingLimit) : tl::unexpected(catalog.error());
-  if (!rows) {
-    findings.not_checked("subscriptions", rows.error());
+  const auto seen = store ? ops::look_at_deliveries(**store, relay.retention, kPendingLimit)
+                          : tl::unexpected(store.error());
+  if (!seen) {
+    findings.not_checked("subscriptions", seen.error());
     return report(std::move(findings));
   }
-  judge_subscriptions(*rows, findings);
-  judge_difference(relay.subscriptions, *rows, patient_.loaded.file, findings);
-  if (const auto relays = (*catalog)->relays()) {
-    judge_relays(*relays, *rows, findings);
-  } else {
-    findings.not_checked("relays", relays.error());
-  }
-  report(std::exchange(findings, {}));
-  for (const auto& one : *rows) {
-    const bool named =
-        std::any_of(relay.subscriptions.begin(), relay.subscriptions.end(),
-                    [&](const auto& spec) { return spec.name == one.row.spec.name; });
-    if (!named) start_sink(one.row.spec);
-  }
-  auto retention = (*store)->retention();
-  auto pieces =
-      retention ? (*retention)->survey(relay.retention) : tl::unexpected(retention.error());
-  if (pieces) {
-    judge_history(store::holds_of(*pieces), *rows, relay.quota, findings);
-  } else {
-    findings.not_checked("history", pieces.error());
-  }
+  findings = judge(*seen, {.max_lag = kMaxLag, .quota = relay.quota});
+  judge_difference(relay.subscriptions, seen->subscriptions, patient_.loaded.file, findings);
   report(std::move(findings));
+  for (const auto& one : seen->subscriptions) {
+    if (!are_named(relay.subscriptions, one.row.spec.name)) start_sink(one.row.spec);
+  }
 }
 
 void Doctor::start_sink(const SubscriptionSpec& spec) {
-  if (has_no_sink_here(spec)) return;
+  // Some are delivered by an application, or by workers.
+  if (spec.sink == kCustom || is_of_queue(spec)) return;
   checks_.start("sink", spec.name, [this, spec](const Checks::Report& report) {
     auto inspected = sink::inspect(spec);
     Findings findings;

@@ -1,5 +1,6 @@
-// All checks of `outbox doctor`: of the configuration, of the store, of what is delivered from it, of each destination. None changes
-// anything, and none waits for another, but for those that need the store.
+// All checks of `outbox doctor`: of the configuration, of the store, of what is delivered from it,
+// of each destination. None changes anything, and none waits for another, but for those that need
+// the store.
 #pragma once
 
 #include <chrono>
@@ -12,10 +13,11 @@
 #include "base/mutex.hpp"
 #include "config/load.hpp"
 #include "ops/doctor/checks.hpp"
-#include "ops/doctor/finding.hpp"
 #include "ops/doctor/sinks.hpp"
 #include "ops/doctor/store.hpp"
+#include "ops/finding.hpp"
 #include "sink/inspection.hpp"
+#include "store/subscriptions.hpp"
 
 namespace outbox::ops {
 
@@ -27,8 +29,12 @@ struct Patient {
 
 /// The problems of a configuration that cannot be used as it is.
 [[nodiscard]] Findings judge_problems(const config::Problems& problems);
-/// Of one that can.
+/// The warnings of one that can.
 [[nodiscard]] Findings judge_configuration(const config::Loaded& loaded);
+/// How the store differs from the subscriptions of the configuration in this file.
+void judge_difference(const std::vector<SubscriptionSpec>& wanted,
+                      const std::vector<store::SubscriptionOverview>& subscriptions,
+                      const std::string& file, Findings& findings);
 
 class Doctor {
  public:
@@ -51,8 +57,9 @@ class Doctor {
 
   const Patient& patient_;
   const TimePoint until_;
-  const TimePoint
-      last_question_;  ///< Of the facts about the store: the rest of the time is for what follows from them.
+  /// When the last question about the store may begin. The rest of the time is for what follows
+  /// from the answers.
+  const TimePoint last_question_;
   Mutex mutex_;
   /// By the names of their subscriptions.
   std::map<std::string, std::pair<SubscriptionSpec, sink::Inspection>> inspected_

@@ -18,54 +18,43 @@ constexpr const char* kOwnLogin = "CREATE ROLE outbox_relay1 LOGIN IN ROLE outbo
 }  // namespace
 
 void judge(const store::ServerFacts& server, const StoreName& name, Findings& findings) {
-  const auto add = [&](Severity severity, std::string check, std::string what, std::string reason,
-                       std::string command) {
-    findings.add(
-        {severity, std::move(check), {}, std::move(what), std::move(reason), std::move(command)});
-  };
   if (server.standby) {
-    add(Severity::error, "store", "the server is a standby, which cannot be written to",
-        "a relay that connects here does not start",
-        "add target_session_attrs=read-write to store.url");
+    findings.add(Severity::error, "store", "",
+                 "the server is a standby, which cannot be written to",
+                 "a relay that connects here does not start",
+                 "add target_session_attrs=read-write to store.url");
   } else {
     findings.ok("store", fmt::format("{} answers: PostgreSQL {}, login {}", name.shown,
                                      server.version, server.login));
   }
   if (!server.fsync || !server.full_page_writes) {
-    add(Severity::error, "durability",
-        fmt::format("{} is off", server.fsync ? "full_page_writes" : "fsync"),
-        "when the machine fails, committed events are lost or the whole database is",
-        fmt::format("ALTER SYSTEM SET {} = on; SELECT pg_reload_conf();",
-                    server.fsync ? "full_page_writes" : "fsync"));
+    findings.add(Severity::error, "durability", "",
+                 fmt::format("{} is off", server.fsync ? "full_page_writes" : "fsync"),
+                 "when the machine fails, committed events are lost or the whole database is",
+                 fmt::format("ALTER SYSTEM SET {} = on; SELECT pg_reload_conf();",
+                             server.fsync ? "full_page_writes" : "fsync"));
   } else if (server.synchronous_commit == "off") {
-    add(Severity::note, "durability", "synchronous_commit is off",
+    findings.add(
+        Severity::note, "durability", "", "synchronous_commit is off",
         "a crash of the server takes back the last commits, with their events: none of them was delivered",
         fmt::format("ALTER DATABASE {} SET synchronous_commit = on;", identifier(server.database)));
   } else {
     findings.ok("durability", "commits are on disk: fsync, full_page_writes, synchronous_commit");
   }
   if (server.superuser) {
-    add(Severity::note, "roles", fmt::format("this login, {}, is a superuser", server.login),
+    findings.add(
+        Severity::note, "roles", "", fmt::format("this login, {}, is a superuser", server.login),
         "as a relay's it can change and delete events; give relays a login with the role outbox_relay",
         kOwnLogin);
   }
 }
 
 void judge(const PostgresFacts&, const store::LogFacts& log, Findings& findings) {
-  const auto complain = [&](std::string check, std::string what, std::string reason,
-                            std::string command) {
-    findings.add({Severity::error,
-                  std::move(check),
-                  {},
-                  std::move(what),
-                  std::move(reason),
-                  std::move(command)});
-  };
   if (log.own_lineage) {
     findings.ok("lineage", "transaction ids and snapshots are of this database");
   } else {
-    complain(
-        "lineage",
+    findings.add(
+        Severity::error, "lineage", "",
         "its transaction ids and snapshots are of another database (dump and restore, logical replication)",
         "nothing can be delivered from this copy",
         "outbox doctor --repair-lineage, once the relays of the original are stopped for good");
@@ -76,13 +65,10 @@ void judge(const PostgresFacts&, const std::vector<store::SequenceFacts>& behind
            Findings& findings) {
   for (const store::SequenceFacts& one : behind) {
     findings.add(
-        {.severity = Severity::error,
-         .check = "sequence",
-         .subject = one.name,
-         .what = fmt::format("stands at {}, and {} is in use", one.last, one.used),
-         .reason =
-             "numbers come twice: what gets an old one is taken for delivered or for older than it is",
-         .command = fmt::format("SELECT setval({}, {});", one.quoted_name, one.used)});
+        Severity::error, "sequence", one.name,
+        fmt::format("stands at {}, and {} is in use", one.last, one.used),
+        "numbers come twice: what gets an old one is taken for delivered or for older than it is",
+        fmt::format("SELECT setval({}, {});", one.quoted_name, one.used));
   }
   if (behind.empty()) findings.ok("sequence", "no number can come twice");
 }
@@ -90,17 +76,13 @@ void judge(const PostgresFacts&, const std::vector<store::SequenceFacts>& behind
 void judge(const PostgresFacts&, const std::vector<RoleFacts>& roles, Findings& findings) {
   for (const RoleFacts& role : roles) {
     findings.add(
-        {.severity = role.exists ? Severity::warning : Severity::note,
-         .check = "roles",
-         .subject = role.name,
-         .what = role.what,
-         .reason =
-             role.exists
-                 ? "it does not need that: a mistake, or whoever takes it over, can read, change or "
-                   "delete events that were not delivered"
-                 : "its rights must be given to each login by hand: those that grant_to() gives in "
-                   "`outbox migrate --print`",
-         .command = role.statement + ";"});
+        role.exists ? Severity::warning : Severity::note, "roles", role.name, role.what,
+        role.exists
+            ? "it does not need that: a mistake, or whoever takes it over, can read, change or "
+              "delete events that were not delivered"
+            : "its rights must be given to each login by hand: those that grant_to() gives in "
+              "`outbox migrate --print`",
+        role.statement + ";");
   }
   if (!findings.complains("roles"))
     findings.ok("roles",
@@ -108,12 +90,9 @@ void judge(const PostgresFacts&, const std::vector<RoleFacts>& roles, Findings& 
 }
 
 void judge(const PostgresFacts& facts, const store::WakeFacts& wake, Findings& findings) {
-  const auto add = [&](Severity severity, std::string what, std::string reason,
-                       std::string command) {
-    findings.add({severity, "wake_up", {}, std::move(what), std::move(reason), std::move(command)});
-  };
   if (wake.queue_permille > 500) {
-    add(Severity::warning,
+    findings.add(
+        Severity::warning, "wake_up", "",
         fmt::format("the server's queue of notifications is {} % full", wake.queue_permille / 10),
         "when it is full, commits that notify fail, those of writers among them; a session that listens is in a long "
         "transaction",
@@ -121,16 +100,18 @@ void judge(const PostgresFacts& facts, const store::WakeFacts& wake, Findings& f
         "xact_start;");
   }
   if (facts.server && facts.server->pooler) {
-    return add(
-        Severity::note, "a pooler between this program and the server forbids the armed wake-up",
+    return findings.add(
+        Severity::note, "wake_up", "",
+        "a pooler between this program and the server forbids the armed wake-up",
         "relays poll instead: an event may wait for relay.idle_poll, and an idle relay asks more often",
         "give relays a store.url with the address of the server itself");
   }
   if (facts.server && facts.server->standby) return;
   if (!wake.notified) {
-    return add(Severity::warning, "a notification did not come back within 3 s",
-               "relays learn of events by polling only: an event may wait for relay.idle_poll",
-               "SELECT * FROM pg_stat_activity WHERE wait_event = 'NotifyQueue';");
+    return findings.add(
+        Severity::warning, "wake_up", "", "a notification did not come back within 3 s",
+        "relays learn of events by polling only: an event may wait for relay.idle_poll",
+        "SELECT * FROM pg_stat_activity WHERE wait_event = 'NotifyQueue';");
   }
   findings.ok("wake_up", wake.armed ? "a relay is armed, and is woken by commits"
                                     : "notifications work; no relay sleeps at the moment");
@@ -161,14 +142,10 @@ void judge(const PostgresFacts& facts, const store::ConnectionFacts& connections
     if (limit.allowed < 0 || left >= std::max(kRelay, limit.allowed / 10)) continue;
     roomy = false;
     findings.add(
-        {.severity = Severity::warning,
-         .check = "connections",
-         .subject = {},
-         .what = fmt::format("{} of {} connections are in use ({})", limit.used, limit.allowed,
-                             limit.name),
-         .reason =
-             "a relay that has to connect again, or to take over, may get none; one uses about ten",
-         .command = limit.command});
+        Severity::warning, "connections", "",
+        fmt::format("{} of {} connections are in use ({})", limit.used, limit.allowed, limit.name),
+        "a relay that has to connect again, or to take over, may get none; one uses about ten",
+        limit.command);
   }
   if (roomy)
     findings.ok("connections",

@@ -66,7 +66,8 @@ std::string end_of(const HolderFacts& holder) {
     case HolderFacts::Kind::standby:
       return "on the standby, end its long query: SELECT pg_cancel_backend(PID);";
     case HolderFacts::Kind::prepared:
-      // Which of the two only its transaction manager, or a person, knows; and only in its database.
+      // Which of the two only its transaction manager, or a person, knows; and only in its
+      // database.
       return fmt::format(
           "in database {0}, as was decided: COMMIT PREPARED {1}; or ROLLBACK PREPARED {1};",
           holder.state, holder.quoted_name);
@@ -91,28 +92,20 @@ void judge_wraparound(const store::VacuumFacts& vacuum, Findings& findings) {
                        fmt::format("{} million transactions are left", left / 1'000'000));
   }
   findings.add(
-      {.severity = error ? Severity::error : Severity::warning,
-       .check = "wraparound",
-       .subject = {},
-       .what = fmt::format(
-           "the oldest transaction id of this database is {} million old: {} million are left",
-           age / 1'000'000, std::max<std::int64_t>(left, 0) / 1'000'000),
-       .reason =
-           "when none is left the server takes no writes: no event can be enqueued or settled. Something "
-           "keeps VACUUM from freezing rows: see the finding about snapshots",
-       .command = "VACUUM (FREEZE);"});
+      error ? Severity::error : Severity::warning, "wraparound", "",
+      fmt::format(
+          "the oldest transaction id of this database is {} million old: {} million are left",
+          age / 1'000'000, std::max<std::int64_t>(left, 0) / 1'000'000),
+      "when none is left the server takes no writes: no event can be enqueued or settled. Something "
+      "keeps VACUUM from freezing rows: see the finding about snapshots",
+      "VACUUM (FREEZE);");
 }
 
 /// What a replication slot keeps of the WAL.
 void judge_slot(const store::SlotFacts& slot, Findings& findings) {
-  const auto add = [&](Severity severity, std::string what, std::string reason,
-                       std::string command) {
-    findings.add(
-        {severity, "wal", slot.name, std::move(what), std::move(reason), std::move(command)});
-  };
   if (slot.wal_status == "lost") {
-    return add(
-        Severity::warning,
+    return findings.add(
+        Severity::warning, "wal", slot.name,
         fmt::format("replication slot {} has lost WAL that it needed", slot.name),
         "events are not affected: it keeps nothing any more, and its consumer must begin anew",
         fmt::format("SELECT pg_drop_replication_slot({});", slot.quoted_name));
@@ -120,7 +113,8 @@ void judge_slot(const store::SlotFacts& slot, Findings& findings) {
   const bool unused = !slot.active;
   const bool much = slot.bytes >= (unused ? kMuchUnusedWal : kMuchWal);
   if (slot.bytes == 0 || (!much && !unused)) return;
-  add(much ? Severity::warning : Severity::note,
+  findings.add(
+      much ? Severity::warning : Severity::note, "wal", slot.name,
       fmt::format("replication slot {} keeps {} of WAL{}", slot.name, about_bytes(slot.bytes),
                   unused ? ", and nobody uses it" : ""),
       unused && !much
@@ -136,52 +130,53 @@ void judge_slot(const store::SlotFacts& slot, Findings& findings) {
 void judge(const PostgresFacts& facts, const store::PartitionFacts& partitions,
            Findings& findings) {
   const std::string command = fmt::format("SELECT {}.make_partitions();", facts.schema);
-  const auto add = [&](Severity severity, std::string what, std::string reason) {
-    findings.add({severity, "partitions", {}, std::move(what), std::move(reason), command});
-  };
   const std::int64_t ahead = partitions.end.value_or(0) - partitions.next_xid;
   const double hours = static_cast<double>(ahead) /
                        static_cast<double>(std::max<std::int64_t>(partitions.xids_per_h, 1));
   if (ahead <= 0) {
-    add(Severity::error, "there is no partition for the events of new transactions",
+    findings.add(
+        Severity::error, "partitions", "",
+        "there is no partition for the events of new transactions",
         "they go to the default partition, which is never removed as a whole and is read under a lock for each "
-        "partition that is added: writers then wait. Relays add partitions: does none run?");
+        "partition that is added: writers then wait. Relays add partitions: does none run?",
+        command);
   } else if (ahead < partitions.width) {
-    add(Severity::warning,
+    findings.add(
+        Severity::warning, "partitions", "",
         fmt::format("the partitions that are there suffice for {:.1f} h ({} transaction ids)",
                     hours, ahead),
-        "relays add some for a day ahead each minute: either none runs, or something blocks them (see their log)");
+        "relays add some for a day ahead each minute: either none runs, or something blocks them (see their log)",
+        command);
   } else {
     findings.ok("partitions",
                 fmt::format("{} of them, enough for {:.0f} h", partitions.count, hours));
   }
   if (partitions.default_used) {
-    add(Severity::warning, "events are in the default partition",
+    findings.add(
+        Severity::warning, "partitions", "", "events are in the default partition",
         "they are removed by deleting rows, and each new partition has to look at all of them under a lock; this "
-        "passes once they are delivered and removed (outbox prune)");
+        "passes once they are delivered and removed (outbox prune)",
+        command);
   }
 }
 
 void judge(const PostgresFacts& facts, const store::VacuumFacts& vacuum, Findings& findings) {
-  const auto add = [&](std::string subject, std::string what, std::string reason,
-                       std::string command) {
-    findings.add({Severity::warning, "autovacuum", std::move(subject), std::move(what),
-                  std::move(reason), std::move(command)});
-  };
   const char* const kGrows =
       "rows that relays update are never cleaned: their tables grow without end, and reads become slow";
   if (!vacuum.autovacuum || !vacuum.track_counts) {
     const char* const off = vacuum.autovacuum ? "track_counts" : "autovacuum";
-    add("", fmt::format("{} is off in this server", off), kGrows,
-        fmt::format("ALTER SYSTEM SET {} = on; SELECT pg_reload_conf();", off));
+    findings.add(Severity::warning, "autovacuum", "", fmt::format("{} is off in this server", off),
+                 kGrows, fmt::format("ALTER SYSTEM SET {} = on; SELECT pg_reload_conf();", off));
   }
   for (const store::TableFacts& table : vacuum.tables) {
     const std::string name = fmt::format("{}.{}", facts.schema, identifier(table.name));
     if (!table.autovacuum) {
-      add(table.name, fmt::format("autovacuum is off for the table {}", table.name), kGrows,
-          fmt::format("ALTER TABLE {} RESET (autovacuum_enabled);", name));
+      findings.add(Severity::warning, "autovacuum", table.name,
+                   fmt::format("autovacuum is off for the table {}", table.name), kGrows,
+                   fmt::format("ALTER TABLE {} RESET (autovacuum_enabled);", name));
     } else if (table.dead > kManyDead && table.dead > table.live * 4) {
-      add(table.name,
+      findings.add(
+          Severity::warning, "autovacuum", table.name,
           fmt::format("the table {} has {} dead rows beside {} live ones", table.name, table.dead,
                       table.live),
           "it grows, and reads become slow: an old snapshot or too slow an autovacuum keeps them",
@@ -197,28 +192,23 @@ void judge(const PostgresFacts& facts, const std::vector<HolderFacts>& holders,
            Findings& findings) {
   const bool sees = facts.server && facts.server->sees_sessions;
   if (!sees) {
-    findings.add(
-        {.severity = Severity::note,
-         .check = "snapshot",
-         .subject = {},
-         .what = "since when other logins' transactions are open is not known",
-         .reason = "this login has not the right to ask; their age in transaction ids is known",
-         .command = fmt::format("GRANT pg_read_all_stats TO {};", login_of(facts))});
+    findings.add(Severity::note, "snapshot", "",
+                 "since when other logins' transactions are open is not known",
+                 "this login has not the right to ask; their age in transaction ids is known",
+                 fmt::format("GRANT pg_read_all_stats TO {};", login_of(facts)));
   }
   bool any = false;
   for (const HolderFacts& holder : holders) {
     if (!is_old(holder)) continue;
     any = true;
     findings.add(
-        {.severity = Severity::warning,
-         .check = "snapshot",
-         .subject = holder.pid > 0 ? fmt::format("pid {}", holder.pid) : holder.name,
-         .what = fmt::format("{} holds a snapshot or transaction that began {}", who(holder),
-                             age_of(holder)),
-         .reason =
-             "VACUUM keeps every row that was deleted or changed since: the tables of the outbox grow; history "
-             "cannot be removed while it writes, and its own events are delivered only after its commit",
-         .command = end_of(holder)});
+        Severity::warning, "snapshot",
+        holder.pid > 0 ? fmt::format("pid {}", holder.pid) : holder.name,
+        fmt::format("{} holds a snapshot or transaction that began {}", who(holder),
+                    age_of(holder)),
+        "VACUUM keeps every row that was deleted or changed since: the tables of the outbox grow; history "
+        "cannot be removed while it writes, and its own events are delivered only after its commit",
+        end_of(holder));
   }
   if (any) return;
   if (holders.empty()) return findings.ok("snapshot", "no transaction is open");

@@ -5,7 +5,7 @@
 #include <optional>
 #include <outbox/subscription.hpp>
 
-#include "ops/doctor/finding.hpp"
+#include "ops/finding.hpp"
 #include "sink/inspection.hpp"
 
 namespace outbox::ops {
@@ -14,9 +14,8 @@ void judge_sink(const SubscriptionSpec& spec, const Result<sink::Inspection>& in
                 Findings& findings);
 /// Payloads of a store. Unit: bytes.
 struct PayloadSizes {
-  std::int64_t limit{
-      std::int64_t{1}
-      << 20};  ///< The largest that it takes. Of SQLite it is each application's own, and this its default.
+  /// The largest that it takes. Of SQLite it is each application's own, and this its default.
+  std::int64_t limit{std::int64_t{1} << 20};
   std::int64_t recent{0};  ///< The largest of the newest events; 0: not known.
 };
 

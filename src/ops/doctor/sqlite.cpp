@@ -19,27 +19,20 @@ constexpr std::int64_t kFullDisk = kMiB;
 constexpr std::uint32_t kOthersWrite = 02;
 constexpr std::uint32_t kOthersRead = 04;
 
-void add_sqlite(Findings& findings, Severity severity, std::string check, std::string what,
-                std::string reason, std::string command) {
-  findings.add(
-      {severity, std::move(check), {}, std::move(what), std::move(reason), std::move(command)});
-}
-
 /// Beside the database: what a program of another user left, and would keep others out.
 void judge_companion(const FileFacts& database, const FileFacts& file, Findings& findings) {
   if (file.path.ends_with("-journal")) {
     if (file.bytes == 0) return;
-    return add_sqlite(
-        findings, Severity::error, "files",
-        fmt::format("there is a rollback journal: {}", file.path),
+    return findings.add(
+        Severity::error, "files", "", fmt::format("there is a rollback journal: {}", file.path),
         "a program uses this file without WAL, or died while it did; what SQLite finds in a journal it writes back "
         "into the database",
         "stop all programs that use the database; then sqlite3 " + shell_word(database.path) +
             " 'PRAGMA journal_mode = WAL'");
   }
   if (file.writable && file.owner == database.owner) return;
-  add_sqlite(
-      findings, file.writable ? Severity::warning : Severity::error, "files",
+  findings.add(
+      file.writable ? Severity::warning : Severity::error, "files", "",
       fmt::format("{} belongs to user {}, the database to user {}{}", file.path, file.owner,
                   database.owner, file.writable ? "" : ", and this user cannot write it"),
       "a program ran as another user: those that run as the database's owner cannot write, and enqueue nothing",
@@ -50,16 +43,16 @@ void judge_files(const std::vector<FileFacts>& files, Findings& findings) {
   const FileFacts& database = files.front();
   const std::string name = shell_word(database.path);
   if ((database.mode & kOthersWrite) != 0) {
-    add_sqlite(
-        findings, Severity::warning, "files", database.path + " can be written by every user",
-        "any of them can change or delete events that were not delivered", "chmod o-w " + name);
+    findings.add(Severity::warning, "files", "", database.path + " can be written by every user",
+                 "any of them can change or delete events that were not delivered",
+                 "chmod o-w " + name);
   } else if ((database.mode & kOthersRead) != 0) {
-    add_sqlite(findings, Severity::note, "files", database.path + " can be read by every user",
-               "payloads of events can be read on this machine", "chmod o-rwx " + name);
+    findings.add(Severity::note, "files", "", database.path + " can be read by every user",
+                 "payloads of events can be read on this machine", "chmod o-rwx " + name);
   }
   if (database.links > 1) {
-    add_sqlite(
-        findings, Severity::error, "files",
+    findings.add(
+        Severity::error, "files", "",
         fmt::format("{} has {} names (hard links)", database.path, database.links),
         "programs that open it by another name use another -wal: the file is corrupted, and events are lost",
         fmt::format("find / -xdev -samefile {} 2>/dev/null, and keep one of them", name));
@@ -70,8 +63,8 @@ void judge_files(const std::vector<FileFacts>& files, Findings& findings) {
 
 void judge_wal(const SqliteFacts& facts, Findings& findings) {
   if (facts.wal_reset_bug) {
-    add_sqlite(
-        findings, Severity::note, "library",
+    findings.add(
+        Severity::note, "library", "",
         fmt::format("SQLite {} can corrupt a file when two connections checkpoint at once",
                     facts.library),
         "relays leave checkpoints to the application because of it; the application's own SQLite counts, too",
@@ -82,8 +75,8 @@ void judge_wal(const SqliteFacts& facts, Findings& findings) {
   if (!facts.files) return;
   for (const FileFacts& file : *facts.files) {
     if (!file.path.ends_with("-wal") || file.bytes < kLargeWal) continue;
-    add_sqlite(
-        findings, Severity::warning, "wal",
+    findings.add(
+        Severity::warning, "wal", "",
         fmt::format("the WAL has {}: {}", about_bytes(file.bytes), file.path),
         "reads become slow and the disk fills: a reader stays open for long, or no program makes checkpoints",
         (facts.wal_reset_bug ? "stop all programs that use the database; then " : "") +
@@ -98,8 +91,8 @@ void judge_busy(const SqliteFacts& facts, Findings& findings) {
   const auto& pids = facts.busy->pids;
   const std::string who =
       pids.empty() ? "a process that cannot be seen" : fmt::format("pid {}", fmt::join(pids, ", "));
-  add_sqlite(
-      findings, Severity::warning, "busy",
+  findings.add(
+      Severity::warning, "busy", "",
       fmt::format("the write lock is held for more than 1 s, by {}", who),
       "no other program can write: enqueueing waits or fails, and deliveries are not settled",
       pids.empty() ? "fuser " + shell_word(facts.path)
@@ -110,9 +103,9 @@ void judge_journal(const SqliteFacts& facts, Findings& findings) {
   if (!facts.journal_mode) return findings.not_checked("journal", facts.journal_mode.error());
   if (*facts.journal_mode == "wal")
     return findings.ok("journal", "WAL: readers and the writer do not wait for each other");
-  add_sqlite(findings, Severity::error, "journal", "journal_mode is " + *facts.journal_mode,
-             "the relay and the application block each other: no relay starts",
-             fmt::format("outbox migrate --store {}", shell_word("sqlite:" + facts.path)));
+  findings.add(Severity::error, "journal", "", "journal_mode is " + *facts.journal_mode,
+               "the relay and the application block each other: no relay starts",
+               fmt::format("outbox migrate --store {}", shell_word("sqlite:" + facts.path)));
 }
 
 /// Only of a log that this program can read.
@@ -121,8 +114,8 @@ void judge_sequence(const SqliteFacts& facts, Findings& findings) {
   if (!facts.beyond_log) return findings.not_checked("sequence", facts.beyond_log.error());
   if (*facts.beyond_log <= 0)
     return findings.ok("sequence", "no subscription stands beyond the log");
-  add_sqlite(
-      findings, Severity::error, "sequence",
+  findings.add(
+      Severity::error, "sequence", "",
       fmt::format("a subscription stands {} beyond the end of the log", *facts.beyond_log),
       "new events get numbers that count as delivered, and are lost to it",
       fmt::format(
@@ -141,14 +134,14 @@ void judge_disk(const SqliteFacts& facts, Findings& findings) {
   const std::string command = "free or add space; df -h " + shell_word(facts.path);
   if (free >= kLittleDisk) return findings.ok("disk", left);
   if (free < kFullDisk) {
-    return add_sqlite(
-        findings, Severity::error, "disk", "the disk is full: " + left,
+    return findings.add(
+        Severity::error, "disk", "", "the disk is full: " + left,
         "every transaction fails as a whole: no event is enqueued, and what is delivered cannot be noted, so that it comes "
         "again; none is lost",
         command);
   }
-  add_sqlite(
-      findings, free < kNoDisk ? Severity::error : Severity::warning, "disk", left,
+  findings.add(
+      free < kNoDisk ? Severity::error : Severity::warning, "disk", "", left,
       "when the disk is full every transaction fails, and the relay cannot write what it delivered",
       command);
 }
@@ -166,11 +159,7 @@ void judge(const SqliteFacts& facts, const StoreName& name, Findings& findings) 
   }
   judge_journal(facts, findings);
   judge_sequence(facts, findings);
-  if (facts.files) {
-    judge_files(*facts.files, findings);
-  } else {
-    findings.not_checked("files", facts.files.error());
-  }
+  findings.check("files", facts.files, [&](const auto& files) { judge_files(files, findings); });
   judge_wal(facts, findings);
   judge_busy(facts, findings);
   judge_disk(facts, findings);

@@ -8,21 +8,9 @@
 namespace outbox::ops {
 namespace {
 
-/// The facts of a question, or that they could not be had.
-template <class Facts>
-void judge_answer(const char* check, const store::PostgresFacts& facts, const Result<Facts>& answer,
-                  Findings& findings) {
-  if (answer) return judge(facts, *answer, findings);
-  findings.not_checked(check, answer.error());
-}
-
 void unreachable(const Error& error, const StoreName& name, Findings& findings) {
-  findings.add({.severity = Severity::error,
-                .check = "store",
-                .subject = name.shown,
-                .what = error.message,
-                .reason = "nothing is delivered while a relay cannot use the store",
-                .command = error.hint});
+  findings.add(Severity::error, "store", name.shown, error.message,
+               "nothing is delivered while a relay cannot use the store", error.hint);
 }
 
 /// What is made belongs to who makes it.
@@ -38,33 +26,27 @@ std::string in_psql(const store::PostgresFacts& facts, const std::string& statem
 
 Findings judge(const store::PostgresFacts& facts, const StoreName& name) {
   Findings findings;
-  if (facts.server) {
-    judge(*facts.server, name, findings);
-  } else {
-    findings.not_checked("store", facts.server.error());
-  }
+  const auto judge_answer = [&](const auto& answer) { judge(facts, answer, findings); };
+  const auto judge_named = [&](const auto& answer) { judge(answer, name, findings); };
+  findings.check("store", facts.server, judge_named);
   judge_clock(facts.clock, findings);
-  judge_answer("connections", facts, facts.connections, findings);
+  findings.check("connections", facts.connections, judge_answer);
   judge_version(facts.version, name, findings);
-  judge_answer("snapshot", facts, facts.holders, findings);
+  findings.check("snapshot", facts.holders, judge_answer);
   judge_disk(facts, findings);
   if (!facts.version || facts.version->version != facts.version->wanted || !facts.server)
     return findings;
-  judge_answer("lineage", facts, facts.log, findings);
+  findings.check("lineage", facts.log, judge_answer);
   judge_schema(
       facts.schema_facts, name,
       [&](const std::string& statements, bool makes) { return in_psql(facts, statements, makes); },
       findings);
-  if (facts.server->may_read) judge_answer("sequence", facts, facts.sequences, findings);
-  judge_answer("roles", facts, facts.roles, findings);
-  judge_answer("partitions", facts, facts.partitions, findings);
-  judge_answer("autovacuum", facts, facts.vacuum, findings);
-  judge_answer("wake_up", facts, facts.wake, findings);
-  if (facts.adoptions) {
-    judge(*facts.adoptions, name, findings);
-  } else {
-    findings.not_checked("adoption", facts.adoptions.error());
-  }
+  if (facts.server->may_read) findings.check("sequence", facts.sequences, judge_answer);
+  findings.check("roles", facts.roles, judge_answer);
+  findings.check("partitions", facts.partitions, judge_answer);
+  findings.check("autovacuum", facts.vacuum, judge_answer);
+  findings.check("wake_up", facts.wake, judge_answer);
+  findings.check("adoption", facts.adoptions, judge_named);
   return findings;
 }
 
@@ -96,32 +78,27 @@ Findings judge(const store::Diagnosis& diagnosis, const StoreName& name) {
 void judge_version(const Result<store::SchemaState>& version, const StoreName& name,
                    Findings& findings) {
   if (!version) return findings.not_checked("schema", version.error());
-  const auto complain = [&](std::string what, std::string reason, std::string command) {
-    findings.add({.severity = Severity::error,
-                  .check = "schema",
-                  .subject = {},
-                  .what = std::move(what),
-                  .reason = std::move(reason),
-                  .command = std::move(command)});
-  };
   const auto& [has, wanted, edited] = *version;
   if (has == 0)
-    return complain("there is no outbox in this store", "writers fail, and no relay starts",
-                    name.command("migrate"));
+    return findings.add(Severity::error, "schema", "", "there is no outbox in this store",
+                        "writers fail, and no relay starts", name.command("migrate"));
   if (has < wanted) {
-    return complain(
+    return findings.add(
+        Severity::error, "schema", "",
         fmt::format("schema version {} is older than this program, which needs {}", has, wanted),
         "relays of this version do not start", name.command("migrate"));
   }
   if (has > wanted) {
-    return complain(
+    return findings.add(
+        Severity::error, "schema", "",
         fmt::format("schema version {} is newer than this program, which needs {}", has, wanted),
         "relays of this version do not start", "install the outbox that made it");
   }
   if (!edited.empty()) {
-    return complain(fmt::format("migration {} differs from the one that was applied", edited),
-                    "another build of this version made the tables: this one may not fit them",
-                    "use the build that made them");
+    return findings.add(Severity::error, "schema", "",
+                        fmt::format("migration {} differs from the one that was applied", edited),
+                        "another build of this version made the tables: this one may not fit them",
+                        "use the build that made them");
   }
   findings.ok("schema", fmt::format("version {}", has));
 }
@@ -136,15 +113,12 @@ void judge_clock(const Result<store::ClockFacts>& clock, Findings& findings) {
   if (distance < std::chrono::seconds(1))
     return findings.ok("clock", "that of the database and that of this machine agree");
   findings.add(
-      {.severity = distance < std::chrono::seconds(5) ? Severity::note : Severity::warning,
-       .check = "clock",
-       .subject = {},
-       .what = fmt::format("the database's clock is {} {} that of this machine", about(distance),
-                           off < 0 ? "behind" : "ahead of"),
-       .reason =
-           "the times of ids and of scheduled tasks are this machine's, those of leases, retries and "
-           "retention the database's: lags and times that are shown are wrong by this much",
-       .command = "timedatectl set-ntp true"});
+      distance < std::chrono::seconds(5) ? Severity::note : Severity::warning, "clock", "",
+      fmt::format("the database's clock is {} {} that of this machine", about(distance),
+                  off < 0 ? "behind" : "ahead of"),
+      "the times of ids and of scheduled tasks are this machine's, those of leases, retries and "
+      "retention the database's: lags and times that are shown are wrong by this much",
+      "timedatectl set-ntp true");
 }
 
 }  // namespace outbox::ops

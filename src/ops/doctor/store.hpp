@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "ops/doctor/finding.hpp"
+#include "ops/finding.hpp"
 #include "store/diagnosis.hpp"
 
 namespace outbox::ops {
@@ -23,13 +23,15 @@ struct StoreName {
 
 /// All findings about the store itself.
 [[nodiscard]] Findings judge(const store::Diagnosis& diagnosis, const StoreName& name);
-/// The schema is the one of this program, and this login may read it, on a primary: what is in it can be looked at.
+/// The schema is the one of this program, and this login may read it, on a primary: what is in it
+/// can be looked at.
 [[nodiscard]] bool can_be_read(const store::Diagnosis& diagnosis);
 
 // The parts of judge().
 void judge_version(const Result<store::SchemaState>& version, const StoreName& name,
                    Findings& findings);
-/// The command that runs statements; those that make an object have to run as the owner of the others.
+/// The command that runs statements; those that make an object have to run as the owner of the
+/// others.
 using Restore = std::function<std::string(const std::string& statements, bool makes)>;
 /// What the schema consists of.
 void judge_schema(const Result<store::SchemaFacts>& facts, const StoreName& name,

@@ -78,7 +78,7 @@ class PostgresAdopter final : public Adopter {
     describe(plan, *table, shape);
     plan.misfit = adopted && !changes_of(*table, *adopted).empty();
     if (adopted || shape.backlog == Backlog::none) return plan;
-    if (Status status = look(plan, *table, shape); !status) return pass(status);
+    OUTBOX_TRY(look(plan, *table, shape));
     return plan;
   }
 
@@ -92,8 +92,7 @@ class PostgresAdopter final : public Adopter {
     OUTBOX_TRY(AdoptShape shape, shape_of(*table, options, adopted));
     if (adopted && adopted->row.state != "broken" && !changes_of(*table, *adopted).empty()) {
       says("making the trigger's function for the columns of now");
-      if (Status status = steps.remake(*table, shape, adopted->row.id); !status)
-        return pass(status);
+      OUTBOX_TRY(steps.remake(*table, shape, adopted->row.id));
       result.changed = result.remade = true;
     }
     if (!adopted) {
@@ -108,8 +107,7 @@ class PostgresAdopter final : public Adopter {
         OUTBOX_TRY(shape, shape_of(*table, options, adopted));
       }
     }
-    if (Status status = finish(steps, *table, shape, adopted->row, result); !status)
-      return pass(status);
+    OUTBOX_TRY(finish(steps, *table, shape, adopted->row, result));
     OUTBOX_TRY(result.row, row_of(adopted->row.id));
     result.longest_lock_ms = steps.longest_lock_ms();
     return result;
@@ -132,19 +130,18 @@ class PostgresAdopter final : public Adopter {
     const bool has_mark = whole && shape.mark != SentMark::none;
     const bool marks = has_mark && shape.backlog != Backlog::none;
     if (marks) {
-      if (Status status = check_there(*table, *shape.column("sent")); !status) return pass(status);
+      OUTBOX_TRY(check_there(*table, *shape.column("sent")));
     }
     if (whole && adopted->row.is_unfinished()) {
       OUTBOX_TRY(shape, shape_begun(*table, {}, *adopted));
     }
     if (whole) {
-      if (Status status = finish(steps, *table, shape, adopted->row, result); !status)
-        return pass(status);
+      OUTBOX_TRY(finish(steps, *table, shape, adopted->row, result));
     }
     if (marks) {
-      if (Status status = steps.mark(*table, shape, adopted->row.id); !status) return pass(status);
+      OUTBOX_TRY(steps.mark(*table, shape, adopted->row.id));
     }
-    if (Status status = steps.end(table, shape, adopted->row, marks); !status) return pass(status);
+    OUTBOX_TRY(steps.end(table, shape, adopted->row, marks));
     OUTBOX_TRY(result.row, row_of(adopted->row.id));
     result.changed = true;
     result.marked = steps.marked();
@@ -235,13 +232,13 @@ class PostgresAdopter final : public Adopter {
   [[nodiscard]] static Result<AdoptShape> shape_begun(const FoundTable& table,
                                                       const AdoptionOptions& options,
                                                       const FoundAdoption& adopted) {
-    if (Status status = check_changes(table, adopted); !status) return pass(status);
+    OUTBOX_TRY(check_changes(table, adopted));
     AdoptShape stored = adopt_shape_of(adopted.shape);
     leave_out_gone(stored, table.table, adopted.row.state == "copying");
     for (const auto& [field, column] : stored.columns) {
-      if (Status status = check_there(table, column); !status) return pass(status);
+      OUTBOX_TRY(check_there(table, column));
     }
-    if (Status status = check_columns(table.table, stored); !status) return pass(status);
+    OUTBOX_TRY(check_columns(table.table, stored));
     if (options.empty()) return stored;
     OUTBOX_TRY(AdoptShape said, recognise(table.table, options));
     said.sent_word = stored.sent_word;
@@ -256,9 +253,9 @@ class PostgresAdopter final : public Adopter {
                                             const std::optional<FoundAdoption>& adopted) {
     if (adopted) return shape_begun(table, options, *adopted);
     OUTBOX_TRY(AdoptShape shape, recognise(table.table, options));
-    if (Status status = check_ids(table.table, shape); !status) return pass(status);
+    OUTBOX_TRY(check_ids(table.table, shape));
     if (shape.mark == SentMark::word) {
-      if (Status status = classify(table.table, shape); !status) return pass(status);
+      OUTBOX_TRY(classify(table.table, shape));
     }
     return shape;
   }
@@ -284,11 +281,10 @@ class PostgresAdopter final : public Adopter {
   [[nodiscard]] Status classify(const AdoptTable& table, AdoptShape& shape) {
     const Query query = words_in_use(table, shape);
     Rows words;
-    Status read = AdoptSteps::transaction(connection_, kLookLock, [&]() -> Result<Decision> {
+    OUTBOX_TRY(AdoptSteps::transaction(connection_, kLookLock, [&]() -> Result<Decision> {
       OUTBOX_TRY(words, connection_.exec(query));
       return Decision::rollback;
-    });
-    if (!read) return read;
+    }));
     std::string unknown;
     std::string pending;
     for (int row = 0; row < words.size(); ++row) {
@@ -352,9 +348,9 @@ class PostgresAdopter final : public Adopter {
                   "outbox doctor, and docs/guide/adopt.md, \"The trigger is gone\"");
     if (adopted.state == "forwarding") return {};
     result.changed = true;
-    if (Status status = steps.copy(table, shape, adopted.id); !status) return status;
+    OUTBOX_TRY(steps.copy(table, shape, adopted.id));
     for (bool done = false; !done;) {
-      if (Status status = steps.drain(adopted.id); !status) return status;
+      OUTBOX_TRY(steps.drain(adopted.id));
       OUTBOX_TRY(done, steps.second_cut(table, adopted.id));
     }
     return {};
@@ -368,7 +364,7 @@ class PostgresAdopter final : public Adopter {
 
 Result<std::unique_ptr<Adopter>> open_adopter(const StoreOptions& options) {
   OUTBOX_TRY(Connection connection, Connection::open(options, "adopt"));
-  if (Status status = check_current(connection); !status) return pass(status);
+  OUTBOX_TRY(check_current(connection));
   return std::make_unique<PostgresAdopter>(std::move(connection), options.schema);
 }
 

@@ -137,7 +137,7 @@ Result<std::optional<FoundTable>> read_table(Connection& connection, const std::
              connection.exec_with(&Queries::pin_search_path, table_query, {relation}));
   if (found.empty()) return std::optional<FoundTable>{};
   const std::string full = found.text(0, 0);
-  if (Status status = check(found, full); !status) return pass(status);
+  OUTBOX_TRY(check(found, full));
   FoundTable table;
   table.table.name = full;
   table.table.id_name = id_name.empty() ? full : id_name;

@@ -81,16 +81,16 @@ class Recognition {
       : table_(table), options_(options) {}
 
   Result<AdoptShape> run() {
-    if (Status status = check_options(); !status) return pass(status);
+    OUTBOX_TRY(check_options());
     shape_.values = options_.values;
     shape_.headers = options_.headers;
     shape_.said = options_;
     shape_.said.backlog = Backlog::by_shape;
-    if (Status status = find_id(); !status) return pass(status);
-    if (Status status = find_event(); !status) return pass(status);
-    if (Status status = find_mark(); !status) return pass(status);
-    if (Status status = find_backlog(); !status) return pass(status);
-    if (Status status = check_columns(table_, shape_); !status) return pass(status);
+    OUTBOX_TRY(find_id());
+    OUTBOX_TRY(find_event());
+    OUTBOX_TRY(find_mark());
+    OUTBOX_TRY(find_backlog());
+    OUTBOX_TRY(check_columns(table_, shape_));
     return std::move(shape_);
   }
 
@@ -328,14 +328,12 @@ Status check_columns(const AdoptTable& table, const AdoptShape& shape) {
           Errc::unsupported,
           "column " + in_quotes(name) + " is generated: rows cannot be marked as sent in it",
           "--column sent=COLUMN names the one that the job which sends writes to");
-    if (Status status = check_readable(*column, "--column " + field + "= leaves it out"); !status)
-      return status;
+    OUTBOX_TRY(check_readable(*column, "--column " + field + "= leaves it out"));
   }
   for (const auto& [name, header] : shape.headers) {
     const AdoptColumn* const column = table.find(name);
     if (column == nullptr) continue;
-    if (Status status = check_readable(*column, "leave --header " + name + " out"); !status)
-      return status;
+    OUTBOX_TRY(check_readable(*column, "leave --header " + name + " out"));
   }
   return {};
 }

@@ -54,8 +54,7 @@ Result<Rows> AdoptSteps::run(const std::string& what, const std::string& sql, Pa
 Status AdoptSteps::set_state(std::int32_t id, const std::string& set, Params more) {
   Params params{id};
   for (auto& param : more) params.push_back(std::move(param));
-  OUTBOX_TRY([[maybe_unused]] const Rows rows,
-             run("note the state",
+  OUTBOX_TRY(run("note the state",
                  "UPDATE " + in_schema("adoption") + " SET " + set + " WHERE id = $1::int",
                  std::move(params)));
   return {};
@@ -90,7 +89,7 @@ Status AdoptSteps::transaction(Connection& connection, std::chrono::milliseconds
     connection.send(texts);
     connection.send(watch);
     connection.send(limits, {std::to_string(lock_wait.count()) + "ms"});
-    if (auto begun = connection.finish(); !begun) return pass(begun);
+    OUTBOX_TRY(connection.finish());
     return body();
   });
 }
@@ -121,17 +120,15 @@ Status AdoptSteps::with_lock(std::int64_t relation, const Body& body) {
 Status AdoptSteps::create_functions(const FoundTable& table, const AdoptShape& shape,
                                     const std::string& id, const std::vector<AdoptMode>& modes) {
   OUTBOX_TRY(const Rows login, run("read the role", "SELECT current_setting('role')"));
-  OUTBOX_TRY([[maybe_unused]] const Rows owner,
-             run("become the owner of the log",
+  OUTBOX_TRY(run("become the owner of the log",
                  "SELECT set_config('role', pg_get_userbyid(relowner)::text, true) FROM pg_class "
                  "WHERE oid = $1::text::regclass",
                  {in_schema("event")}));
   for (const AdoptMode mode : modes) {
     const Query function = create_adopt_function(table.table, shape, mode, id);
-    OUTBOX_TRY([[maybe_unused]] const Rows made, connection_.exec(function));
+    OUTBOX_TRY(connection_.exec(function));
   }
-  OUTBOX_TRY([[maybe_unused]] const Rows back,
-             run("become the login again", "SELECT set_config('role', $1::text, true)",
+  OUTBOX_TRY(run("become the login again", "SELECT set_config('role', $1::text, true)",
                  {login.text(0, 0)}));
   return {};
 }
@@ -139,18 +136,16 @@ Status AdoptSteps::create_functions(const FoundTable& table, const AdoptShape& s
 /// Nobody may put them on another table.
 Status AdoptSteps::withdraw_functions(const FoundTable& table, const std::string& id) {
   for (const AdoptMode mode : {AdoptMode::stage, AdoptMode::forward}) {
-    OUTBOX_TRY(
-        [[maybe_unused]] const Rows done,
-        run("withdraw the function", "REVOKE EXECUTE ON FUNCTION " +
-                                         adopt_function(table.table, mode, id) + "() FROM PUBLIC"));
+    OUTBOX_TRY(run(
+        "withdraw the function",
+        "REVOKE EXECUTE ON FUNCTION " + adopt_function(table.table, mode, id) + "() FROM PUBLIC"));
   }
   return {};
 }
 
 /// An adopted table that had this name before is known by its name of now.
 Status AdoptSteps::free_name(const std::string& name) {
-  OUTBOX_TRY([[maybe_unused]] const Rows rows,
-             run("note the name of now",
+  OUTBOX_TRY(run("note the name of now",
                  "UPDATE " + in_schema("adoption") + " a SET table_name = s.name_now FROM " +
                      in_schema("adoption_state") +
                      " s WHERE s.id = a.id AND a.table_name = $1::text AND a.state <> 'ended' "
@@ -160,7 +155,7 @@ Status AdoptSteps::free_name(const std::string& name) {
 }
 
 Result<Decision> AdoptSteps::begin(const FoundTable& table, const AdoptShape& shape) {
-  if (Status status = free_name(table.table.name); !status) return pass(status);
+  OUTBOX_TRY(free_name(table.table.name));
   OUTBOX_TRY(
       const Rows begun,
       run("begin the adoption",
@@ -181,9 +176,8 @@ Result<Decision> AdoptSteps::begin(const FoundTable& table, const AdoptShape& sh
         "another outbox has adopted the table, or this one was made anew: if not, DROP TRIGGER outbox_adopt ON " +
         table.table.name;
   if (!made) return pass(made);
-  if (Status status = withdraw_functions(table, number); !status) return pass(status);
-  if (Status status = set_state(id, "cut_lsn = pg_current_wal_insert_lsn()"); !status)
-    return pass(status);
+  OUTBOX_TRY(withdraw_functions(table, number));
+  OUTBOX_TRY(set_state(id, "cut_lsn = pg_current_wal_insert_lsn()"));
   return Decision::commit;
 }
 
@@ -217,8 +211,7 @@ Status AdoptSteps::copy(const FoundTable& table, const AdoptShape& shape, std::i
       OUTBOX_TRY(const Rows rows, connection_.exec(query));
       copied = count_of(rows.command());
     }
-    if (Status note = set_state(id, "state = 'draining', taken_over = $2::bigint", {copied}); !note)
-      return pass(note);
+    OUTBOX_TRY(set_state(id, "state = 'draining', taken_over = $2::bigint", {copied}));
     return Decision::commit;
   });
   if (status && copied > 0)
@@ -236,14 +229,13 @@ Result<std::int64_t> AdoptSteps::move_staged(std::int32_t id) {
 Status AdoptSteps::drain(std::int32_t id) {
   std::int64_t moved = 0;
   do {
-    Status status = transaction(connection_, kRowLock, [&]() -> Result<Decision> {
+    OUTBOX_TRY(transaction(connection_, kRowLock, [&]() -> Result<Decision> {
       moved = 0;
       OUTBOX_TRY(const bool due, hold(id, "draining"));
       if (!due) return Decision::rollback;
       OUTBOX_TRY(moved, move_staged(id));
       return Decision::commit;
-    });
-    if (!status) return status;
+    }));
     if (moved > 0) says_("moved " + count("row", moved) + " that came meanwhile");
   } while (moved >= kUnderLock / 10);
   return {};
@@ -255,28 +247,24 @@ Result<Decision> AdoptSteps::switch_over(const FoundTable& table, std::int32_t i
   if (done) return Decision::rollback;
   const std::string number = std::to_string(id);
   const Query trigger = create_adopt_trigger(table.table, AdoptMode::forward, number);
-  OUTBOX_TRY([[maybe_unused]] const Rows made, connection_.exec(trigger));
+  OUTBOX_TRY(connection_.exec(trigger));
   OUTBOX_TRY(const Rows staged,
              run("count what is staged",
                  "SELECT count(*) FROM (SELECT FROM " + in_schema("adopt_stage") +
                      " WHERE adoption = $1::int LIMIT $2::bigint) s",
                  {id, kUnderLock + 1}));
   if (staged.int8(0, 0) > kUnderLock) return Decision::rollback;
-  OUTBOX_TRY([[maybe_unused]] const std::int64_t moved, move_staged(id));
-  OUTBOX_TRY([[maybe_unused]] const Rows dropped,
-             run("drop a function",
+  OUTBOX_TRY(move_staged(id));
+  OUTBOX_TRY(run("drop a function",
                  "DROP FUNCTION " + adopt_function(table.table, AdoptMode::stage, number) + "()"));
-  if (Status status = set_state(id, "state = 'forwarding', switched_at = clock_timestamp()");
-      !status)
-    return pass(status);
+  OUTBOX_TRY(set_state(id, "state = 'forwarding', switched_at = clock_timestamp()"));
   done = true;
   return Decision::commit;
 }
 
 Result<bool> AdoptSteps::second_cut(const FoundTable& table, std::int32_t id) {
   bool done = false;
-  Status status = with_lock(table.relation, [&] { return switch_over(table, id, done); });
-  if (!status) return pass(status);
+  OUTBOX_TRY(with_lock(table.relation, [&] { return switch_over(table, id, done); }));
   return done;
 }
 
@@ -288,12 +276,9 @@ Result<Decision> AdoptSteps::replace_functions(const FoundTable& table, const Ad
   OUTBOX_TRY(const bool forwarding, hold(id, "forwarding"));
   std::vector<AdoptMode> modes{AdoptMode::forward};
   if (!forwarding) modes.push_back(AdoptMode::stage);
-  if (Status status = create_functions(table, shape, std::to_string(id), modes); !status)
-    return pass(status);
-  if (Status status = set_state(id, "shape = $2::text::jsonb, columns = $3::text::jsonb",
-                                {to_json(shape), columns_json(table.table.columns)});
-      !status)
-    return pass(status);
+  OUTBOX_TRY(create_functions(table, shape, std::to_string(id), modes));
+  OUTBOX_TRY(set_state(id, "shape = $2::text::jsonb, columns = $3::text::jsonb",
+                       {to_json(shape), columns_json(table.table.columns)}));
   return Decision::commit;
 }
 
@@ -326,8 +311,7 @@ Result<Decision> AdoptSteps::finish(const std::optional<FoundTable>& table, cons
   OUTBOX_TRY(const bool ended, hold(adopted.id, "ended"));
   if (ended) return fail(Errc::cancelled, "another command has undone it");
   if (table && !lost_its_trigger(adopted)) {
-    OUTBOX_TRY([[maybe_unused]] const Rows dropped,
-               run("remove the trigger of " + adopted.table,
+    OUTBOX_TRY(run("remove the trigger of " + adopted.table,
                    "DROP TRIGGER IF EXISTS outbox_adopt ON " + table->table.name));
   }
   std::int64_t rows = 0;
@@ -335,17 +319,14 @@ Result<Decision> AdoptSteps::finish(const std::optional<FoundTable>& table, cons
     OUTBOX_TRY(rows, mark_rows(*table, shape));
   }
   // Of an adoption that lost its trigger before the switch; these rows may be gone from the table.
-  OUTBOX_TRY([[maybe_unused]] const std::int64_t moved, move_staged(adopted.id));
+  OUTBOX_TRY(move_staged(adopted.id));
   for (const char* const kind : {"adopt_stage_", "adopt_forward_"}) {
     const std::string function = in_schema(pg::quote_identifier(kind + std::to_string(adopted.id)));
-    OUTBOX_TRY([[maybe_unused]] const Rows dropped,
-               run("drop a function", "DROP FUNCTION IF EXISTS " + function + "()"));
+    OUTBOX_TRY(run("drop a function", "DROP FUNCTION IF EXISTS " + function + "()"));
   }
-  if (Status status = set_state(
-          adopted.id, "state = 'ended', ended_at = clock_timestamp(), table_name = $2::text",
-          {adopted.table});
-      !status)
-    return pass(status);
+  OUTBOX_TRY(set_state(adopted.id,
+                       "state = 'ended', ended_at = clock_timestamp(), table_name = $2::text",
+                       {adopted.table}));
   marked_ += rows;
   return Decision::commit;
 }

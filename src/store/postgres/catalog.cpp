@@ -26,7 +26,7 @@ RelayRow relay_of(const Rows& rows, int row) {
           .alive = rows.boolean(row, 3),
           .generation = owner ? rows.int8(row, 2) : 0,
           .heartbeat_at = rows.text(row, 4),
-          .lanes = rows.text(row, 5)};
+          .lanes = lanes_by_group(rows.text(row, 5))};
 }
 
 class PostgresCatalog final : public sql::Catalog {
@@ -53,8 +53,7 @@ class PostgresCatalog final : public sql::Catalog {
       progress.generation = std::max(progress.generation, strand.generation);
       const std::int64_t left = pending_limit + 1 - progress.pending;
       if (left <= 0) break;
-      if (Status status = count_pending(progress, strand, left, oldest_us); !status)
-        return pass(status);
+      OUTBOX_TRY(count_pending(progress, strand, left, oldest_us));
     }
     progress.cap_pending(pending_limit);
     if (progress.pending > 0) progress.oldest_pending_at = event::time_text(oldest_us);

@@ -91,7 +91,7 @@ Result<Connection> Connection::open(const StoreOptions& options, std::string_vie
   if (PQsetnonblocking(connection, 1) != 0) return fail(pg::lost_connection(connection, "connect"));
   for (const auto query : {&Queries::session, &Queries::no_session_limits})
     opened.send(query, {PQbackendPID(connection)});
-  if (auto set = opened.finish(); !set) return pass(set);
+  OUTBOX_TRY(opened.finish());
   return opened;
 }
 
@@ -108,7 +108,7 @@ Result<Rows> Connection::exec(const Query& query, Params params) {
 }
 
 Status Connection::run(Named query, Params params) {
-  OUTBOX_TRY([[maybe_unused]] const Rows rows, exec(query, std::move(params)));
+  OUTBOX_TRY(exec(query, std::move(params)));
   return {};
 }
 
@@ -161,7 +161,7 @@ Status Connection::transact(const std::function<Result<Decision>()>& body) {
 Status Connection::attempt(const std::function<Result<Decision>()>& body) {
   send(&Queries::begin);
   send(&Queries::limits);
-  if (auto begun = finish(); !begun) return pass(begun);
+  OUTBOX_TRY(finish());
   OUTBOX_TRY(const Decision decision, body());
   if (decision == Decision::rollback) return {};
   OUTBOX_TRY(const Rows commit, exec(&Queries::commit));
@@ -174,7 +174,7 @@ void Connection::send(const Query& query, Params params) {
 }
 
 Result<std::vector<Rows>> Connection::finish() {
-  if (Status status = sync(); !status) return pass(status);
+  OUTBOX_TRY(sync());
   return collect();
 }
 

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstddef>
 
+#include "base/error.hpp"
+
 namespace outbox::store::postgres {
 namespace {
 
@@ -229,7 +231,7 @@ Status renew_definitions(Connection& connection) {
   OUTBOX_TRY(const Definitions wanted, read_definitions(connection, queries.wanted));
   OUTBOX_TRY(const Definitions found, read_definitions(connection, queries.found));
   if (made_by(wanted) == made_by(found)) return {};
-  if (Status status = store_definitions(connection, found); !status) return status;
+  OUTBOX_TRY(store_definitions(connection, found));
   return connection.run(&Queries::commit);
 }
 

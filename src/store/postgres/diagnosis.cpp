@@ -54,16 +54,6 @@ class Questions {
                         .server = server(),
                         .clock = clock(),
                         .version = version(),
-                        .log = not_asked(),
-                        .schema_facts = not_asked(),
-                        .sequences = not_asked(),
-                        .roles = not_asked(),
-                        .partitions = not_asked(),
-                        .vacuum = not_asked(),
-                        .sizes = not_asked(),
-                        .wake = not_asked(),
-                        .adoptions = not_asked(),
-                        .recent_payload = not_asked(),
                         .holders = holders(),
                         .slots = slots(),
                         .connections = connections(),
@@ -84,10 +74,6 @@ class Questions {
   }
 
  private:
-  [[nodiscard]] static tl::unexpected<Error> not_asked() {
-    return fail(Errc::unsupported, "not asked", "");
-  }
-
   [[nodiscard]] Status in_time() const {
     if (SteadyClock::now() < until_) return {};
     return fail(Errc::deadline_exceeded, "the time for all checks is up",
@@ -96,7 +82,7 @@ class Questions {
 
   /// A read-only transaction of its own, with time limits.
   [[nodiscard]] Result<Rows> ask(const Query& query) {
-    if (Status time = in_time(); !time) return pass(time);
+    OUTBOX_TRY(in_time());
     connection_.send(queries_.begin);
     connection_.send(queries_.guard);
     connection_.send(query);
@@ -130,7 +116,7 @@ class Questions {
   }
 
   Result<SchemaState> version() {
-    if (Status time = in_time(); !time) return pass(time);
+    OUTBOX_TRY(in_time());
     return schema_state(connection_);
   }
 
@@ -302,23 +288,22 @@ class Questions {
     const std::string channel =
         "outbox_doctor_" + std::to_string(PQbackendPID(connection_.native()));
     const Query there = postgres::listen(channel);
-    OUTBOX_TRY([[maybe_unused]] const Rows listening, ask(there));
+    OUTBOX_TRY(ask(there));
     const Query& notify = queries_.notify;
     connection_.send(queries_.begin);
     connection_.send(queries_.guard);
     connection_.send(notify, {channel});
     connection_.send(&Queries::commit);
-    OUTBOX_TRY([[maybe_unused]] const auto sent, connection_.finish());
+    OUTBOX_TRY(connection_.finish());
     OUTBOX_TRY(const EventFd never, EventFd::create());
     const auto until = std::min(until_, SteadyClock::now() + kNotification);
     bool heard = false;
     while (!(heard = take_notifications(connection_.native())) && SteadyClock::now() < until) {
-      OUTBOX_TRY([[maybe_unused]] const bool interrupted,
-                 wait_for(never, PQsocket(connection_.native()), until));
+      OUTBOX_TRY(wait_for(never, PQsocket(connection_.native()), until));
       if (PQconsumeInput(connection_.native()) != 1)
         return fail(pg::lost_connection(connection_.native(), "wait for a notification"));
     }
-    OUTBOX_TRY([[maybe_unused]] const Rows silent, ask(queries_.unlisten));
+    OUTBOX_TRY(ask(queries_.unlisten));
     return heard;
   }
 

@@ -61,17 +61,15 @@ Outbox::Outbox(const Options& options) {
 
 Result<std::vector<EventId>> Outbox::try_enqueue_many(PGconn* connection,
                                                       std::span<const Event> events) const {
-  Status status = check_ready(connection, "enqueue");
-  if (status) status = check_encoding(connection, "enqueue");
-  if (status) status = store::validate_all(events, state_->limits);
-  if (!status) return pass(status);
+  OUTBOX_TRY(check_ready(connection, "enqueue"));
+  OUTBOX_TRY(check_encoding(connection, "enqueue"));
+  OUTBOX_TRY(store::validate_all(events, state_->limits));
   std::vector<EventId> ids = store::ids_of(events);
   if (events.empty()) return ids;
   std::vector<Step> steps;
   store::postgres::plan_insert(state_->queries, events, ids, steps);
   OUTBOX_TRY(Session* const session, Session::of(connection));
-  status = session->run(connection, std::move(steps), Session::Ending::stay, state_->queries);
-  if (!status) return pass(status);
+  OUTBOX_TRY(session->run(connection, std::move(steps), Session::Ending::stay, state_->queries));
   return ids;
 }
 
@@ -79,9 +77,8 @@ Result<std::vector<EventId>> Outbox::try_enqueue_many(Transaction& tx,
                                                       std::span<const Event> events) const {
   Transaction::State* const state = tx.state_.get();
   if (state == nullptr || !state->open) return store::postgres::not_in_transaction("enqueue");
-  Status status = check_encoding(state->connection, "enqueue");
-  if (status) status = store::validate_all(events, state_->limits);
-  if (!status) return pass(status);
+  OUTBOX_TRY(check_encoding(state->connection, "enqueue"));
+  OUTBOX_TRY(store::validate_all(events, state_->limits));
   std::vector<EventId> ids = store::ids_of(events);
   if (events.empty()) return ids;
   if (state->staged.empty() || state->staged.back().outbox != state_) {

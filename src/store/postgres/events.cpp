@@ -53,7 +53,7 @@ class PostgresEvents final : public Events {
                                      {Param::int8_array(seqs),
                                       filter.id ? Param(*filter.id) : Param::null(), whole}));
     for (int row = 0; row < rows.size(); ++row) page.events.push_back(event_listing_of(rows, row));
-    if (Status status = add_life(page.events); !status) return pass(status);
+    OUTBOX_TRY(add_life(page.events));
     return page;
   }
 

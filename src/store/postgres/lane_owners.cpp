@@ -83,7 +83,7 @@ class PostgresLaneOwners final : public LaneOwners {
         give(group, id_, holding.lanes, newest);
       }
       connection_.send(&Queries::raise_generation, {newest});
-      if (auto done = connection_.finish(); !done) return pass(done);
+      OUTBOX_TRY(connection_.finish());
       return Decision::commit;
     });
     // Another relay holds the locks.

@@ -82,7 +82,7 @@ class PostgresLedgerReader final : public LedgerReader {
     subscription_ = subscription;
     generation_ = -1;
     id_ = 0;
-    if (Status status = connection_.run(&Queries::begin_moment); !status) return pass(status);
+    OUTBOX_TRY(connection_.run(&Queries::begin_moment));
     auto moment = read_moment(visit);
     // It wrote nothing, so that it may end either way.
     connection_.rollback();
@@ -108,7 +108,7 @@ class PostgresLedgerReader final : public LedgerReader {
 
   [[nodiscard]] Status scan(const EventRange& range, const Visit& visit) override {
     for (const XidSpan& part : parts_of(range)) {
-      if (Status status = scan_part(part, range, visit); !status) return status;
+      OUTBOX_TRY(scan_part(part, range, visit));
     }
     return {};
   }
@@ -151,8 +151,7 @@ class PostgresLedgerReader final : public LedgerReader {
     OUTBOX_TRY(const Rows snapshot, connection_.exec(&Queries::moment));
     moment_ = snapshot.text(0, 0);
     OUTBOX_TRY(moment.now, snapshots_.get(moment_));
-    if (Status status = add_parked(connection_, subscription_, moment.parked, visit); !status)
-      return pass(status);
+    OUTBOX_TRY(add_parked(connection_, subscription_, moment.parked, visit));
     return moment;
   }
 
@@ -196,7 +195,7 @@ class PostgresLedgerReader final : public LedgerReader {
     const bool by_seq = range.above > 0 && range.last != kNoSeqBound;
     std::vector<LedgerEvent> page;
     LedgerEvent last{.xid = part.from, .seq = by_seq ? range.above : 0};
-    if (Status status = send(part, range, by_seq, last); !status) return status;
+    OUTBOX_TRY(send(part, range, by_seq, last));
     while (true) {
       OUTBOX_TRY(const auto results, connection_.collect());
       const Rows& rows = results[2];
@@ -204,7 +203,7 @@ class PostgresLedgerReader final : public LedgerReader {
       last = event_of(rows, rows.size() - 1);
       const bool more = rows.size() == kPage;
       if (more) {
-        if (Status status = send(part, range, by_seq, last); !status) return status;
+        OUTBOX_TRY(send(part, range, by_seq, last));
       }
       page.clear();
       for (int row = 0; row < rows.size(); ++row) {

@@ -24,7 +24,7 @@ class Repair {
       : connection_(connection), queries_(connection.queries().schema) {}
 
   [[nodiscard]] Result<LineageRepair> plan() {
-    if (Status status = begin(); !status) return pass(status);
+    OUTBOX_TRY(begin());
     auto planned = look();
     connection_.rollback();
     return planned;
@@ -34,13 +34,13 @@ class Repair {
     OUTBOX_TRY(const LineageRepair planned, plan());
     if (!planned.needed) return planned;
     OUTBOX_TRY(const std::string witness, first_witness());
-    if (Status status = begin_as_owner(); !status) return pass(status);
+    OUTBOX_TRY(begin_as_owner());
     auto done = rewrite(witness);
     if (!done || !done->needed) {
       connection_.rollback();
       return done;
     }
-    if (Status status = connection_.run(&Queries::commit); !status) return pass(status);
+    OUTBOX_TRY(connection_.run(&Queries::commit));
     return done;
   }
 
@@ -59,7 +59,7 @@ class Repair {
   }
 
   [[nodiscard]] Status begin_as_owner() {
-    if (Status status = begin(); !status) return status;
+    OUTBOX_TRY(begin());
     connection_.send(queries_.patience);
     connection_.send(queries_.as_owner);
     auto begun = connection_.finish();
@@ -98,17 +98,17 @@ class Repair {
 
   /// In a transaction of its own, which is over long before the second row is written. Returns what it holds.
   [[nodiscard]] Result<std::string> first_witness() {
-    if (Status status = begin_as_owner(); !status) return pass(status);
+    OUTBOX_TRY(begin_as_owner());
     OUTBOX_TRY(const Rows row, connection_.exec(queries_.write_witness));
-    if (Status status = connection_.run(&Queries::commit); !status) return pass(status);
+    OUTBOX_TRY(connection_.run(&Queries::commit));
     for (int i = 0; i < kIdsBetween; ++i) {
-      if (Status status = run(queries_.use_id); !status) return pass(status);
+      OUTBOX_TRY(run(queries_.use_id));
     }
     return std::to_string(row.uint64(0, 0));
   }
 
   [[nodiscard]] Result<LineageRepair> rewrite(const std::string& witness) {
-    if (Status status = run(queries_.lock); !status) return pass(status);
+    OUTBOX_TRY(run(queries_.lock));
     OUTBOX_TRY(LineageRepair repair, look());
     if (!repair.needed) return repair;
     const Params restored{restored_};
@@ -116,7 +116,7 @@ class Repair {
          {std::pair(&queries_.keep_cursors, Params{}), std::pair(&queries_.keep_totals, Params{}),
           std::pair(&queries_.find_fresh, restored), std::pair(&queries_.find_pending, restored),
           std::pair(&queries_.make_classes, restored)}) {
-      if (Status status = run(*query, params); !status) return pass(status);
+      OUTBOX_TRY(run(*query, params));
     }
     OUTBOX_TRY(const Rows bounds, connection_.exec(queries_.bounds));
     const std::int64_t least = bounds.is_null(0, 0) ? restored_ : bounds.int8(0, 0);
@@ -129,12 +129,11 @@ class Repair {
     }
     const std::int64_t top = bounds.int8(0, 1);
     const bool shifts = !bounds.is_null(0, 2) && bounds.int8(0, 2) <= top;
-    if (Status status = make_room(bounds.int8(0, 3)); !status) return pass(status);
-    if (Status status = move_all(shifts ? top - bounds.int8(0, 2) + 1 : 0); !status)
-      return pass(status);
-    if (Status status = begin_again(least, top, witness); !status) return pass(status);
-    if (Status status = compare(repair); !status) return pass(status);
-    if (Status status = run(queries_.clean_up); !status) return pass(status);
+    OUTBOX_TRY(make_room(bounds.int8(0, 3)));
+    OUTBOX_TRY(move_all(shifts ? top - bounds.int8(0, 2) + 1 : 0));
+    OUTBOX_TRY(begin_again(least, top, witness));
+    OUTBOX_TRY(compare(repair));
+    OUTBOX_TRY(run(queries_.clean_up));
     return repair;
   }
 
@@ -145,14 +144,14 @@ class Repair {
       old_.push_back(names.text(row, 0));
       for (const Query* query : {&queries_.take_partition, &queries_.rename_partition}) {
         const auto filled = LineageQueries::with(*query, "{partition}", old_.back());
-        if (Status status = run(filled); !status) return status;
+        OUTBOX_TRY(run(filled));
       }
     }
     for (const Query* query : {&queries_.copy_default, &queries_.empty_default}) {
-      if (Status status = run(*query); !status) return status;
+      OUTBOX_TRY(run(*query));
     }
     old_.emplace_back("event_default");
-    if (Status status = make_partition(kFirstXid, restored_ + 1); !status) return status;
+    OUTBOX_TRY(make_partition(kFirstXid, restored_ + 1));
     return make_partition(restored_ + 1, next + kPartitionWidth);
   }
 
@@ -164,9 +163,8 @@ class Repair {
         return LineageQueries::with(LineageQueries::with(query, "{partition}", name), "{columns}",
                                     columns.bytes(0, 0));
       };
-      if (Status status = run(filled(queries_.move_events), {restored_, shift}); !status)
-        return status;
-      if (Status status = run(filled(queries_.drop_partition)); !status) return status;
+      OUTBOX_TRY(run(filled(queries_.move_events), {restored_, shift}));
+      OUTBOX_TRY(run(filled(queries_.drop_partition)));
     }
     return {};
   }
@@ -175,7 +173,7 @@ class Repair {
     for (const Query* query : {&queries_.make_partition, &queries_.attach_partition}) {
       const auto filled = LineageQueries::with(
           LineageQueries::with(*query, "{from}", std::to_string(from)), "{to}", std::to_string(to));
-      if (Status status = run(filled); !status) return status;
+      OUTBOX_TRY(run(filled));
     }
     return {};
   }
@@ -194,7 +192,7 @@ class Repair {
           std::pair(&queries_.rename_outbox, Params{}),
           std::pair(&queries_.forget_witness, Params{witness}),
           std::pair(&queries_.write_witness, Params{})}) {
-      if (Status status = run(*query, params); !status) return status;
+      OUTBOX_TRY(run(*query, params));
     }
     return {};
   }
@@ -226,12 +224,12 @@ class Repair {
 }  // namespace
 
 Result<LineageRepair> plan_lineage_repair(Connection& connection) {
-  if (Status status = check_current(connection); !status) return pass(status);
+  OUTBOX_TRY(check_current(connection));
   return Repair(connection).plan();
 }
 
 Result<LineageRepair> repair_lineage(Connection& connection) {
-  if (Status status = check_current(connection); !status) return pass(status);
+  OUTBOX_TRY(check_current(connection));
   return Repair(connection).apply();
 }
 

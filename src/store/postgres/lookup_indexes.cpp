@@ -25,15 +25,14 @@ class Builder {
       : connection_(connection), index_(index) {}
 
   [[nodiscard]] Status make() {
-    if (Status status = patiently(&Queries::begin_index, ""); !status) return status;
+    OUTBOX_TRY(patiently(&Queries::begin_index, ""));
     OUTBOX_TRY(const Rows gaps, connection_.exec(&Queries::lookup_gaps, {index_.name}));
     for (int row = 0; row < gaps.size(); ++row) {
       const std::string part = gaps.text(row, 0);
       // One that was interrupted while it was made is never used.
-      Status status = gaps.boolean(row, 1) ? run(&Queries::drop_index_part, part) : Status{};
-      if (status) status = run(&Queries::make_index_part, part);
-      if (status) status = patiently(&Queries::attach_index, part);
-      if (!status) return status;
+      OUTBOX_TRY(gaps.boolean(row, 1) ? run(&Queries::drop_index_part, part) : Status{});
+      OUTBOX_TRY(run(&Queries::make_index_part, part));
+      OUTBOX_TRY(patiently(&Queries::attach_index, part));
     }
     return {};
   }
@@ -70,7 +69,7 @@ Result<std::vector<std::string>> make_lookup_indexes(Connection& connection) {
   for (const LookupIndex& index : kLookupIndexes) {
     OUTBOX_TRY(const Rows there, connection.exec(&Queries::has_lookup_index, {index.name}));
     if (there.boolean(0, 0)) continue;
-    if (Status status = Builder(connection, index).make(); !status) return pass(status);
+    OUTBOX_TRY(Builder(connection, index).make());
     made.emplace_back(index.name);
   }
   return made;

@@ -22,7 +22,7 @@ class PostgresMembership final : public Membership {
 
   [[nodiscard]] Result<bool> keep(std::chrono::milliseconds lease) override {
     if (ctid_.empty()) {
-      if (Status status = join(lease); !status) return pass(status);
+      OUTBOX_TRY(join(lease));
       return true;
     }
     const std::int64_t lease_ms = lease.count();
@@ -34,7 +34,7 @@ class PostgresMembership final : public Membership {
       ctid_ = rows.text(0, 0);
       return true;
     }
-    if (Status status = join(lease); !status) return pass(status);
+    OUTBOX_TRY(join(lease));
     return false;
   }
 
@@ -45,7 +45,7 @@ class PostgresMembership final : public Membership {
     connection_.send(&Queries::release_lanes, {relay_.id});
     connection_.send(&Queries::remove_member, {relay_.id});
     connection_.send(&Queries::commit);
-    if (auto done = connection_.finish(); !done) return pass(done);
+    OUTBOX_TRY(connection_.finish());
     ctid_.clear();
     return {};
   }

@@ -79,7 +79,7 @@ Result<std::vector<Rows>> Pipeline::collect(PGconn* connection, std::span<const 
 
 Status Pipeline::read(PGconn* connection, std::span<const Step> steps, std::vector<Rows>& rows,
                       std::optional<Error>& failed) {
-  if (Status status = flush(connection, *steps.front().query); !status) return status;
+  OUTBOX_TRY(flush(connection, *steps.front().query));
   const auto note = [&](const Rows& result, const Query& query) {
     const auto status = PQresultStatus(result.native());
     const bool error = status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE;
@@ -116,7 +116,7 @@ Result<Rows> Pipeline::next_result(PGconn* connection, const Query& query) {
 
 Result<PGresult*> Pipeline::get(PGconn* connection, const Query& query) {
   while (deadline_ && PQisBusy(connection) == 1) {
-    if (Status status = wait(connection, false, query); !status) return pass(status);
+    OUTBOX_TRY(wait(connection, false, query));
     if (PQconsumeInput(connection) != 1) break;  // PQgetResult reports why
   }
   return PQgetResult(connection);
@@ -127,7 +127,7 @@ Status Pipeline::flush(PGconn* connection, const Query& query) {
     const int left = PQflush(connection);
     if (left == 0) break;
     if (left < 0) return lose(connection, query);
-    if (Status status = wait(connection, true, query); !status) return status;
+    OUTBOX_TRY(wait(connection, true, query));
     // The server may stop reading until we take what it has written.
     if (PQconsumeInput(connection) != 1) return lose(connection, query);
   }

@@ -68,7 +68,7 @@ class PostgresProgress final : public Progress {
       connection_.send(&Queries::hold_lanes, {subscription, mask, generation});
       connection_.send(&Queries::claim,
                        {Param::null(), subscription, mask, generation, Param::null()});
-      if (auto done = connection_.finish(); !done) return pass(done);
+      OUTBOX_TRY(connection_.finish());
       return Decision::commit;
     });
   }
@@ -82,7 +82,7 @@ class PostgresProgress final : public Progress {
       connection_.send(&Queries::lock_fleet);  // what it begins with must not be removed meanwhile
       connection_.send(&Queries::hold_lanes, {base, mask, generation});
       connection_.send(&Queries::begin_beside, {base, subscription, mask, generation});
-      if (auto done = connection_.finish(); !done) return pass(done);
+      OUTBOX_TRY(connection_.finish());
       return Decision::commit;
     });
   }

@@ -274,7 +274,7 @@ SELECT r.id, r.name, l.generation,
        greatest(clock_timestamp() - r.heartbeat_at, r.heartbeat_at - clock_timestamp()) <= r.lease,
        to_char(r.heartbeat_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), l.lanes
 FROM {schema}.relay r LEFT JOIN (
-  SELECT owner, max(generation) AS generation, string_agg(lane_group || ' ' || lanes::text, ', ' ORDER BY lane_group) AS lanes
+  SELECT owner, max(generation) AS generation, json_object_agg(lane_group, lanes)::text AS lanes
   FROM (SELECT owner, lane_group, max(generation) AS generation, count(*) AS lanes FROM {schema}.lane GROUP BY owner, lane_group) g
   GROUP BY owner) l ON l.owner = r.id
 ORDER BY r.joined_at)");

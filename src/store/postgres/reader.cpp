@@ -103,7 +103,7 @@ class PostgresReader final : public LogReader {
   [[nodiscard]] Status begin(std::span<const Cursor> /*cursors*/) override {
     // After a crash the server may issue transaction ids and sequence values again: earlier marks do not hold.
     marks_->clear();
-    if (Status status = check_wal_functions(); !status) return status;
+    OUTBOX_TRY(check_wal_functions());
     OUTBOX_TRY(const Rows settings, connection_.exec(&Queries::settings_check));
     settings_in_force_ = settings.boolean(0, 0);
     OUTBOX_TRY(const SequenceReading reading, load_marks());
@@ -122,7 +122,7 @@ class PostgresReader final : public LogReader {
         request_.rows = sent.rows;
         return {};
       }
-      if (auto unused = connection_.collect(); !unused) return pass(unused);
+      OUTBOX_TRY(connection_.collect());
     }
     request_ = request;
     return send(request_);
@@ -135,15 +135,15 @@ class PostgresReader final : public LogReader {
     Page page;
     page.from = request_.cursor.drained() ? 0 : request_.cursor.position;
     if (is_head(request_)) {
-      if (Status status = take_head(rows, page); !status) return pass(status);
+      OUTBOX_TRY(take_head(rows, page));
     } else {
       OUTBOX_TRY(Pair pair, bounded_pair(request_));
       page.pair = std::make_shared<const Pair>(std::move(pair));
       if (!rows.empty()) {
-        if (Status status = check_incarnation(rows, kFirstExtra); !status) return pass(status);
+        OUTBOX_TRY(check_incarnation(rows, kFirstExtra));
       }
     }
-    if (Status status = fill(page, std::move(rows), asked); !status) return pass(status);
+    OUTBOX_TRY(fill(page, std::move(rows), asked));
     if (!page.drained) read_ahead_.follow(page.position, page.pair->bound);
     return page;
   }
@@ -155,7 +155,7 @@ class PostgresReader final : public LogReader {
       std::this_thread::sleep_for(std::min(kLongestBarrier, 2 * flush_takes_));
       OUTBOX_TRY(const bool passed, flushed());
       if (!passed) {
-        if (Status status = force_flush(); !status) return status;
+        OUTBOX_TRY(force_flush());
       }
     }
     barrier_.reset();
@@ -194,8 +194,7 @@ class PostgresReader final : public LogReader {
       marks_->note(marks.uint64(row, 0), marks.int8(row, 1));
     OUTBOX_TRY(const SequenceReading reading, sequence_reading(results.back()));
     marks_->read_from(reading.incarnation);
-    if (Status status = check_sequence(reading.value, marks_->greatest()); !status)
-      return pass(status);
+    OUTBOX_TRY(check_sequence(reading.value, marks_->greatest()));
     return reading;
   }
 
@@ -256,7 +255,7 @@ class PostgresReader final : public LogReader {
     if (!rows.is_null(0, kHeadInsertLsn))
       barrier_ = {.insert = rows.uint64(0, kHeadInsertLsn), .flush = rows.uint64(0, kHeadFlushLsn)};
     page.pair = std::make_shared<const Pair>(std::move(pair));
-    if (Status status = check_incarnation(rows, kHeadIncarnation); !status) return status;
+    OUTBOX_TRY(check_incarnation(rows, kHeadIncarnation));
     OUTBOX_TRY(const Snapshot s1, parse_snapshot(request_.cursor.s1));
     const std::int64_t newest = rows.is_null(0, kSeq) ? 0 : rows.int8(rows.size() - 1, kSeq);
     return check_sequence(page.pair->bound, std::max(newest, marks_->floor(s1.xmax)));
@@ -283,10 +282,10 @@ class PostgresReader final : public LogReader {
     } else if (page.bytes <= request_.bytes / 2) {
       rows_hint_ = std::min(rows_hint_ * 2, kMostRowsRead);
     }
-    if (Status status = fetch_big_parts(storage->big, read, taken); !status) return status;
+    OUTBOX_TRY(fetch_big_parts(storage->big, read, taken));
     // At the head the barrier comes first, on this connection.
     if (request_.ahead && !is_head(request_) && whole && !page.drained) {
-      if (Status status = send_ahead(page); !status) return status;
+      OUTBOX_TRY(send_ahead(page));
     }
     page.events.reserve(static_cast<std::size_t>(taken));
     for (int row = 0, big = 0; row < taken; ++row) {
@@ -320,7 +319,7 @@ class PostgresReader final : public LogReader {
     PageRequest next = request_;
     next.cursor = page.end();
     next.until = nullptr;
-    if (Status status = send(next); !status) return status;
+    OUTBOX_TRY(send(next));
     ahead_ = std::move(next);
     return {};
   }
@@ -338,7 +337,7 @@ class PostgresReader final : public LogReader {
   [[nodiscard]] Result<bool> flushed() {
     if (barrier_->insert == kUnknown) return false;
     OUTBOX_TRY(const Rows rows, connection_.exec(&Queries::wal_positions));
-    if (Status status = check_incarnation(rows, 2); !status) return pass(status);
+    OUTBOX_TRY(check_incarnation(rows, 2));
     return rows.uint64(0, 1) >= barrier_->insert;
   }
 
@@ -346,7 +345,7 @@ class PostgresReader final : public LogReader {
     const auto before = Clock::now();
     OUTBOX_TRY(const Rows done,
                connection_.exec_with(&Queries::flushed_here, &Queries::force_flush));
-    if (Status status = check_incarnation(done, 0); !status) return status;
+    OUTBOX_TRY(check_incarnation(done, 0));
     flush_takes_ = (flush_takes_ * 7 + (Clock::now() - before)) / 8;
     return {};
   }

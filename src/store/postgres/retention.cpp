@@ -116,7 +116,7 @@ class PostgresRetention final : public Retention {
         piece.first = partitions.uint64(row, 1);
         piece.end = partitions.uint64(row, 2);
       }
-      if (Status status = look(piece, cursors, keep); !status) return pass(status);
+      OUTBOX_TRY(look(piece, cursors, keep));
       // The default partition is always there, and almost always empty.
       if (!is_default(piece) || piece.state != LogPiece::State::empty)
         pieces.push_back(std::move(piece));
@@ -136,7 +136,7 @@ class PostgresRetention final : public Retention {
     if (stop.stop_requested()) return Removal{};
     Removal removal{.events = contents.events};
     if (file) {
-      if (Status status = file->close(); !status) return pass(status);
+      OUTBOX_TRY(file->close());
       removal.archived = file->path();
     }
     OUTBOX_TRY(removal.removed, remove(piece, contents));
@@ -211,7 +211,7 @@ class PostgresRetention final : public Retention {
         piece.held_by.push_back(done.subscription);
       }
     }
-    if (Status status = add_replays(piece); !status) return status;
+    OUTBOX_TRY(add_replays(piece));
     const bool nobody = cursors.size() == 1;
     piece.state = !over                              ? State::in_use
                   : nobody || !piece.held_by.empty() ? State::held
@@ -279,7 +279,7 @@ class PostgresRetention final : public Retention {
                                  contents.last_seq, most, file.has_value()}));
       got = rows.size();
       for (int row = 0; row < rows.size(); ++row) {
-        if (Status status = take(rows, row, contents, file); !status) return pass(status);
+        OUTBOX_TRY(take(rows, row, contents, file));
       }
       rest_.after(began, stop);
     }

@@ -75,18 +75,18 @@ Result<std::optional<std::string>> apply_next(Connection& connection) {
        {&Queries::begin, &Queries::no_limits, &Queries::pin_search_path, &Queries::lock_migration})
     connection.send(query);
   connection.send(&Queries::short_lock_limit);
-  if (auto locked = connection.finish(); !locked) return pass(locked);
+  OUTBOX_TRY(connection.finish());
   OUTBOX_TRY(const auto done, applied(connection));
   const SchemaState state = store::schema_state(migrations(), done);
-  if (Status status = check_migratable(state, place(connection)); !status) return pass(status);
+  OUTBOX_TRY(check_migratable(state, place(connection)));
   if (done.size() == migrations().size()) {
-    if (Status status = renew_definitions(connection); !status) return pass(status);
+    OUTBOX_TRY(renew_definitions(connection));
     return std::optional<std::string>{};
   }
   const Migration& next = migrations()[done.size()];
   const std::string name(next.name);
-  if (Status status = run_migration(connection, next, !done.empty()); !status) return pass(status);
-  if (Status status = connection.run(&Queries::commit); !status) return pass(status);
+  OUTBOX_TRY(run_migration(connection, next, !done.empty()));
+  OUTBOX_TRY(connection.run(&Queries::commit));
   return std::optional<std::string>(name);
 }
 
@@ -119,7 +119,7 @@ constexpr const char* kRepair =
 }  // namespace
 
 Result<std::vector<std::string>> migrate(Connection& connection) {
-  if (Status status = check_primary(connection); !status) return pass(status);
+  OUTBOX_TRY(check_primary(connection));
   connection.set_deadline(std::chrono::minutes(10));  // another process may be migrating
   std::vector<std::string> names;
   auto since = std::chrono::steady_clock::now();
@@ -145,14 +145,14 @@ Result<SchemaState> schema_state(Connection& connection) {
 }
 
 Status check_current(Connection& connection) {
-  if (Status status = check_primary(connection); !status) return status;
+  OUTBOX_TRY(check_primary(connection));
   OUTBOX_TRY(const SchemaState state, schema_state(connection));
   return check_version(state, place(connection), migrate_command(connection.queries().schema));
 }
 
 Status check(Connection& connection) {
   const std::string& schema = connection.queries().schema;
-  if (Status status = check_current(connection); !status) return status;
+  OUTBOX_TRY(check_current(connection));
   OUTBOX_TRY(const Rows may_read, connection.exec(&Queries::may_read));
   if (!may_read.boolean(0, 0)) return {};
   OUTBOX_TRY(const Rows condition, connection.exec(&Queries::condition));

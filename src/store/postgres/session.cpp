@@ -57,8 +57,7 @@ Result<std::vector<Rows>> Session::exchange(PGconn* connection, std::vector<Step
   const bool probes = backend_ == Backend::unknown;
   if (probes) steps.push_back({.query = &queries.backend});
   if (ending == Ending::commit) steps.push_back({.query = &queries.commit});
-  if (Status sent = pipeline_.send(connection, steps, backend_ == Backend::ours); !sent)
-    return pass(sent);
+  OUTBOX_TRY(pipeline_.send(connection, steps, backend_ == Backend::ours));
   auto rows = pipeline_.collect(connection, steps, std::nullopt);
   if (!rows) {
     // Our prepared statements were discarded (DISCARD ALL): this connection uses none from now on.

@@ -38,7 +38,7 @@ class PostgresStore final : public Store {
   Status check() override {
     (void)take_checked();
     OUTBOX_TRY(Connection connection, connect("catalog"));
-    if (Status status = postgres::check(connection); !status) return status;
+    OUTBOX_TRY(postgres::check(connection));
     const MutexLock lock(mutex_);
     checked_.emplace(std::move(connection));
     return {};
@@ -142,12 +142,12 @@ class PostgresStore final : public Store {
 };
 
 Result<std::unique_ptr<Store>> open(StoreOptions options) {
-  if (Status status = check_schema(options.schema); !status) return pass(status);
+  OUTBOX_TRY(check_schema(options.schema));
   return std::make_unique<PostgresStore>(std::move(options));
 }
 
 Result<std::unique_ptr<SubscriptionChanges>> open_changes(const StoreOptions& options) {
-  if (Status status = check_schema(options.schema); !status) return pass(status);
+  OUTBOX_TRY(check_schema(options.schema));
   OUTBOX_TRY(
       Connection connection,
       Connection::open(options, "subscription", std::make_shared<const Queries>(options.schema)));
@@ -155,7 +155,7 @@ Result<std::unique_ptr<SubscriptionChanges>> open_changes(const StoreOptions& op
 }
 
 Result<std::string> print(const StoreOptions& options) {
-  if (Status status = check_schema(options.schema); !status) return pass(status);
+  OUTBOX_TRY(check_schema(options.schema));
   return print_migrations(options.schema);
 }
 

@@ -61,7 +61,7 @@ class PostgresSubscriptionChanges final : public sql::SubscriptionChanges {
                                                                        place.snapshot}));
       const std::int32_t id = fresh.int4(0, 0);
       ParkedLedger ledger;
-      if (Status status = add_parked(connection_, id, ledger); !status) return pass(status);
+      OUTBOX_TRY(add_parked(connection_, id, ledger));
       const auto count = [](const Tally& tally) { return static_cast<std::int32_t>(tally.count); };
       const auto hash = [](const Tally& tally) { return static_cast<std::int64_t>(tally.hash); };
       OUTBOX_TRY(
@@ -91,8 +91,7 @@ class PostgresSubscriptionChanges final : public sql::SubscriptionChanges {
     OUTBOX_TRY(const Rows snapshot, connection_.exec(&Queries::moment));
     OUTBOX_TRY(const SequenceReading reading, read_sequence(connection_));
     if (start.kind == NewStart::Kind::now) {
-      auto marked = write_mark(connection_, reading);
-      if (!marked) return pass(marked);
+      OUTBOX_TRY(write_mark(connection_, reading));
       return Place{};
     }
     return Place{.snapshot = snapshot.text(0, 0),

@@ -116,9 +116,8 @@ class PostgresTaskQueues final : public TaskQueues {
     QueueReport report;
     sql::add_counts(cells_of(answers[kFirst + ids.size()]), report);
     sql::add_workers(cells_of(answers[kFirst + ids.size() + 1]), report);
-    Status status =
-        add_pending(subscriptions, std::span(answers).subspan(kFirst, ids.size()), limit, report);
-    if (!status) return pass(status);
+    OUTBOX_TRY(
+        add_pending(subscriptions, std::span(answers).subspan(kFirst, ids.size()), limit, report));
     return report;
   }
 

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/error.hpp"
 #include "pg/errors.hpp"
 #include "store/postgres/event_row.hpp"
 #include "store/postgres/parking.hpp"
@@ -163,7 +164,7 @@ class PostgresTaskRuns final : public sql::TaskRuns {
   [[nodiscard]] Result<bool> wait(const EventFd& bell,
                                   std::chrono::steady_clock::time_point until) override {
     if (!asked_) {
-      if (Status status = listen(); !status) return pass(status);
+      OUTBOX_TRY(listen());
     }
     // Also one that came with the answer to a statement.
     OUTBOX_TRY(const bool told, take_told());

@@ -73,7 +73,7 @@ class PostgresWakeup final : public Wakeup {
         if (woken) return Wake::notified;
       }
       if (armed_ && Clock::now() >= ping_at) {
-        if (Status alive = connection_->run(&Queries::ping); !alive) return pass(alive);
+        OUTBOX_TRY(connection_->run(&Queries::ping));
         ping_at = Clock::now() + kPingEvery;
         continue;  // the answer may have brought a notification
       }
@@ -112,7 +112,7 @@ class PostgresWakeup final : public Wakeup {
 Result<std::unique_ptr<Wakeup>> make_wakeup(std::optional<Connection> connection) {
   OUTBOX_TRY(EventFd interrupted, EventFd::create());
   auto wakeup = std::make_unique<PostgresWakeup>(std::move(connection), std::move(interrupted));
-  if (Status status = wakeup->listen(); !status) return pass(status);
+  OUTBOX_TRY(wakeup->listen());
   return wakeup;
 }
 

@@ -15,7 +15,7 @@ class PostgresWriter final : public Writer {
   explicit PostgresWriter(Connection connection) : connection_(std::move(connection)) {}
 
   [[nodiscard]] Result<std::vector<EventId>> write(std::span<const Event> events) override {
-    if (Status status = validate_all(events, EventLimits{}); !status) return pass(status);
+    OUTBOX_TRY(validate_all(events, EventLimits{}));
     std::vector<EventId> ids = ids_of(events);
     if (events.empty()) return ids;
     std::vector<Step> steps;
@@ -23,7 +23,7 @@ class PostgresWriter final : public Writer {
     connection_.send(&Queries::begin);
     for (Step& step : steps) connection_.send(*step.query, std::move(step.params));
     connection_.send(&Queries::commit);
-    if (auto done = connection_.finish(); !done) return pass(done);
+    OUTBOX_TRY(connection_.finish());
     return ids;
   }
 

@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "base/error.hpp"
 #include "event/task_queue.hpp"
 #include "store/sql/parts.hpp"
 #include "store/stored_subscription.hpp"
@@ -46,7 +47,7 @@ Result<std::vector<SubscriptionRow>> list_subscriptions(Connection& connection) 
 }
 
 Result<bool> Catalog::apply(const SubscriptionSpec& spec, Wanted wanted) {
-  if (Status status = subscription::validate(spec); !status) return pass(status);
+  OUTBOX_TRY(subscription::validate(spec));
   const std::string config = subscription::to_json(spec);
   OUTBOX_TRY(const bool done, is_applied(spec, config, wanted));
   if (done) return false;
@@ -60,9 +61,9 @@ Result<bool> Catalog::apply(const SubscriptionSpec& spec, Wanted wanted) {
 Result<Catalog::Applied> Catalog::apply_once(const SubscriptionSpec& spec,
                                              const std::string& config, Wanted wanted) {
   Applied applied = Applied::changed;
-  Status status = db_->transact([&]() -> Result<Decision> {
+  OUTBOX_TRY(db_->transact([&]() -> Result<Decision> {
     // A crash of the database must not take a first cursor back that was already used.
-    if (Status set = db_->run(&Statements::flushed); !set) return pass(set);
+    OUTBOX_TRY(db_->run(&Statements::flushed));
     OUTBOX_TRY(const auto found, find_subscription(*db_, spec.name));
     if (found && wanted == Wanted::a_new_one) return name_taken(spec.name);
     if (!found) {
@@ -75,8 +76,7 @@ Result<Catalog::Applied> Catalog::apply_once(const SubscriptionSpec& spec,
       applied = Applied::changed;
     }
     return applied == Applied::changed ? Decision::commit : Decision::rollback;
-  });
-  if (!status) return pass(status);
+  }));
   return applied;
 }
 
@@ -91,18 +91,17 @@ Status Catalog::change(const FoundSubscription& found, const SubscriptionSpec& s
 
 Result<Catalog::Applied> Catalog::insert(const SubscriptionSpec& spec, const std::string& config,
                                          Wanted wanted) {
-  Status status = db_->run(&Statements::lock_fleet);
-  if (status) status = release(spec.name, wanted);
-  if (!status) return pass(status);
+  OUTBOX_TRY(db_->run(&Statements::lock_fleet));
+  OUTBOX_TRY(release(spec.name, wanted));
   const std::string group = subscription::group_of(spec);
   OUTBOX_TRY(const Rows created,
              db_->exec(&Statements::create_subscription, {spec.name, config, group}));
   if (created.empty()) return Applied::again;
   // That of a type begins where that of its queue stands, when its lanes start next.
-  if (!event::is_of_type(spec))
-    status = db_->run(&Statements::first_settlement,
-                      {created.first<std::int32_t>(), spec.start == "now"});
-  if (!status) return pass(status);
+  if (!event::is_of_type(spec)) {
+    OUTBOX_TRY(db_->run(&Statements::first_settlement,
+                        {created.first<std::int32_t>(), spec.start == "now"}));
+  }
   return Applied::changed;
 }
 

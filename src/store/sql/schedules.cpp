@@ -2,6 +2,7 @@
 #include <map>
 #include <utility>
 
+#include "base/error.hpp"
 #include "event/json_event.hpp"
 #include "store/enqueue.hpp"
 #include "store/sql/parts.hpp"
@@ -63,20 +64,18 @@ class SqlSchedules final : public store::Schedules {
 
   [[nodiscard]] Result<bool> tick(const ScheduleRow& row, const Tick& tick) override {
     const std::span<const Event> tasks(tick.task ? &*tick.task : nullptr, tick.task ? 1 : 0);
-    if (Status status = validate_all(tasks, EventLimits{}); !status) return pass(status);
+    OUTBOX_TRY(validate_all(tasks, EventLimits{}));
     const std::vector<EventId> ids = ids_of(tasks);
     bool done = false;
-    Status status = db_->transact([&]() -> Result<Decision> {
+    OUTBOX_TRY(db_->transact([&]() -> Result<Decision> {
       OUTBOX_TRY(done, changed(&Statements::lock_schedule,
                                {row.schedule.name, Time{row.next_at_us}, row.revision}));
       if (!done) return Decision::rollback;
       Params moved{row.schedule.name, Time{tick.next_at_us}, nullptr, nullptr};
       if (tick.task) moved = {moved[0], moved[1], Time{tick.at_us}, ids.front()};
-      Status written = db_->run_and_write(&Statements::move_schedule, moved, tasks, ids);
-      if (!written) return pass(written);
+      OUTBOX_TRY(db_->run_and_write(&Statements::move_schedule, moved, tasks, ids));
       return Decision::commit;
-    });
-    if (!status) return pass(status);
+    }));
     return done;
   }
 

@@ -62,16 +62,16 @@ Result<std::vector<FormerName>> SubscriptionChanges::former_names() {
 
 Status SubscriptionChanges::rename(std::string_view name, std::string_view new_name) {
   return db_->transact([&]() -> Result<Decision> {
-    if (Status status = db_->run(&Statements::flushed); !status) return pass(status);
+    OUTBOX_TRY(db_->run(&Statements::flushed));
     OUTBOX_TRY(const FoundSubscription found, find(name));
     OUTBOX_TRY(const SubscriptionSpec spec, renamed_spec(name, found.config, new_name));
     OUTBOX_TRY(const Rows taken, db_->exec(&Statements::name_is_taken, {new_name}));
     if (taken.first<bool>()) return name_taken(new_name);
-    Status status = db_->run(&Statements::rename, {found.id, new_name});
+    OUTBOX_TRY(db_->run(&Statements::rename, {found.id, new_name}));
     const std::string group = subscription::group_of(spec, found.group);
-    if (status && group != found.group)
-      status = db_->run(&Statements::change_group, {found.id, group});
-    if (!status) return pass(status);
+    if (group != found.group) {
+      OUTBOX_TRY(db_->run(&Statements::change_group, {found.id, group}));
+    }
     return Decision::commit;
   });
 }
@@ -79,7 +79,7 @@ Status SubscriptionChanges::rename(std::string_view name, std::string_view new_n
 Status SubscriptionChanges::drop(std::string_view name) {
   return db_->transact([&]() -> Result<Decision> {
     OUTBOX_TRY(const FoundSubscription found, lock_idle(name));
-    if (Status status = db_->run(&Statements::drop, {found.id}); !status) return pass(status);
+    OUTBOX_TRY(db_->run(&Statements::drop, {found.id}));
     return Decision::commit;
   });
 }
@@ -92,11 +92,10 @@ Result<FoundSubscription> SubscriptionChanges::find(std::string_view name) {
 
 /// The locks in the order of Catalog::apply().
 Result<FoundSubscription> SubscriptionChanges::lock_idle(std::string_view name) {
-  if (Status status = db_->run(&Statements::flushed); !status) return pass(status);
+  OUTBOX_TRY(db_->run(&Statements::flushed));
   OUTBOX_TRY(FoundSubscription found, find(name));
-  Status status = db_->run(&Statements::lock_fleet);
-  if (status) status = db_->run(&Statements::lock_lanes, {found.group});
-  if (!status) return pass(status);
+  OUTBOX_TRY(db_->run(&Statements::lock_fleet));
+  OUTBOX_TRY(db_->run(&Statements::lock_lanes, {found.group}));
   OUTBOX_TRY(const Rows replay, db_->exec(&Statements::running_replay, {found.id}));
   if (replay.first<bool>()) return replay_runs(name);
   return found;

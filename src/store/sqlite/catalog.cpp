@@ -61,7 +61,7 @@ class SqliteCatalog final : public sql::Catalog {
     std::vector<SubscriptionOverview> all;
     for (SubscriptionRow& row : rows) {
       OUTBOX_TRY(SubscriptionProgress one, progress(row, pending_limit));
-      if (Status status = add_totals(one); !status) return pass(status);
+      OUTBOX_TRY(add_totals(one));
       OUTBOX_TRY(const ParkedCounts parked, sql::count_parked(connection_, row.id));
       all.push_back({.row = std::move(row), .progress = std::move(one), .parked = parked});
     }
@@ -79,8 +79,8 @@ class SqliteCatalog final : public sql::Catalog {
                         .alive = !is_dead(member, self_, monotonic_us()),
                         .generation = row.integer(10),
                         .heartbeat_at = row.text(9),
-                        .lanes = row.text(11)});
-      if (Status status = row.next(); !status) return pass(status);
+                        .lanes = lanes_by_group(row.text(11))});
+      OUTBOX_TRY(row.next());
     }
     return relays;
   }

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/error.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/error_map.hpp"
 #include "store/sqlite/event_insert.hpp"
@@ -75,7 +76,7 @@ Result<Connection> Connection::open(const std::string& path, const ConnectOption
                              nullptr, nullptr);
   const auto sync = options.sync == Sync::full ? query::kSyncFull : query::kSyncNormal;
   for (const std::string_view setting : {query::kNoMemoryMap, sync}) {
-    if (Status status = connection.run(setting); !status) return pass(status);
+    OUTBOX_TRY(connection.run(setting));
   }
   return connection;
 }
@@ -100,16 +101,14 @@ Result<sql::Rows> Connection::exec(sql::Named named, const sql::Params& params) 
   if (in_transaction() || (!several && !statement.for_owner))
     return exec_all(statement.text, params);
   sql::Rows rows;
-  Status status = transact([&]() -> Result<sql::Decision> {
+  OUTBOX_TRY(transact([&]() -> Result<sql::Decision> {
     if (statement.for_owner) {
-      Status owner =
-          check_owner(*this, std::get<std::int32_t>(params[0]), std::get<std::int64_t>(params[2]));
-      if (!owner) return pass(owner);
+      OUTBOX_TRY(
+          check_owner(*this, std::get<std::int32_t>(params[0]), std::get<std::int64_t>(params[2])));
     }
     OUTBOX_TRY(rows, exec_all(statement.text, params));
     return sql::Decision::commit;
-  });
-  if (!status) return pass(status);
+  }));
   return rows;
 }
 
@@ -178,7 +177,7 @@ Status Connection::check_in_place() const {
 }
 
 Result<WriteTransaction> WriteTransaction::begin(Connection& connection) {
-  if (Status status = connection.run(query::kBegin); !status) return pass(status);
+  OUTBOX_TRY(connection.run(query::kBegin));
   return WriteTransaction(connection);
 }
 
@@ -188,7 +187,7 @@ WriteTransaction::~WriteTransaction() {
 }
 
 Status WriteTransaction::commit() {
-  if (Status status = connection_->run(query::kCommit); !status) return status;
+  OUTBOX_TRY(connection_->run(query::kCommit));
   connection_ = nullptr;
   return {};
 }

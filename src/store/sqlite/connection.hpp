@@ -50,7 +50,7 @@ class Connection final : public sql::Connection {
     OUTBOX_TRY(Statement ready, statement(sql));
     [[maybe_unused]] int index = 0;
     (ready.bind(++index, values), ...);
-    if (Status status = ready.next(); !status) return pass(status);
+    OUTBOX_TRY(ready.next());
     return ready;
   }
   /// Runs the statement to its end.
@@ -58,7 +58,7 @@ class Connection final : public sql::Connection {
   [[nodiscard]] Status run(std::string_view sql, const Values&... values) {
     OUTBOX_TRY(Statement row, query(sql, values...));
     while (row.has_row()) {
-      if (Status status = row.next(); !status) return status;
+      OUTBOX_TRY(row.next());
     }
     return {};
   }

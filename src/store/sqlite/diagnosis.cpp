@@ -111,7 +111,6 @@ SqliteFacts facts_of(Connection& connection, const std::string& path) {
                     .disk = disk_of(path),
                     .version = schema_state(connection),
                     .journal_mode = connection.text(query::kJournalMode),
-                    .beyond_log = 0,
                     .busy = busy(connection, path)};
   if (facts.version && facts.version->version == facts.version->wanted) {
     facts.schema_facts = schema_facts(connection);
@@ -123,17 +122,11 @@ SqliteFacts facts_of(Connection& connection, const std::string& path) {
 
 /// Of a file that cannot be opened, on a full disk for example.
 SqliteFacts from_outside(const std::string& path) {
-  const auto not_asked = fail(Errc::unsupported, "not asked", "");
   return {.path = path,
           .library = sqlite3_libversion(),
           .wal_reset_bug = has_wal_reset_bug(sqlite3_libversion_number()),
           .files = files_of(path),
-          .disk = disk_of(path),
-          .version = not_asked,
-          .journal_mode = not_asked,
-          .beyond_log = not_asked,
-          .busy = not_asked,
-          .recent_payload = not_asked};
+          .disk = disk_of(path)};
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ Status DurableRead::wait(Connection& connection) {
   if (!noted_ || noted_ == durable_) return {};
   WalHeader header{};
   if (sqlite3_file* wal = file_of(connection, SQLITE_FCNTL_JOURNAL_POINTER)) {
-    if (Status status = sync(wal, "sqlite: sync the WAL"); !status) return status;
+    OUTBOX_TRY(sync(wal, "sqlite: sync the WAL"));
     const int code = wal->pMethods->xRead(wal, header.data(), static_cast<int>(header.size()), 0);
     // An empty WAL reads short and leaves zeros.
     if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ) {
@@ -45,7 +45,7 @@ Status DurableRead::wait(Connection& connection) {
   if (!durable_ || header != header_) {
     sqlite3_file* database = file_of(connection, SQLITE_FCNTL_FILE_POINTER);
     if (database == nullptr) return fail(Errc::internal, "sqlite: the database file is not open");
-    if (Status status = sync(database, "sqlite: sync the database"); !status) return status;
+    OUTBOX_TRY(sync(database, "sqlite: sync the database"));
   }
   header_ = header;
   durable_ = noted_;

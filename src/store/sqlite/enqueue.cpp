@@ -61,7 +61,7 @@ Status explain(sqlite3* db, Status status) {
 /// The connection is in a transaction. All or none.
 Result<std::vector<EventId>> write(sqlite3* db, std::span<const Event> events,
                                    const EventLimits& limits) {
-  if (Status status = store::validate_all(events, limits); !status) return pass(status);
+  OUTBOX_TRY(store::validate_all(events, limits));
   std::vector<EventId> ids = store::ids_of(events);
   if (events.empty()) return ids;
   OUTBOX_TRY(KeptStatements* const kept, KeptStatements::of(db));

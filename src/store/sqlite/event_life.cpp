@@ -32,7 +32,7 @@ Result<std::vector<EventLife>> EventLives::life_of(const EventView& event, bool 
     }
     if (!known && !in_log) continue;
     if (!known) {
-      if (Status status = in_stream(subscription, event, life); !status) return pass(status);
+      OUTBOX_TRY(in_stream(subscription, event, life));
     }
     all.push_back(std::move(life));
   }

@@ -46,9 +46,8 @@ class SqliteEvents final : public Events {
     EventPage page;
     OUTBOX_TRY(const EventLives lives, EventLives::of(connection_));
     const auto most = static_cast<std::int64_t>(limit);
-    Status status = filter.id ? list_by_id(*filter.id, most, lives, page)
-                              : list_by_filter(filter, most, lives, page);
-    if (!status) return pass(status);
+    OUTBOX_TRY(filter.id ? list_by_id(*filter.id, most, lives, page)
+                         : list_by_filter(filter, most, lives, page));
     if (!whole) {
       for (EventListing& event : page.events) {
         event.payload.clear();
@@ -68,12 +67,12 @@ class SqliteEvents final : public Events {
     OUTBOX_TRY(const std::vector<std::int64_t> seqs, indexed ? by_index(id) : by_time(id));
     for (const std::int64_t seq : seqs) {
       OUTBOX_TRY(Statement row, connection_.query(query::kEventAt, seq, bytes_of(id)));
-      if (Status status = add_rows(std::move(row), true, id, lives, page); !status) return status;
+      OUTBOX_TRY(add_rows(std::move(row), true, id, lives, page));
     }
     // A corrected copy of a parked event, or one that is gone from the log.
     if (seqs.empty()) {
       OUTBOX_TRY(Statement row, connection_.query(query::kParkedWithId, bytes_of(id)));
-      if (Status status = add_rows(std::move(row), false, id, lives, page); !status) return status;
+      OUTBOX_TRY(add_rows(std::move(row), false, id, lives, page));
     }
     std::reverse(page.events.begin(), page.events.end());
     if (std::cmp_greater(page.events.size(), limit))
@@ -111,7 +110,7 @@ class SqliteEvents final : public Events {
     std::vector<std::int64_t> seqs;
     while (row->has_row()) {
       seqs.push_back(row->integer(0));
-      if (Status status = row->next(); !status) return pass(status);
+      OUTBOX_TRY(row->next());
     }
     return seqs;
   }
@@ -142,8 +141,7 @@ class SqliteEvents final : public Events {
                      filter.aggregate_type, filter.aggregate_id, filter.event_type,
                      filter.since_us.value_or(std::numeric_limits<std::int64_t>::min()),
                      filter.until_us.value_or(std::numeric_limits<std::int64_t>::max()), limit));
-      Status status = add_rows(std::move(row), true, std::nullopt, lives, page);
-      if (!status) return status;
+      OUTBOX_TRY(add_rows(std::move(row), true, std::nullopt, lives, page));
     }
     page.complete = all || std::cmp_equal(page.events.size(), limit);
     return {};
@@ -173,7 +171,7 @@ class SqliteEvents final : public Events {
                            .headers = std::string(event.headers)};
       OUTBOX_TRY(listing.subscriptions, lives.life_of(event, in_log));
       page.events.push_back(std::move(listing));
-      if (Status status = row.next(); !status) return status;
+      OUTBOX_TRY(row.next());
     }
     return {};
   }

@@ -102,7 +102,7 @@ Result<KeptStatements*> KeptStatements::of(sqlite3* db) {
 Result<sqlite3_stmt*> KeptStatements::get(std::string_view sql) {
   // Again after a sqlite3_close() that failed because of the application's own statements.
   if (!connected_) {
-    if (Status status = connect(); !status) return pass(status);
+    OUTBOX_TRY(connect());
   }
   for (const auto& [known, stmt] : statements_) {
     if (known == sql.data()) return stmt;

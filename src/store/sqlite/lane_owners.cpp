@@ -51,7 +51,7 @@ class SqliteLaneOwners final : public LaneOwners {
       Group& group = groups[row.text(0)];
       group.has_subscriptions = true;
       group.least_generation = row.integer(1);
-      if (Status status = row.next(); !status) return pass(status);
+      OUTBOX_TRY(row.next());
     }
     for (auto& [name, group] : groups) {
       group.name = name;
@@ -98,7 +98,7 @@ class SqliteLaneOwners final : public LaneOwners {
     OUTBOX_TRY(Statement row, connection_.query(query::kOwners));
     while (row.has_row()) {
       owners[row.text(0)] = {.relay = row.text(1), .generation = row.integer(2)};
-      if (Status status = row.next(); !status) return pass(status);
+      OUTBOX_TRY(row.next());
     }
     return owners;
   }
@@ -108,7 +108,7 @@ class SqliteLaneOwners final : public LaneOwners {
     OUTBOX_TRY(Statement row, connection_.query(query::kMembers));
     while (row.has_row()) {
       members.push_back(member_of(row));
-      if (Status status = row.next(); !status) return pass(status);
+      OUTBOX_TRY(row.next());
     }
     return members;
   }
@@ -129,16 +129,15 @@ class SqliteLaneOwners final : public LaneOwners {
 
   [[nodiscard]] Result<std::optional<Holding>> give_back(const std::string& group) {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
-    Status status = connection_.run(query::kGiveBack, group, name_);
-    if (status) status = transaction.commit();
-    if (!status) return pass(status);
+    OUTBOX_TRY(connection_.run(query::kGiveBack, group, name_));
+    OUTBOX_TRY(transaction.commit());
     lock_of(group).release();
     return Holding{};
   }
 
   [[nodiscard]] Result<std::optional<Holding>> take(const std::string& group, OwnerLock& lock,
                                                     bool locked) {
-    if (Status status = connection_.check_in_place(); !status) return pass(status);
+    OUTBOX_TRY(connection_.check_in_place());
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     OUTBOX_TRY(const auto self, member(name_));
     if (!self)
@@ -153,9 +152,9 @@ class SqliteLaneOwners final : public LaneOwners {
     }
     OUTBOX_TRY(const Holding holding, claim(group, former));
     if (lock.held()) {
-      if (Status status = lock.write_owner(name_); !status) return pass(status);
+      OUTBOX_TRY(lock.write_owner(name_));
     }
-    if (Status status = transaction.commit(); !status) return pass(status);
+    OUTBOX_TRY(transaction.commit());
     if (former)
       log::warn("lanes taken over",
                 {{"group", group}, {"from", named(*former)}, {"generation", holding.generation}});
@@ -174,13 +173,11 @@ class SqliteLaneOwners final : public LaneOwners {
 
   [[nodiscard]] Result<Holding> claim(const std::string& group,
                                       const std::optional<RelayMember>& former) {
-    Status status = former ? connection_.run(query::kLeave, former->id) : Status{};
-    if (status) status = connection_.run(query::kRaiseGeneration);
-    if (!status) return pass(status);
+    OUTBOX_TRY(former ? connection_.run(query::kLeave, former->id) : Status{});
+    OUTBOX_TRY(connection_.run(query::kRaiseGeneration));
     OUTBOX_TRY(const std::int64_t generation, connection_.integer(query::kGeneration));
-    status = connection_.run(query::kTake, group, name_, generation);
-    if (status) status = connection_.run(query::kClaim, generation, wall_us(), group);
-    if (!status) return pass(status);
+    OUTBOX_TRY(connection_.run(query::kTake, group, name_, generation));
+    OUTBOX_TRY(connection_.run(query::kClaim, generation, wall_us(), group));
     return Holding{.lanes = kAllLanes, .generation = generation};
   }
 

@@ -26,7 +26,7 @@ class SqliteLedgerReader final : public LedgerReader {
     subscription_ = subscription;
     generation_ = -1;
     id_ = 0;
-    if (Status status = connection_.run(query::kBeginRead); !status) return pass(status);
+    OUTBOX_TRY(connection_.run(query::kBeginRead));
     auto moment = read_moment(visit);
     Status ended = connection_.run(query::kRollback);
     if (moment && !ended) return pass(ended);
@@ -40,7 +40,7 @@ class SqliteLedgerReader final : public LedgerReader {
     std::vector<LedgerRow> all;
     while (row.has_row()) {
       all.push_back(row_of(row));
-      if (Status status = row.next(); !status) return pass(status);
+      OUTBOX_TRY(row.next());
     }
     if (!all.empty()) {
       generation_ = all.back().generation;
@@ -62,7 +62,7 @@ class SqliteLedgerReader final : public LedgerReader {
                         .lane = 0,
                         .id = id_of(row.bytes(1)),
                         .created_at_us = row.integer(2)});
-        if (Status status = row.next(); !status) return status;
+        OUTBOX_TRY(row.next());
       }
       if (page.empty()) return {};
       above = page.back().seq;
@@ -94,8 +94,7 @@ class SqliteLedgerReader final : public LedgerReader {
     LedgerMoment moment{.now = everything_};
     OUTBOX_TRY(newest_, connection_.integer(query::kNewestSettlement));
     OUTBOX_TRY(moment.last_seq, connection_.integer(query::kNewestSeq));
-    if (Status status = add_parked(connection_, subscription_, moment.parked, visit); !status)
-      return pass(status);
+    OUTBOX_TRY(add_parked(connection_, subscription_, moment.parked, visit));
     return moment;
   }
 
@@ -138,7 +137,7 @@ Status add_parked(Connection& connection, std::int64_t subscription, ParkedLedge
                               .copied = row.integer(2) != 0};
       ledger.add(entry);
       if (visit) visit(entry);
-      if (Status status = row.next(); !status) return status;
+      OUTBOX_TRY(row.next());
     }
   }
   return {};

@@ -3,6 +3,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/log.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
@@ -37,7 +38,7 @@ class SqliteMaintenance final : public Maintenance {
       return std::string{};
     }
     if (!has_wal_reset_bug(sqlite3_libversion_number())) {
-      if (Status status = connection_.run(query::kTruncateWal); !status) return pass(status);
+      OUTBOX_TRY(connection_.run(query::kTruncateWal));
       return "emptied the WAL bytes=" + std::to_string(size);
     }
     if (!std::exchange(warned_, true)) {

@@ -41,7 +41,7 @@ class SqliteMembership final : public Membership {
         groups_(subscription::join_groups(relay.groups)) {}
 
   [[nodiscard]] Result<bool> keep(std::chrono::milliseconds lease) override {
-    if (Status status = connection_.check_in_place(); !status) return pass(status);
+    OUTBOX_TRY(connection_.check_in_place());
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     Status status = connection_.run(query::kBeat, id_, monotonic_us(), lease.count());
     const bool known = status && connection_.changes() == 1;
@@ -61,9 +61,8 @@ class SqliteMembership final : public Membership {
 
  private:
   [[nodiscard]] Status join(std::chrono::milliseconds lease) {
-    Status status = connection_.run(query::kForgetRelays, self_.boot_id, monotonic_us());
-    if (status) status = connection_.run(query::kComeBack, id_);
-    if (!status) return status;
+    OUTBOX_TRY(connection_.run(query::kForgetRelays, self_.boot_id, monotonic_us()));
+    OUTBOX_TRY(connection_.run(query::kComeBack, id_));
     return connection_.run(query::kWriteRelay, id_, name_, groups_, self_.boot_id, self_.pid_ns,
                            self_.pid, self_.started, monotonic_us(), std::int64_t{lease.count()});
   }

@@ -31,8 +31,7 @@ class SqliteParkedEvents final : public sql::ParkedEvents {
                                           std::span<const std::int64_t> seqs,
                                           bool keep_attempts) override {
     return change(subscription, seqs, [&](std::int64_t seq) -> Result<bool> {
-      Status status = connection_.run(query::kForgetExecuteAt, subscription, seq);
-      if (!status) return pass(status);
+      OUTBOX_TRY(connection_.run(query::kForgetExecuteAt, subscription, seq));
       return send_again(subscription, seq, keep_attempts, wall_us());
     });
   }
@@ -49,7 +48,7 @@ class SqliteParkedEvents final : public sql::ParkedEvents {
   [[nodiscard]] Status edit(const ParkedEdit& edit) override {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     OUTBOX_TRY(const std::string_view word, replace(edit));
-    if (Status status = sql::edit_status(word, edit); !status) return status;
+    OUTBOX_TRY(sql::edit_status(word, edit));
     Status status = connection_.run(query::kNoteParkedChange, edit.subscription);
     return status ? transaction.commit() : status;
   }
@@ -70,19 +69,14 @@ class SqliteParkedEvents final : public sql::ParkedEvents {
       if (state == ParkedState::retrying && row.integer(2) <= now && served) return "due";
       attempts = row.integer(1);
     }
-    Status status = connection_.run(query::kEndEdited, edit.subscription, edit.seq,
-                                    bytes_of(edit.new_id), edit.actor, edit.reason, now, attempts);
-    if (status) {
-      status =
-          connection_.run(query::kEditParked, edit.subscription, edit.seq, bytes_of(edit.new_id),
-                          edit.event_type, edit.payload, edit.content_type, edit.headers);
-    }
+    OUTBOX_TRY(connection_.run(query::kEndEdited, edit.subscription, edit.seq,
+                               bytes_of(edit.new_id), edit.actor, edit.reason, now, attempts));
+    OUTBOX_TRY(connection_.run(query::kEditParked, edit.subscription, edit.seq,
+                               bytes_of(edit.new_id), edit.event_type, edit.payload,
+                               edit.content_type, edit.headers));
     // The copy has its unique key.
-    if (status)
-      status = connection_.run(query::kHandOverUnique, bytes_of(edit.id), bytes_of(edit.new_id));
-    if (!status) return pass(status);
-    OUTBOX_TRY([[maybe_unused]] const bool there,
-               send_again(edit.subscription, edit.seq, false, now, true));
+    OUTBOX_TRY(connection_.run(query::kHandOverUnique, bytes_of(edit.id), bytes_of(edit.new_id)));
+    OUTBOX_TRY(send_again(edit.subscription, edit.seq, false, now, true));
     return "edited";
   }
 
@@ -98,7 +92,7 @@ class SqliteParkedEvents final : public sql::ParkedEvents {
     const std::int64_t first = std::min(first_alive.value_or(seq), was_dead ? seq : kLast);
     key.takes(seq);
     if (!was_dead && !key.key()) key.key().emplace();  // somebody changed rows by hand
-    if (Status status = key.release(seq); !status) return pass(status);
+    OUTBOX_TRY(key.release(seq));
     law::retry(key.key(), event->facts, seq, first, keep_attempts, now);
     if (corrected && first == seq) key.key()->error.clear();
     Status status = was_dead ? write_facts(connection_, subscription, seq, event->facts) : Status{};
@@ -121,9 +115,8 @@ class SqliteParkedEvents final : public sql::ParkedEvents {
       OUTBOX_TRY(const bool there, one(seq));
       changed += there ? 1 : 0;
     }
-    if (Status status = connection_.run(query::kNoteParkedChange, subscription); !status)
-      return pass(status);
-    if (Status status = transaction.commit(); !status) return pass(status);
+    OUTBOX_TRY(connection_.run(query::kNoteParkedChange, subscription));
+    OUTBOX_TRY(transaction.commit());
     return changed;
   }
 

@@ -23,7 +23,7 @@ Result<ParkedKeys> read_parked_keys(Connection& connection, std::int64_t subscri
       keys.keys.push_back(
           {.key = static_cast<std::uint64_t>(row.integer(0)), .run_seq = row.integer(1)});
     }
-    if (Status status = row.next(); !status) return pass(status);
+    OUTBOX_TRY(row.next());
   }
   return keys;
 }
@@ -37,7 +37,7 @@ constexpr std::size_t kDueBytes = std::size_t{8} << 20U;
 class Snapshot {
  public:
   [[nodiscard]] static Result<Snapshot> take(Connection& connection) {
-    if (Status status = connection.run(query::kBeginRead); !status) return pass(status);
+    OUTBOX_TRY(connection.run(query::kBeginRead));
     return Snapshot(connection);
   }
   Snapshot(const Snapshot&) = delete;
@@ -83,13 +83,13 @@ class DueReader {
       const std::size_t before = due.rows.size();
       const bool goes = wait_us == 0 && keys < limits_.events && !full_;
       if (goes) {
-        if (Status status = read_chain(key, keys < limits_.keys, due.rows); !status) return status;
+        OUTBOX_TRY(read_chain(key, keys < limits_.keys, due.rows));
       }
       if (!goes || (full_ && due.rows.size() == before)) {
         due.next_in = std::chrono::milliseconds(wait_us / 1000);
         break;
       }
-      if (Status status = key.next(); !status) return status;
+      OUTBOX_TRY(key.next());
     }
     due.storage = std::move(memory_);
     return {};
@@ -113,7 +113,7 @@ class DueReader {
       bytes_ += size;
       keep(parked.event, size, *memory_);
       rows.push_back(parked);
-      if (Status status = row.next(); !status) return status;
+      OUTBOX_TRY(row.next());
     }
     return {};
   }
@@ -134,8 +134,7 @@ Result<DueEvents> read_due(Connection& connection, std::int64_t subscription,
   OUTBOX_TRY(const Snapshot snapshot, Snapshot::take(connection));
   DueEvents due;
   OUTBOX_TRY(due.asked, read_asked(connection, subscription, asked));
-  if (Status status = DueReader(connection, subscription, limits).read(generation, due); !status)
-    return pass(status);
+  OUTBOX_TRY(DueReader(connection, subscription, limits).read(generation, due));
   return due;
 }
 

@@ -52,9 +52,8 @@ using Delivered = std::map<std::pair<std::int32_t, std::int64_t>, Tally>;
 Status append_delivered(Connection& connection, const Delivered& delivered, std::int64_t now) {
   for (const auto& [owner, tally] : delivered) {
     if (tally.count == 0) continue;
-    Status status = connection.run(query::kAppendRetry, owner.first, owner.second, tally.count,
-                                   static_cast<std::int64_t>(tally.hash), now);
-    if (!status) return status;
+    OUTBOX_TRY(connection.run(query::kAppendRetry, owner.first, owner.second, tally.count,
+                              static_cast<std::int64_t>(tally.hash), now));
   }
   return {};
 }
@@ -104,7 +103,7 @@ Status after_death(Connection& connection, std::int64_t subscription, std::int64
     }
   }
   if (told) {
-    if (Status status = insert_event(connection, *told); !status) return status;
+    OUTBOX_TRY(insert_event(connection, *told));
   }
   return drop_unique(connection, subscription, seq);
 }
@@ -130,18 +129,16 @@ Result<std::optional<Place>> find(Connection& connection, std::int64_t subscript
 
 /// After its end was noted.
 Status remove(Connection& connection, Place& place, bool by_person, std::int64_t now) {
-  Status status = connection.run(query::kRemoveParked, place.subscription, place.seq);
-  if (status) status = place.key.release(place.seq);
-  if (!status) return status;
+  OUTBOX_TRY(connection.run(query::kRemoveParked, place.subscription, place.seq));
+  OUTBOX_TRY(place.key.release(place.seq));
   return place.key.left(place.seq, place.event.facts.dead, by_person, now);
 }
 
 /// Removes a delivered event and counts it.
 Status end_delivered(Connection& connection, const RetryResult& result, Place& place,
                      std::int64_t now, Tally& tally) {
-  Status status = connection.run(query::kEndParked, result.subscription, result.seq, "delivered",
-                                 static_cast<std::int64_t>(result.attempts), "", "", now);
-  if (!status) return status;
+  OUTBOX_TRY(connection.run(query::kEndParked, result.subscription, result.seq, "delivered",
+                            static_cast<std::int64_t>(result.attempts), "", "", now));
   tally.add(event::id_hash(result.id));
   return remove(connection, place, false, now);
 }
@@ -232,11 +229,10 @@ Status park_one(Connection& connection, const ParkedEvent& event, std::int64_t n
       facts.version = key.key()->version;
     }
   }
-  Status status = connection.run(query::kPark, event.subscription, event.seq,
-                                 static_cast<std::int64_t>(event.key), std::int64_t{facts.dead},
-                                 static_cast<std::int64_t>(facts.attempts), facts.token,
-                                 facts.version, facts.error, now, std::int64_t{facts.blocks});
-  if (!status) return status;
+  OUTBOX_TRY(connection.run(query::kPark, event.subscription, event.seq,
+                            static_cast<std::int64_t>(event.key), std::int64_t{facts.dead},
+                            static_cast<std::int64_t>(facts.attempts), facts.token, facts.version,
+                            facts.error, now, std::int64_t{facts.blocks}));
   if (connection.changes() == 0) {
     return fail(Errc::not_found, Remedy::reconnect,
                 "sqlite: the event with seq " + std::to_string(event.seq) +
@@ -279,9 +275,8 @@ Status park_events(Connection& connection, std::span<const ParkedEvent> events) 
     return std::tie(a->subscription, a->seq) < std::tie(b->subscription, b->seq);
   });
   for (const ParkedEvent* event : in_order) {
-    Status status = check(event->subscription, event->generation);
-    if (status) status = park_one(connection, *event, now);
-    if (!status) return status;
+    OUTBOX_TRY(check(event->subscription, event->generation));
+    OUTBOX_TRY(park_one(connection, *event, now));
   }
   return {};
 }
@@ -291,14 +286,13 @@ Status settle_parked(Connection& connection, std::span<const RetryResult> result
   OwnerCheck check(connection);
   Delivered delivered;
   for (const RetryResult& result : results) {
-    if (Status status = check(result.subscription, result.generation); !status) return status;
+    OUTBOX_TRY(check(result.subscription, result.generation));
     OUTBOX_TRY(auto place, find(connection, result.subscription, result.seq));
     if (!place || place->event.id != result.id) continue;  // a person removed or edited it
     const bool counts = result.state && law::counts(place->key.key(), place->event.facts,
                                                     result.version, *result.state);
     Tally& tally = delivered[{result.subscription, result.generation}];
-    Status status = settle_one(connection, result, *place, counts, now, tally);
-    if (!status) return status;
+    OUTBOX_TRY(settle_one(connection, result, *place, counts, now, tally));
   }
   return append_delivered(connection, delivered, now);
 }
@@ -389,16 +383,15 @@ Status forget_parked_after(Connection& connection, std::int64_t subscription, st
     OUTBOX_TRY(Statement row, connection.query(query::kParkedAfter, subscription, seq));
     while (row.has_row()) {
       removed[static_cast<std::uint64_t>(row.integer(0))].push_back(row.integer(1));
-      if (Status status = row.next(); !status) return status;
+      OUTBOX_TRY(row.next());
     }
   }
-  if (Status status = connection.run(query::kForgetParkedAfter, subscription, seq); !status)
-    return status;
+  OUTBOX_TRY(connection.run(query::kForgetParkedAfter, subscription, seq));
   for (const auto& [number, seqs] : removed) {
     OUTBOX_TRY(KeyRow key, KeyRow::read(connection, subscription, number));
     for (const std::int64_t one : seqs) {
-      if (Status status = key.release(one); !status) return status;
-      if (Status status = key.left(one, false, true, now); !status) return status;
+      OUTBOX_TRY(key.release(one));
+      OUTBOX_TRY(key.left(one, false, true, now));
     }
   }
   return {};
@@ -412,7 +405,7 @@ Status unblock_keys(Connection& connection, std::int64_t subscription) {
                  connection.query(query::kKeysBlockedByDead, subscription, kMostUnblocked));
       while (row.has_row()) {
         blocked.push_back(static_cast<std::uint64_t>(row.integer(0)));
-        if (Status status = row.next(); !status) return status;
+        OUTBOX_TRY(row.next());
       }
     }
     if (blocked.empty()) return {};
@@ -428,7 +421,7 @@ Status unblock_keys(Connection& connection, std::int64_t subscription) {
       }
       if (!status) return status;
     }
-    if (Status status = transaction.commit(); !status) return status;
+    OUTBOX_TRY(transaction.commit());
   }
 }
 

@@ -89,7 +89,7 @@ Result<std::string> path_of(std::string_view url) {
 }
 
 Status check_path(const std::string& path, bool create) {
-  if (Status status = check_directory(path); !status) return status;
+  OUTBOX_TRY(check_directory(path));
   struct stat found {};
   if (::stat(path.c_str(), &found) != 0) {
     if (errno == ENOENT && create) return {};

@@ -30,26 +30,25 @@ class SqliteProgress final : public Progress {
 
   [[nodiscard]] Status claim(std::int32_t subscription, LaneMask /*lanes*/,
                              std::int64_t generation) override {
-    if (Status status = set_durability(Durability::flushed); !status) return status;
+    OUTBOX_TRY(set_durability(Durability::flushed));
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
-    if (Status status = check_owner(connection_, subscription, generation); !status) return status;
+    OUTBOX_TRY(check_owner(connection_, subscription, generation));
     Status status = connection_.run(query::kClaimOne, generation, wall_us(), subscription);
     return status ? transaction.commit() : status;
   }
 
   [[nodiscard]] Status begin_beside(std::int32_t base, std::int32_t subscription,
                                     LaneMask /*lanes*/, std::int64_t generation) override {
-    if (Status status = set_durability(Durability::flushed); !status) return status;
+    OUTBOX_TRY(set_durability(Durability::flushed));
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
-    if (Status status = check_owner(connection_, base, generation); !status) return status;
+    OUTBOX_TRY(check_owner(connection_, base, generation));
     Status status = connection_.run(query::kBeginBeside, generation, wall_us(), base, subscription);
     return status ? transaction.commit() : status;
   }
 
   [[nodiscard]] Result<ParkedKeys> parked_keys(std::int32_t subscription, LaneMask /*lanes*/,
                                                bool dead_block) override {
-    if (Status status = dead_block ? Status{} : unblock_keys(connection_, subscription); !status)
-      return pass(status);
+    OUTBOX_TRY(dead_block ? Status{} : unblock_keys(connection_, subscription));
     return read_parked_keys(connection_, subscription);
   }
 
@@ -63,11 +62,11 @@ class SqliteProgress final : public Progress {
                                                         Durability durability) override {
     if (batch.settlements.empty() && batch.results.empty() && batch.replays.empty())
       return std::vector<ReleasedKey>{};
-    if (Status status = set_durability(durability); !status) return pass(status);
+    OUTBOX_TRY(set_durability(durability));
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
-    if (Status status = write(batch); !status) return pass(status);
+    OUTBOX_TRY(write(batch));
     OUTBOX_TRY(auto released, released_keys(connection_, batch.parked, batch.results));
-    if (Status status = transaction.commit(); !status) return pass(status);
+    OUTBOX_TRY(transaction.commit());
     return released;
   }
 
@@ -84,10 +83,10 @@ class SqliteProgress final : public Progress {
   }
 
   [[nodiscard]] Status write(const ProgressBatch& batch) {
-    if (Status status = check_outbox(); !status) return status;
+    OUTBOX_TRY(check_outbox());
     const std::int64_t at = wall_us();
     for (const Settlement& row : batch.settlements) {
-      if (Status status = insert(row, at); !status) return status;
+      OUTBOX_TRY(insert(row, at));
     }
     Status status = park_events(connection_, batch.parked);
     if (status) status = settle_parked(connection_, batch.results);
@@ -98,7 +97,7 @@ class SqliteProgress final : public Progress {
   [[nodiscard]] Status set_durability(Durability durability) {
     if (durability == set_) return {};
     const auto setting = durability == Durability::flushed ? query::kSyncFull : query::kSyncNormal;
-    if (Status status = connection_.run(setting); !status) return status;
+    OUTBOX_TRY(connection_.run(setting));
     set_ = durability;
     return {};
   }

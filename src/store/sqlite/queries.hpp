@@ -460,7 +460,7 @@ inline constexpr std::string_view kForgetRelays =
 inline constexpr std::string_view kRelays =
     "/* list relays */ SELECT id, name, boot_id, pid_ns, pid, started, beat, lease_ms, groups, heartbeat_at,"
     " (SELECT max(o.generation) FROM outbox_owner o WHERE o.relay = r.id) AS newest,"
-    " coalesce((SELECT group_concat(o.lane_group || ' 64', ', ') FROM outbox_owner o WHERE o.relay = r.id), '')"
+    " (SELECT json_group_object(o.lane_group, 64) FROM outbox_owner o WHERE o.relay = r.id)"
     " FROM outbox_relay r ORDER BY newest IS NULL, heartbeat_at";
 
 // ---- retention (docs/design/retention.md)

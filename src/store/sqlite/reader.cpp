@@ -23,7 +23,7 @@ class SqliteReader final : public LogReader {
 
   [[nodiscard]] Status begin(std::span<const Cursor> cursors) override {
     for (const Cursor& cursor : cursors) {
-      if (Status status = check_cursor(cursor); !status) return status;
+      OUTBOX_TRY(check_cursor(cursor));
     }
     return {};
   }
@@ -31,7 +31,7 @@ class SqliteReader final : public LogReader {
   [[nodiscard]] Status start(const PageRequest& request) override {
     if (request.lanes != kAllLanes)
       return fail(Errc::unsupported, "sqlite: a page of some lanes only cannot be read");
-    if (Status status = check_cursor(request.cursor); !status) return status;
+    OUTBOX_TRY(check_cursor(request.cursor));
     request_ = request;
     return {};
   }
@@ -41,9 +41,9 @@ class SqliteReader final : public LogReader {
     page.pair = pair_;
     page.from = request_.cursor.position;
     page.position = page.from;
-    if (Status status = fill(page); !status) return pass(status);
+    OUTBOX_TRY(fill(page));
     if (!page.events.empty()) page.position = page.events.back().seq;
-    if (Status status = durable_.note(connection_); !status) return pass(status);
+    OUTBOX_TRY(durable_.note(connection_));
     return page;
   }
 
@@ -66,7 +66,7 @@ class SqliteReader final : public LogReader {
       keep(view, texts, *memory);
       page.events.push_back(view);
       page.bytes += size;
-      if (Status status = row.next(); !status) return status;
+      OUTBOX_TRY(row.next());
     }
     page.caught_up = !full && page.events.size() < request_.rows;
     page.storage = std::move(memory);

@@ -22,19 +22,16 @@ namespace {
 constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
 
 Status settle_one(Connection& connection, const ReplayProgress& progress) {
-  Status status = check_owner(connection, progress.subscription, progress.generation);
-  if (!status) return status;
+  OUTBOX_TRY(check_owner(connection, progress.subscription, progress.generation));
   const std::int64_t now = wall_us();
   for (const ReplaySkip& skip : progress.skips) {
-    status = connection.run(query::kSkipReplayed, progress.replay, skip.seq, bytes_of(skip.id),
-                            storable_text(skip.error));
-    if (!status) return status;
+    OUTBOX_TRY(connection.run(query::kSkipReplayed, progress.replay, skip.seq, bytes_of(skip.id),
+                              storable_text(skip.error)));
   }
   if (!progress.skips.empty()) {
     const std::string reason =
         std::to_string(kMostSkipped) + " events were skipped: the destination rejects too much";
-    status = connection.run(query::kStopSkipping, progress.replay, kMostSkipped, reason, now);
-    if (!status) return status;
+    OUTBOX_TRY(connection.run(query::kStopSkipping, progress.replay, kMostSkipped, reason, now));
   }
   return connection.run(query::kSettleReplay, progress.replay, progress.position, progress.sent,
                         now);
@@ -54,15 +51,14 @@ class SqliteReplays final : public sql::Replays {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     std::int64_t added = 0;
     for (const EventView& event : events) {
-      Status status = connection_.run(
+      OUTBOX_TRY(connection_.run(
           query::kLoadEvent, replay, event.seq, bytes_of(event.id), event.aggregate_type,
           event.aggregate_id, event.event_type, event.payload, event.content_type,
           event.headers.empty() ? std::string_view("{}") : event.headers, event.created_at_us,
-          event.occurred_at_us.value_or(kNoTime), kNoTime);
-      if (!status) return pass(status);
+          event.occurred_at_us.value_or(kNoTime), kNoTime));
       added += connection_.changes();
     }
-    if (Status status = transaction.commit(); !status) return pass(status);
+    OUTBOX_TRY(transaction.commit());
     return added;
   }
 
@@ -86,7 +82,7 @@ class SqliteReplays final : public sql::Replays {
       page.held.push_back(row.integer(kFirstExtra) != 0 ? 1 : 0);
       keep(event, size, *memory);
       page.events.push_back(event);
-      if (Status status = row.next(); !status) return pass(status);
+      OUTBOX_TRY(row.next());
     }
     page.ended = !cut && page.events.size() < request.rows;
     page.storage = std::move(memory);
@@ -98,8 +94,8 @@ class SqliteReplays final : public sql::Replays {
                                            std::optional<std::int64_t> id) override {
     if (id && replay.state != ReplayState::stopped) return 0;
     std::int64_t begun = 0;
-    Status status = connection_.transact([&]() -> Result<sql::Decision> {
-      if (Status may = may_begin(replay); !may) return pass(may);
+    OUTBOX_TRY(connection_.transact([&]() -> Result<sql::Decision> {
+      OUTBOX_TRY(may_begin(replay));
       const char* const state =
           to_string(replay.archived ? ReplayState::loading : ReplayState::running);
       OUTBOX_TRY(Statement row, id ? connection_.query(query::kResumeReplay, *id)
@@ -108,10 +104,9 @@ class SqliteReplays final : public sql::Replays {
                                                        static_cast<std::int64_t>(replay.archived),
                                                        state, replay.actor, wall_us()));
       if (row.has_row()) begun = row.integer(0);
-      if (Status done = row.next(); !done) return pass(done);
+      OUTBOX_TRY(row.next());
       return sql::Decision::commit;
-    });
-    if (!status) return pass(status);
+    }));
     return begun;
   }
 
@@ -133,7 +128,7 @@ class SqliteReplays final : public sql::Replays {
 
 Status settle_replays(Connection& connection, std::span<const ReplayProgress> replays) {
   for (const ReplayProgress& progress : replays) {
-    if (Status status = settle_one(connection, progress); !status) return status;
+    OUTBOX_TRY(settle_one(connection, progress));
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/process.hpp"
 #include "event/key.hpp"
 #include "event/time_text.hpp"
@@ -61,9 +62,8 @@ class SqliteRetention final : public Retention {
   [[nodiscard]] Result<bool> hold(const EventId& who, Duration lease) override {
     const std::int64_t now = wall_us();
     const std::int64_t lease_us = lease.count() * 1000;
-    Status status =
-        connection_.run(query::kHoldPruning, who.str(), now + lease_us, now, now + 10 * lease_us);
-    if (!status) return pass(status);
+    OUTBOX_TRY(
+        connection_.run(query::kHoldPruning, who.str(), now + lease_us, now, now + 10 * lease_us));
     return connection_.changes() == 1;
   }
 
@@ -101,11 +101,9 @@ class SqliteRetention final : public Retention {
       return {};
     };
     const std::int64_t removable_end = std::max(first->seq, std::min(old_end, passed_end));
-    Status status = add(LogPiece::State::removable, first->seq, removable_end);
-    if (status) status = add(LogPiece::State::held, removable_end, old_end);
-    if (status)
-      status = add(LogPiece::State::young, std::max(old_end, removable_end), last->seq + 1);
-    if (!status) return pass(status);
+    OUTBOX_TRY(add(LogPiece::State::removable, first->seq, removable_end));
+    OUTBOX_TRY(add(LogPiece::State::held, removable_end, old_end));
+    OUTBOX_TRY(add(LogPiece::State::young, std::max(old_end, removable_end), last->seq + 1));
     return pieces;
   }
 
@@ -135,8 +133,7 @@ class SqliteRetention final : public Retention {
 
   [[nodiscard]] Result<std::int64_t> tidy(Duration keep, const std::stop_token& stop) override {
     const std::int64_t before = wall_us() - keep.count() * 1000;
-    Status status = connection_.run(query::kForgetRelays, this_process().boot_id, monotonic_us());
-    if (!status) return pass(status);
+    OUTBOX_TRY(connection_.run(query::kForgetRelays, this_process().boot_id, monotonic_us()));
     OUTBOX_TRY(const std::int64_t dropped, remove_dropped(stop));
     OUTBOX_TRY(const std::int64_t settlements, remove_settlements(before, stop));
     OUTBOX_TRY(const std::int64_t ends, remove_ends(before, stop));
@@ -156,7 +153,7 @@ class SqliteRetention final : public Retention {
       positions.push_back({.subscription = static_cast<std::int32_t>(row.integer(0)),
                            .cursor = row.integer(1),
                            .start = row.integer(2)});
-      if (Status status = row.next(); !status) return pass(status);
+      OUTBOX_TRY(row.next());
     }
     return positions;
   }
@@ -198,12 +195,12 @@ class SqliteRetention final : public Retention {
       if (!row.has_row()) break;
       while (row.has_row()) {
         from = row.integer(kSeq) + 1;
-        if (Status status = file.add(view_of(row)); !status) return pass(status);
-        if (Status status = row.next(); !status) return pass(status);
+        OUTBOX_TRY(file.add(view_of(row)));
+        OUTBOX_TRY(row.next());
       }
     }
     if (stop.stop_requested()) return std::string{};
-    if (Status status = file.close(); !status) return pass(status);
+    OUTBOX_TRY(file.close());
     return file.path();
   }
 
@@ -227,15 +224,15 @@ class SqliteRetention final : public Retention {
         for (Position& position : positions) {
           if (last > position.start) position.tally.add(event::id_hash(id));
         }
-        if (Status status = row.next(); !status) return pass(status);
+        OUTBOX_TRY(row.next());
       }
     }
     if (events == 0) return events;
-    if (Status status = connection_.run(query::kRemoveEvents, last); !status) return pass(status);
+    OUTBOX_TRY(connection_.run(query::kRemoveEvents, last));
     for (const Position& position : positions) {
-      if (Status status = note(position, last); !status) return pass(status);
+      OUTBOX_TRY(note(position, last));
     }
-    if (Status status = transaction.commit(); !status) return pass(status);
+    OUTBOX_TRY(transaction.commit());
     return events;
   }
 
@@ -267,11 +264,10 @@ class SqliteRetention final : public Retention {
       OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
       OUTBOX_TRY(batch, old_settlements(after, before, first_event));
       for (const std::int64_t id : batch.over) {
-        Status status = connection_.run(query::kNotePrunedSettlement, id, wall_us());
-        if (status) status = connection_.run(query::kRemoveSettlement, id);
-        if (!status) return pass(status);
+        OUTBOX_TRY(connection_.run(query::kNotePrunedSettlement, id, wall_us()));
+        OUTBOX_TRY(connection_.run(query::kRemoveSettlement, id));
       }
-      if (Status status = transaction.commit(); !status) return pass(status);
+      OUTBOX_TRY(transaction.commit());
       removed += static_cast<std::int64_t>(batch.over.size());
       if (batch.more) rest_.after(began, stop);
     }
@@ -302,7 +298,7 @@ class SqliteRetention final : public Retention {
           row.integer(3) < before && (row.bytes(1) == "retry" || row.integer(2) < first_event);
       if (!stays && !is_over) return old;
       if (!stays) old.over.push_back(old.last);
-      if (Status status = row.next(); !status) return pass(status);
+      OUTBOX_TRY(row.next());
     }
     old.more = seen == kRowsAtOnce;
     return old;
@@ -326,9 +322,8 @@ class SqliteRetention final : public Retention {
     std::int64_t removed = 0;
     for (bool more = true; more && !stop.stop_requested();) {
       const auto began = Clock::now();
-      Status status =
-          before ? connection_.run(sql, kRowsAtOnce, *before) : connection_.run(sql, kRowsAtOnce);
-      if (!status) return pass(status);
+      OUTBOX_TRY(before ? connection_.run(sql, kRowsAtOnce, *before)
+                        : connection_.run(sql, kRowsAtOnce));
       more = connection_.changes() == kRowsAtOnce;
       removed += connection_.changes();
       if (more) rest_.after(began, stop);
@@ -344,8 +339,7 @@ class SqliteRetention final : public Retention {
       OUTBOX_TRY(const std::int64_t rows, remove_old(sql, {}, stop));
       removed += rows;
     }
-    OUTBOX_TRY([[maybe_unused]] const std::int64_t forgotten,
-               remove_old(query::kForgetDropped, wall_us() - in_us(kLateRows), stop));
+    OUTBOX_TRY(remove_old(query::kForgetDropped, wall_us() - in_us(kLateRows), stop));
     return removed;
   }
 
@@ -364,16 +358,15 @@ class SqliteRetention final : public Retention {
         while (row.has_row()) {
           ends.push_back(
               {.row = row.integer(0), .subscription = row.integer(1), .outcome = row.text(2)});
-          if (Status status = row.next(); !status) return pass(status);
+          OUTBOX_TRY(row.next());
         }
       }
       for (const End& end : ends) {
-        Status status = connection_.run(query::kRemoveEnd, end.row);
-        if (status)
-          status = connection_.run(query::kNotePrunedEnd, end.subscription, end.outcome, wall_us());
-        if (!status) return pass(status);
+        OUTBOX_TRY(connection_.run(query::kRemoveEnd, end.row));
+        OUTBOX_TRY(
+            connection_.run(query::kNotePrunedEnd, end.subscription, end.outcome, wall_us()));
       }
-      if (Status status = transaction.commit(); !status) return pass(status);
+      OUTBOX_TRY(transaction.commit());
       got = static_cast<std::int64_t>(ends.size());
       removed += got;
     }

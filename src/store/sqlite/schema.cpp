@@ -44,12 +44,11 @@ Status check_encoding(Connection& connection, const std::string& path) {
 }
 
 Status store_definitions(Connection& connection, const Definitions& wanted) {
-  if (Status status = connection.run(query::kForgetDefinitions); !status) return status;
+  OUTBOX_TRY(connection.run(query::kForgetDefinitions));
   for (const Definition& one : wanted) {
-    Status status = connection.run(query::kStoreDefinition, std::string_view(one.object),
-                                   std::string_view(one.part), std::string_view(one.makes),
-                                   std::string_view(one.undoes));
-    if (!status) return status;
+    OUTBOX_TRY(connection.run(query::kStoreDefinition, std::string_view(one.object),
+                              std::string_view(one.part), std::string_view(one.makes),
+                              std::string_view(one.undoes)));
   }
   return {};
 }
@@ -75,14 +74,14 @@ Status check_log(Connection& connection, const std::string& path) {
 }  // namespace
 
 Result<std::vector<std::string>> migrate(const std::string& path) {
-  if (Status status = check_path(path, true); !status) return pass(status);
+  OUTBOX_TRY(check_path(path, true));
   OUTBOX_TRY(Connection connection,
              Connection::open(path, {.create = true, .busy_timeout = kSetupTimeout}));
-  if (Status status = check_encoding(connection, path); !status) return pass(status);
-  if (Status status = use_wal(connection); !status) return pass(status);
+  OUTBOX_TRY(check_encoding(connection, path));
+  OUTBOX_TRY(use_wal(connection));
   OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection));
   OUTBOX_TRY(const SchemaState state, schema_state(connection));
-  if (Status status = check_migratable(state, place_of(path)); !status) return pass(status);
+  OUTBOX_TRY(check_migratable(state, place_of(path)));
   Definitions wanted;
   Definitions before;
   if (state.version > 0) {
@@ -103,9 +102,9 @@ Result<std::vector<std::string>> migrate(const std::string& path) {
   if (!applied.empty() || made_by(wanted) != made_by(before)) {
     OUTBOX_TRY(Definitions after, read_definitions(connection, query::kFoundDefinitions));
     if (made_by(wanted) == made_by(before)) after = wanted_after(wanted, before, after);
-    if (Status status = store_definitions(connection, after); !status) return pass(status);
+    OUTBOX_TRY(store_definitions(connection, after));
   }
-  if (Status status = transaction.commit(); !status) return pass(status);
+  OUTBOX_TRY(transaction.commit());
   return applied;
 }
 
@@ -117,10 +116,10 @@ Result<std::vector<std::string>> make_lookup_indexes(Connection& connection) {
   for (const auto& [name, sql] : indexes) {
     OUTBOX_TRY(const Statement there, connection.query(query::kHasIndex, name));
     if (there.integer(0) != 0) continue;
-    if (Status status = connection.run(sql); !status) return pass(status);
+    OUTBOX_TRY(connection.run(sql));
     made.emplace_back(name);
   }
-  if (Status status = transaction.commit(); !status) return pass(status);
+  OUTBOX_TRY(transaction.commit());
   return made;
 }
 
@@ -131,7 +130,7 @@ Result<SchemaState> schema_state(Connection& connection) {
     OUTBOX_TRY(Statement row, connection.query(query::kMigrations));
     while (row.has_row()) {
       applied.push_back({.version = static_cast<int>(row.integer(0)), .checksum = row.text(1)});
-      if (Status status = row.next(); !status) return pass(status);
+      OUTBOX_TRY(row.next());
     }
   }
   return store::schema_state(migrations(), applied);
@@ -146,20 +145,20 @@ Result<Definitions> read_definitions(Connection& connection, std::string_view sq
                     .grantee = {},
                     .makes = row.text(2),
                     .undoes = row.text(3)});
-    if (Status status = row.next(); !status) return pass(status);
+    OUTBOX_TRY(row.next());
   }
   return list;
 }
 
 Result<std::string> identity_of(Connection& connection) {
-  if (Status status = connection.check_in_place(); !status) return pass(status);
+  OUTBOX_TRY(connection.check_in_place());
   return connection.text(query::kIdentity);
 }
 
 Status check(Connection& connection, const std::string& path) {
   OUTBOX_TRY(const SchemaState state, schema_state(connection));
   const std::string migrate_command = "outbox migrate --store sqlite:" + path;
-  if (Status status = check_version(state, place_of(path), migrate_command); !status) return status;
+  OUTBOX_TRY(check_version(state, place_of(path), migrate_command));
   return check_log(connection, path);
 }
 

@@ -55,7 +55,7 @@ class SqliteStore final : public Store {
 
   // A copied file is complete, positions included.
   Result<LineageRepair> plan_lineage_repair() override {
-    if (Status status = check(); !status) return pass(status);
+    OUTBOX_TRY(check());
     return LineageRepair{};
   }
   Result<LineageRepair> repair_lineage() override { return plan_lineage_repair(); }
@@ -126,7 +126,7 @@ class SqliteStore final : public Store {
   }
 
   [[nodiscard]] Result<Connection> connect(const ConnectOptions& options = {}) const {
-    if (Status status = check_path(path_, false); !status) return pass(status);
+    OUTBOX_TRY(check_path(path_, false));
     auto connection = Connection::open(path_, options);
     if (!connection) return fail(named(connection.error()));
     return connection;
@@ -159,7 +159,7 @@ Result<std::unique_ptr<Store>> open(StoreOptions options) {
 
 Result<std::unique_ptr<SubscriptionChanges>> open_changes(const StoreOptions& options) {
   OUTBOX_TRY(const std::string path, path_of(options.url));
-  if (Status status = check_path(path, false); !status) return pass(status);
+  OUTBOX_TRY(check_path(path, false));
   OUTBOX_TRY(Connection connection, Connection::open(path));
   return make_subscription_changes(std::move(connection));
 }

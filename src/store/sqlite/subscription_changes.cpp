@@ -51,7 +51,7 @@ class SqliteSubscriptionChanges final : public sql::SubscriptionChanges {
           .aggregate_type = row.text(0), .event_type = row.text(1), .headers = row.text(2)};
       (after < cursor ? count.again : count.skipped) = row.integer(3);
       plan.counts.push_back(std::move(count));
-      if (Status status = row.next(); !status) return pass(status);
+      OUTBOX_TRY(row.next());
     }
     OUTBOX_TRY(const Statement parked,
                connection_.query(query::kCountParkedAfter, found.id, again_after(start)));
@@ -65,11 +65,11 @@ class SqliteSubscriptionChanges final : public sql::SubscriptionChanges {
   [[nodiscard]] Status reset(std::string_view name, const NewStart& start) override {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     OUTBOX_TRY(const sql::FoundSubscription found, lock_idle(name));
-    if (Status status = connection_.run(query::kRaiseIds); !status) return status;
+    OUTBOX_TRY(connection_.run(query::kRaiseIds));
     OUTBOX_TRY(const std::int64_t id, connection_.integer(query::kNewestId));
-    if (Status status = renumber(found.id, id, again_after(start)); !status) return status;
+    OUTBOX_TRY(renumber(found.id, id, again_after(start)));
     ParkedLedger ledger;
-    if (Status status = add_parked(connection_, id, ledger); !status) return status;
+    OUTBOX_TRY(add_parked(connection_, id, ledger));
     OUTBOX_TRY(const std::int64_t newest, connection_.integer(query::kNewestSeq));
     Status status =
         connection_.run(query::kBeginAgain, id, std::min(again_after(start), newest), wall_us(),

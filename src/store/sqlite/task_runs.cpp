@@ -1,6 +1,7 @@
 // The rows of tasks that run.
 #include <utility>
 
+#include "base/error.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/event_row.hpp"
 #include "store/sqlite/parking.hpp"
@@ -22,9 +23,9 @@ class SqliteTaskRuns final : public sql::TaskRuns {
                            std::span<const TaskFinish> finishes) override {
     if (ends.empty() && finishes.empty()) return {};
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
-    if (Status status = end_runs(connection_, ends); !status) return status;
+    OUTBOX_TRY(end_runs(connection_, ends));
     for (const TaskFinish& finish : finishes) {
-      if (Status status = finish_task(connection_, finish); !status) return status;
+      OUTBOX_TRY(finish_task(connection_, finish));
     }
     return transaction.commit();
   }
@@ -39,9 +40,8 @@ class SqliteTaskRuns final : public sql::TaskRuns {
         all.push_back(MayBegin::replaced);
         continue;
       }
-      Status status =
-          connection_.run(query::kBeginUnique, task.queue, task.unique_key, bytes_of(task.id));
-      if (!status) return pass(status);
+      OUTBOX_TRY(
+          connection_.run(query::kBeginUnique, task.queue, task.unique_key, bytes_of(task.id)));
       if (connection_.changes() > 0) {
         all.push_back(MayBegin::begin);
         continue;
@@ -51,7 +51,7 @@ class SqliteTaskRuns final : public sql::TaskRuns {
       const bool has_key = row.has_row() && id_of(row.bytes(0)) == task.id;
       all.push_back(has_key ? MayBegin::later : MayBegin::replaced);
     }
-    if (Status status = transaction.commit(); !status) return pass(status);
+    OUTBOX_TRY(transaction.commit());
     return all;
   }
 
@@ -73,8 +73,7 @@ class SqliteTaskRuns final : public sql::TaskRuns {
   }
   [[nodiscard]] Result<bool> wait(const EventFd& bell,
                                   std::chrono::steady_clock::time_point until) override {
-    auto rung = wait_for(bell, -1, until);
-    if (!rung) return rung;
+    OUTBOX_TRY(wait_for(bell, -1, until));
     return false;
   }
 
@@ -82,10 +81,9 @@ class SqliteTaskRuns final : public sql::TaskRuns {
                               std::span<const TaskProgress> progress) override {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     for (const TaskProgress& one : progress) {
-      Status status =
-          connection_.run(query::kReportProgress, one.subscription, one.seq, bytes_of(worker),
-                          one.token, static_cast<std::int64_t>(one.percent), one.text);
-      if (!status) return status;
+      OUTBOX_TRY(connection_.run(query::kReportProgress, one.subscription, one.seq,
+                                 bytes_of(worker), one.token,
+                                 static_cast<std::int64_t>(one.percent), one.text));
     }
     return transaction.commit();
   }

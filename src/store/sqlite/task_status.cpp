@@ -86,9 +86,9 @@ Result<std::optional<TaskStatus>> status_of(Connection& connection, const EventL
   status.priority = event::place_of(event.aggregate_type).priority;
   if (known) {
     add_life(*life, status);
-    if (Status read = add_run(connection, event, *life, status); !read) return pass(read);
+    OUTBOX_TRY(add_run(connection, event, *life, status));
   }
-  if (Status read = add_end(connection, status); !read) return pass(read);
+  OUTBOX_TRY(add_end(connection, status));
   add_schedule(event, status);
   return status;
 }
@@ -108,7 +108,7 @@ Result<std::optional<TaskStatus>> find(Connection& connection, const EventId& id
 Result<std::optional<TaskStatus>> read_task(Connection& connection, const EventId& id) {
   if (connection.in_transaction()) return find(connection, id);
   // All in one snapshot: what is settled meanwhile would look as if it had no row.
-  if (Status begun = connection.run(query::kBeginRead); !begun) return pass(begun);
+  OUTBOX_TRY(connection.run(query::kBeginRead));
   auto status = find(connection, id);
   Status ended = connection.run(query::kCommit);
   if (!ended && connection.in_transaction()) (void)connection.run(query::kRollback);

@@ -1,6 +1,7 @@
 // Writes events for the command line: many in one transaction.
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/log.hpp"
 #include "store/enqueue.hpp"
 #include "store/sqlite/event_insert.hpp"
@@ -18,13 +19,12 @@ class SqliteWriter final : public Writer {
   explicit SqliteWriter(Connection connection) : connection_(std::move(connection)) {}
 
   [[nodiscard]] Result<std::vector<EventId>> write(std::span<const Event> events) override {
-    if (Status status = validate_all(events, {}); !status) return pass(status);
+    OUTBOX_TRY(validate_all(events, {}));
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     std::vector<EventId> ids = ids_of(events);
     OUTBOX_TRY(const Statement insert, connection_.statement(query::kInsertEvent));
-    Status status = insert_events(insert.raw(), events, ids);
-    if (status) status = transaction.commit();
-    if (!status) return pass(status);
+    OUTBOX_TRY(insert_events(insert.raw(), events, ids));
+    OUTBOX_TRY(transaction.commit());
     // The events are committed, whether or not the checkpoint succeeds.
     if (Status kept = keep_wal_small(); !kept)
       log::warn("the WAL could not be checkpointed", {{"reason", kept.error().text()}});

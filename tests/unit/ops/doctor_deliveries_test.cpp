@@ -1,8 +1,10 @@
 // Findings about relays, subscriptions, the configuration and destinations, from facts.
 #include "base/error.hpp"
+#include "event/task_queue.hpp"
 #include "findings.hpp"
+#include "ops/doctor/doctor.hpp"
 #include "ops/doctor/sinks.hpp"
-#include "ops/doctor/subscriptions.hpp"
+#include "ops/health.hpp"
 
 namespace outbox::ops {
 namespace {
@@ -19,13 +21,13 @@ SubscriptionOverview subscription(const std::string& name) {
   return one;
 }
 
-store::RelayRow relay(const std::string& lanes, bool alive = true) {
+store::RelayRow relay(const std::string& group, bool alive = true) {
   return {.id = "r",
           .name = "host:1",
           .owner = true,
           .alive = alive,
           .heartbeat_at = {},
-          .lanes = lanes};
+          .lanes = {{group, 64}}};
 }
 
 Findings of_relays(const std::vector<store::RelayRow>& relays, const SubscriptionOverview& one) {
@@ -36,24 +38,41 @@ Findings of_relays(const std::vector<store::RelayRow>& relays, const Subscriptio
 
 Findings of(const SubscriptionOverview& one) {
   Findings findings;
-  judge_subscriptions({one}, findings);
+  judge_subscriptions({one}, std::chrono::minutes(5), findings);
   return findings;
 }
 
 TEST(DoctorRelays, one_that_serves_the_group_is_enough) {
-  expect_in_order(of_relays({relay("default 64")}, subscription("orders")), "relays");
-  EXPECT_EQ(
-      complaint(of_relays({relay("default 64", false)}, subscription("orders")), "relays").what,
-      "no relay is alive");
-  const Finding found = complaint(of_relays({relay("other 64")}, subscription("orders")), "relays");
+  expect_in_order(of_relays({relay("default")}, subscription("orders")), "relays");
+  EXPECT_EQ(complaint(of_relays({relay("default", false)}, subscription("orders")), "relays").what,
+            "no relay is alive");
+  const Finding found = complaint(of_relays({relay("other")}, subscription("orders")), "relays");
   EXPECT_EQ(found.command, "outbox relay --group default");
   EXPECT_EQ(found.subject, "orders");
+}
+
+TEST(DoctorRelays, relays_that_all_wait_deliver_nothing) {
+  auto waits = relay("default");
+  waits.owner = false;
+  waits.lanes.clear();
+  EXPECT_EQ(complaint(of_relays({waits, waits}, subscription("orders")), "relays").text(),
+            "relays: no live relay has lanes, 2 relays wait for them; nothing is delivered "
+            "(hint: outbox status in a moment, then see the relays' logs)");
+}
+
+TEST(DoctorRelays, a_priority_that_nobody_uses_needs_no_worker) {
+  auto one = subscription("task.mail");
+  ASSERT_TRUE(event::queue_of_subscription(one.row.spec.name));
+  expect_in_order(of_relays({relay("other")}, one), "relays");
+  one.progress.pending = 1;
+  EXPECT_EQ(complaint(of_relays({relay("other")}, one), "relays").command,
+            "outbox work (queue mail)");
 }
 
 TEST(DoctorRelays, a_paused_one_needs_no_relay) {
   auto one = subscription("orders");
   one.row.state = store::SubscriptionState::paused;
-  expect_in_order(of_relays({relay("other 64")}, one), "relays");
+  expect_in_order(of_relays({relay("other")}, one), "relays");
 }
 
 TEST(DoctorSubscriptions, one_that_delivers) {
@@ -64,8 +83,9 @@ TEST(DoctorSubscriptions, one_that_delivers) {
 
 TEST(DoctorSubscriptions, none) {
   Findings findings;
-  judge_subscriptions({}, findings);
+  judge_subscriptions({}, std::nullopt, findings);
   EXPECT_EQ(complaint(findings, "subscriptions").severity, Severity::warning);
+  EXPECT_TRUE(complaint(findings, "subscriptions").problem);
 }
 
 TEST(DoctorSubscriptions, stopped_paused_and_in_trouble) {
@@ -77,6 +97,7 @@ TEST(DoctorSubscriptions, stopped_paused_and_in_trouble) {
   EXPECT_EQ(found.command, "outbox subscription resume 'my orders'");
   one.row.state = store::SubscriptionState::paused;
   EXPECT_EQ(complaint(of(one), "subscriptions").severity, Severity::note);
+  EXPECT_FALSE(complaint(of(one), "subscriptions").problem) << "it is what a person wished";
   one.row.state = store::SubscriptionState::active;
   one.row.trouble = "connection refused";
   one.row.trouble_since = "2026-01-01T00:00:00Z";
@@ -93,7 +114,7 @@ TEST(DoctorSubscriptions, late_and_dead_events) {
   EXPECT_FALSE(of(one).complains("pending"));
   one.progress.lag = std::chrono::minutes(90);
   EXPECT_THAT(complaint(of(one), "pending").what,
-              HasSubstr("12 events are pending, the oldest for 1 h"));
+              HasSubstr("12 events are pending, the oldest for 1 h, more than 5min"));
   EXPECT_EQ(complaint(of(one), "parked").command,
             "outbox parked list --subscription orders --state dead");
 }
@@ -111,6 +132,32 @@ TEST(DoctorHistory, more_than_the_quota_is_an_error) {
                   {subscription("orders")}, over ? 999 : 1'000, findings);
     EXPECT_EQ(complaint(findings, "history").severity, over ? Severity::error : Severity::note);
   }
+}
+
+TEST(DoctorQueues, a_type_that_no_live_worker_has) {
+  Queues queues;
+  queues.lines = {{.queue = "mail", .type = "welcome", .ready = 2}};
+  Findings findings;
+  judge_queues(queues, findings);
+  expect_in_order(findings, "queues");
+  store::WorkerRow worker{.name = "w", .silent = {}, .running = 0, .note = {}};
+  worker.note.types.push_back({.queue = "mail", .name = "other", .runs = {}});
+  queues.workers.push_back(worker);
+  judge_queues(queues, findings);
+  EXPECT_EQ(complaint(findings, "queues").what,
+            "no worker has a handler for type welcome, and 2 tasks of it wait");
+  EXPECT_TRUE(complaint(findings, "queues").problem);
+}
+
+TEST(DoctorHealth, a_part_that_could_not_be_read_leaves_the_others) {
+  const Deliveries seen{.subscriptions = {subscription("orders")},
+                        .relays = fail(Errc::deadline_exceeded, "no answer"),
+                        .holds = {},
+                        .queues = {}};
+  const Findings findings = judge(seen, {.max_lag = {}, .quota = 1});
+  EXPECT_EQ(complaint(findings, "relays").what, "not checked: no answer");
+  expect_in_order(findings, "subscriptions");
+  expect_in_order(findings, "history");
 }
 
 TEST(DoctorDifference, between_the_configuration_and_the_store) {

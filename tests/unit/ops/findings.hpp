@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ops/doctor/finding.hpp"
+#include "ops/finding.hpp"
 
 namespace outbox::ops {
 

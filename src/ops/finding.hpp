@@ -1,4 +1,5 @@
-// What `outbox doctor` says: one finding for each thing that it looked at (docs/guide/doctor.md). Pure.
+// What `outbox doctor` and `outbox status` say is wrong: one finding for each thing that was looked
+// at (docs/guide/doctor.md). Pure.
 #pragma once
 
 #include <chrono>
@@ -29,12 +30,26 @@ struct Finding {
   std::string what;
   std::string reason{};   ///< What it means for events.
   std::string command{};  ///< What mends it: for the shell, or a statement, which ends in ';'.
+  /// Something stands still, or is late, and a person has to act: `outbox status` names it, and its
+  /// --check fails.
+  bool problem{false};
+
+  /// "sequence event_seq: has CACHE 32"
+  [[nodiscard]] std::string headline() const;
+  /// "relays: no relay is alive; nothing is delivered (hint: outbox relay)"
+  [[nodiscard]] std::string text() const;
 };
 
 /// Collects findings of checks.
 class Findings {
  public:
   void add(Finding one) { all_.push_back(std::move(one)); }
+  /// `subject` may be empty.
+  void add(Severity severity, std::string check, std::string subject, std::string what,
+           std::string reason, std::string command);
+  /// The same of one that `outbox status` names and for which its --check fails.
+  void problem(Severity severity, std::string check, std::string subject, std::string what,
+               std::string reason, std::string command);
   void ok(std::string check, std::string what) {
     add({.severity = Severity::ok,
          .check = std::move(check),
@@ -43,6 +58,12 @@ class Findings {
   }
   /// A note when a right is missing, else a warning: it might be wrong, and nobody knows.
   void not_checked(std::string check, const Error& error);
+  /// Calls `judge` with the answer to a question about the store; one that was not answered is
+  /// not_checked().
+  template <class T, class Judge>
+  void check(const char* name, const Result<T>& answer, const Judge& judge) {
+    answer ? judge(*answer) : not_checked(name, answer.error());
+  }
   void append(Findings others);
   /// The worst first; of one severity in the order of adding.
   [[nodiscard]] std::vector<Finding> sorted() const;

@@ -1,4 +1,4 @@
-#include "ops/doctor/finding.hpp"
+#include "ops/finding.hpp"
 
 #include <fmt/format.h>
 
@@ -27,16 +27,35 @@ const char* to_string(Severity severity) noexcept {
   return "error";
 }
 
+std::string Finding::headline() const {
+  return check + (subject.empty() ? "" : " " + subject) + ": " + what;
+}
+
+std::string Finding::text() const {
+  return headline() + (reason.empty() ? "" : "; " + reason) +
+         (command.empty() ? "" : " (hint: " + command + ")");
+}
+
+void Findings::add(Severity severity, std::string check, std::string subject, std::string what,
+                   std::string reason, std::string command) {
+  add({severity, std::move(check), std::move(subject), std::move(what), std::move(reason),
+       std::move(command)});
+}
+
+void Findings::problem(Severity severity, std::string check, std::string subject, std::string what,
+                       std::string reason, std::string command) {
+  add(severity, std::move(check), std::move(subject), std::move(what), std::move(reason),
+      std::move(command));
+  all_.back().problem = true;
+}
+
 void Findings::not_checked(std::string check, const Error& error) {
   const bool no_right = error.code == Errc::permission_denied;
   const bool locked = error.origin == "pg:55P03" && error.hint.empty();
-  add({.severity = no_right ? Severity::note : Severity::warning,
-       .check = std::move(check),
-       .subject = {},
-       .what = "not checked: " + error.message,
-       .reason =
-           no_right ? "this login has not the right to ask" : "whether it is in order is not known",
-       .command = locked ? kWhoLocks : error.hint});
+  add(no_right ? Severity::note : Severity::warning, std::move(check), "",
+      "not checked: " + error.message,
+      no_right ? "this login has not the right to ask" : "whether it is in order is not known",
+      locked ? kWhoLocks : error.hint);
 }
 
 void Findings::append(Findings others) {
