@@ -27,8 +27,8 @@ RunKeeper::RunKeeper(const EventId& worker, store::StoreOptions store, KeeperOpt
                      EventFd bell)
     : where_(std::move(store)),
       name_(options.name),
-      core_(worker, std::move(options)),
-      bell_(std::move(bell)) {}
+      bell_(std::move(bell)),
+      core_(worker, std::move(options)) {}
 
 RunKeeper::~RunKeeper() { (void)stop(std::chrono::milliseconds(0)); }
 

@@ -51,6 +51,7 @@ class RunKeeper {
 
   const store::StoreOptions where_;
   const std::string name_;
+  const EventFd bell_;  ///< The queues ring it until the core is gone.
   RunKeeperCore core_;  ///< The thread's.
 
   // The same.
@@ -59,7 +60,6 @@ class RunKeeper {
   int failures_{0};
   Outage outage_;
 
-  const EventFd bell_;
   Mutex mutex_;
   std::optional<TimePoint> stop_by_ OUTBOX_GUARDED_BY(mutex_);
 

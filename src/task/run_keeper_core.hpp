@@ -51,7 +51,6 @@ class RunKeeperCore {
   /// Set with each heartbeat.
   [[nodiscard]] std::shared_ptr<const StoreClock> clock() const { return clock_; }
   void add(std::shared_ptr<RunnerCore> queue);
-  [[nodiscard]] const std::vector<std::shared_ptr<RunnerCore>>& queues() const { return queues_; }
 
   void start();
   /// Claims no more tasks of others.
