@@ -59,9 +59,18 @@ std::vector<std::shared_ptr<Batch>> Desk::to_begin() const {
   return to_begin_;
 }
 
-bool Desk::take_unique(const std::shared_ptr<Batch>& batch) {
+bool Desk::begin_unique(const std::shared_ptr<Batch>& batch) {
   const MutexLock lock(mutex_);
-  return std::erase(to_begin_, batch) > 0;
+  if (std::erase(to_begin_, batch) == 0) return false;
+  batches_.push_back(batch);
+  return true;
+}
+
+bool Desk::refuse_unique(const std::shared_ptr<Batch>& batch) {
+  const MutexLock lock(mutex_);
+  if (std::erase(to_begin_, batch) == 0) return false;
+  awaited_.insert(batch->job(0).token);
+  return true;
 }
 
 bool Desk::postpone_unique(const std::shared_ptr<Batch>& batch) {
@@ -104,8 +113,7 @@ void Desk::collect(std::vector<Outcome>& outcomes) {
   noted_.clear();
 }
 
-void Desk::give_up(std::vector<Outcome>& outcomes) {
-  collect(outcomes);
+void Desk::give_up_waiting(std::vector<Outcome>& outcomes) {
   const MutexLock lock(mutex_);
   const auto give_back = [&](const Batch::Job& job) {
     outcomes.push_back(
@@ -115,22 +123,16 @@ void Desk::give_up(std::vector<Outcome>& outcomes) {
   batches_.clear();
   for (const auto& batch : to_begin_) give_back(batch->job(0));
   to_begin_.clear();
+}
+
+void Desk::give_up_ended(std::vector<Outcome>& outcomes) {
+  collect(outcomes);
+  const MutexLock lock(mutex_);
   for (const Token token : awaited_) {
     outcomes.push_back(
         outcome(token, Outcome::Kind::unknown, "its end was not noted when the worker stopped"));
   }
   awaited_.clear();
-}
-
-void Desk::on_ready(std::function<void()> ready) {
-  const MutexLock lock(ready_mutex_);
-  ready_ = std::move(ready);
-}
-
-void Desk::announce() {
-  if (announced_.exchange(true)) return;
-  const MutexLock lock(ready_mutex_);
-  if (ready_) ready_();
 }
 
 }  // namespace outbox::task

@@ -22,6 +22,23 @@ struct Waiting {
   std::chrono::nanoseconds work{0};
 };
 
+/// Tells whoever waits.
+class Bell {
+ public:
+  void set(std::function<void()> ready) {
+    const MutexLock lock(mutex_);
+    ready_ = std::move(ready);
+  }
+  void ring() {
+    const MutexLock lock(mutex_);
+    if (ready_) ready_();
+  }
+
+ private:
+  Mutex mutex_;
+  std::function<void()> ready_ OUTBOX_GUARDED_BY(mutex_);
+};
+
 class Desk {
  public:
   explicit Desk(std::size_t priority) : priority_(priority) {}
@@ -35,12 +52,14 @@ class Desk {
   [[nodiscard]] Waiting waiting() const;
   void add_unique(std::shared_ptr<Batch> batch);
   [[nodiscard]] std::vector<std::shared_ptr<Batch>> to_begin() const;
-  /// Whether its sink has tasks that no thread can begin yet: those of less urgent desks wait. It says so again while that is so.
-  void want(bool more, TimePoint now) { wants_until_ = more ? now + kWants : TimePoint(); }
+  /// Its sink has tasks that no thread can begin yet: those of less urgent desks wait. It says so again while that is so.
+  void want(TimePoint until) { wants_until_ = until; }
   [[nodiscard]] bool wants(TimePoint now) const { return now < wants_until_.load(); }
-  /// Takes it from those to begin. False: it was given up.
-  [[nodiscard]] bool take_unique(const std::shared_ptr<Batch>& batch);
-  /// The same: it goes back for a while.
+  /// Any thread may begin it now. False: it was given up; so with those that follow.
+  [[nodiscard]] bool begin_unique(const std::shared_ptr<Batch>& batch);
+  /// It never begins, and is awaited until that is noted.
+  [[nodiscard]] bool refuse_unique(const std::shared_ptr<Batch>& batch);
+  /// It goes back for a while.
   [[nodiscard]] bool postpone_unique(const std::shared_ptr<Batch>& batch);
   /// Those that were taken before this time go back.
   void return_late(TimePoint before, std::vector<Outcome>& outcomes);
@@ -52,14 +71,18 @@ class Desk {
   [[nodiscard]] bool note(const Outcome& outcome);
 
   void collect(std::vector<Outcome>& outcomes);
-  /// Outcomes of all that has not begun, and of all that is awaited.
-  void give_up(std::vector<Outcome>& outcomes);
+  /// Outcomes of all that has not begun.
+  void give_up_waiting(std::vector<Outcome>& outcomes);
+  /// Outcomes of all that has ended, also of what is awaited.
+  void give_up_ended(std::vector<Outcome>& outcomes);
 
   // ---- the bell
 
-  void on_ready(std::function<void()> ready);
+  void on_ready(std::function<void()> ready) { bell_.set(std::move(ready)); }
   /// Once until collected().
-  void announce();
+  void announce() {
+    if (!announced_.exchange(true)) bell_.ring();
+  }
   void announce_changed_rows() {
     rows_changed_ = true;
     announced_ = false;
@@ -69,9 +92,6 @@ class Desk {
   [[nodiscard]] bool rows_changed() { return rows_changed_.exchange(false); }
 
  private:
-  /// The relay offers again within 1 ms what a sink did not take; one that was paused says nothing more.
-  static constexpr std::chrono::milliseconds kWants{50};
-
   const std::size_t priority_;
   std::atomic<TimePoint> wants_until_{};
   std::atomic<bool> announced_{false};
@@ -81,8 +101,7 @@ class Desk {
   std::vector<std::shared_ptr<Batch>> to_begin_ OUTBOX_GUARDED_BY(mutex_);
   std::set<Token> awaited_ OUTBOX_GUARDED_BY(mutex_);
   std::vector<Outcome> noted_ OUTBOX_GUARDED_BY(mutex_);
-  Mutex ready_mutex_;
-  std::function<void()> ready_ OUTBOX_GUARDED_BY(ready_mutex_);
+  Bell bell_;
 };
 
 }  // namespace outbox::task

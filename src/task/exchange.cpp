@@ -68,7 +68,7 @@ Status Exchange::claim(store::TaskRuns& rows, Queue& queue, TimePoint now) {
   const std::size_t free = queue.tasks->free_threads();
   OUTBOX_TRY(const auto claimed, rows.claim(worker_, queue.tasks->subscriptions(),
                                             queue.tasks->types_to_claim(), free));
-  queue.tasks->add_claimed(claimed);
+  queue.tasks->add_claimed(claimed, now);
   // There may be more for a thread that becomes free.
   if (claimed.tasks.size() == free) queue.claim_at = now;
   return {};

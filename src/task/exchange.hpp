@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "store/tasks.hpp"
-#include "task/shared_queue.hpp"
+#include "task/runner_core.hpp"
 
 namespace outbox::task {
 
@@ -30,7 +30,7 @@ class Exchange {
  public:
   Exchange(const EventId& worker, ExchangeOptions options) : worker_(worker), options_(options) {}
 
-  void add(std::shared_ptr<SharedQueue> queue) { queues_.push_back({.tasks = std::move(queue)}); }
+  void add(std::shared_ptr<RunnerCore> queue) { queues_.push_back({.tasks = std::move(queue)}); }
   /// The connection is a new one: nothing is announced, and rows may have been missed.
   void start_over();
   /// There may be tasks to claim.
@@ -41,7 +41,7 @@ class Exchange {
 
  private:
   struct Queue {
-    std::shared_ptr<SharedQueue> tasks;
+    std::shared_ptr<RunnerCore> tasks;
     bool free{false};   ///< As it was last.
     TimePoint since{};  ///< It is so.
     /// Free threads. None: what is in the store may be from before.

@@ -4,28 +4,22 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/steady.hpp"
 #include "event/task.hpp"
 
 namespace outbox::task {
 namespace {
 
 constexpr std::size_t kMostTaken = 8192;
-/// Of a type that has a subscription of its own by now, tasks that got a row before: they cannot wait in the log.
-constexpr std::chrono::seconds kLimitedPause{1};
-constexpr std::chrono::seconds kPausedPause{10};
-/// Without a thread; then another worker may do it.
-constexpr std::chrono::milliseconds kLongWithoutThread{200};
 /// What is due later is looked at again then.
 constexpr std::chrono::microseconds kLongestPause = std::chrono::years(10);
 
 }  // namespace
 
-QueueSink::QueueSink(std::shared_ptr<Runner> runner, Source source, QueueOptions options,
+QueueSink::QueueSink(std::shared_ptr<RunnerCore> runner, Source source, QueueOptions options,
                      const EventId& worker, std::shared_ptr<const StoreClock> clock)
     : runner_(std::move(runner)),
       source_(source),
-      options_(options),
+      options_(std::move(options)),
       worker_(worker),
       clock_(std::move(clock)) {
   for (const auto& type : runner_->types()) types_.emplace(type->handler().type, type);
@@ -45,13 +39,12 @@ SinkTraits QueueSink::traits() const noexcept {
 void QueueSink::follow(const sink::RunRules& rules) {
   paused_types_ = rules.paused_types;
   for (const auto& type : runner_->types()) {
-    if (type->limit() != nullptr) type->limit()->set_share(rules.share, now_steady());
+    if (type->limit() != nullptr) type->limit()->set_share(rules.share, options_.now());
   }
 }
 
 /// What was given up may be sent again, and must not run twice at once here.
 Status QueueSink::open() {
-  runner_->start();
   const std::size_t running = runner_->given_up(source_);
   if (running == 0) return {};
   return fail(Errc::unavailable, Remedy::retry_call,
@@ -61,7 +54,7 @@ Status QueueSink::open() {
 }
 
 std::size_t QueueSink::send(std::span<const Message> messages) {
-  const TimePoint now = now_steady();
+  const TimePoint now = options_.now();
   Load load = runner_->load(source_, now);
   auto batch = std::make_shared<Batch>(source_, now);
   std::size_t taken = 0;
@@ -116,7 +109,7 @@ bool QueueSink::take(const Message& message, Load& load, Batch& batch, TimePoint
     return true;
   }
   if (is_paused(message)) {
-    postpone(message, kPausedPause, "its type is paused");
+    postpone(message, options_.paused_pause, "its type is paused");
     return true;
   }
   TaskType& type = *found->second;
@@ -141,7 +134,7 @@ bool QueueSink::take(const Message& message, Load& load, Batch& batch, TimePoint
 bool QueueSink::give_away(const TaskType& type, const Message& message,
                           const event::TaskRules* rules, TimePoint now) {
   const bool own = type.limit() != nullptr || (rules != nullptr && !rules->unique_key.empty());
-  if (own || !refuses_since_ || now - *refuses_since_ < kLongWithoutThread) return false;
+  if (own || !refuses_since_ || now - *refuses_since_ < options_.long_without_thread) return false;
   if (!runner_->take_elsewhere()) return false;
   postpone(message, {}, "no thread was free here, another worker has one");
   ready_.back().for_any_worker = true;
@@ -159,7 +152,8 @@ bool QueueSink::take_limited(TaskType& type, const Message& message, Permit& per
   if (type.limit() == nullptr) return true;
   permit = type.limit()->take(now);
   if (permit) return true;
-  if (!options_.of_type) postpone(message, kLimitedPause, "the limit of its type is reached");
+  if (!options_.of_type)
+    postpone(message, options_.limited_pause, "the limit of its type is reached");
   return false;
 }
 
@@ -190,7 +184,7 @@ void QueueSink::refuse(const Message& message, std::string reason) {
 void QueueSink::receive(std::vector<Outcome>& outcomes) {
   for (Outcome& outcome : ready_) outcomes.push_back(std::move(outcome));
   ready_.clear();
-  const TimePoint now = now_steady();
+  const TimePoint now = options_.now();
   runner_->watch(now);
   runner_->collect(source_, now, outcomes);
 }

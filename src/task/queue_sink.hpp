@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <outbox/sink.hpp>
 #include <outbox/worker.hpp>
@@ -12,9 +13,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/steady.hpp"
 #include "event/arena.hpp"
 #include "sink/run_owner.hpp"
-#include "task/runner.hpp"
+#include "task/runner_core.hpp"
 #include "task/store_clock.hpp"
 
 namespace outbox::task {
@@ -24,12 +26,18 @@ struct QueueOptions {
   std::chrono::milliseconds unknown_type_pause{std::chrono::seconds(30)};
   std::chrono::milliseconds row_after{std::chrono::seconds(1)};
   bool of_type{false};  ///< The subscription delivers one type.
+  /// Of a type that has a subscription of its own by now, tasks that got a row before: they cannot wait in the log.
+  std::chrono::milliseconds limited_pause{std::chrono::seconds(1)};
+  std::chrono::milliseconds paused_pause{std::chrono::seconds(10)};
+  /// Without a thread; then another worker may do it.
+  std::chrono::milliseconds long_without_thread{200};
+  std::function<TimePoint()> now{now_steady};
 };
 
 class QueueSink final : public Sink, public sink::RunOwner {
  public:
   /// `source`: of the runner, whose types these are. `worker`: who keeps what runs for long.
-  QueueSink(std::shared_ptr<Runner> runner, Source source, QueueOptions options,
+  QueueSink(std::shared_ptr<RunnerCore> runner, Source source, QueueOptions options,
             const EventId& worker, std::shared_ptr<const StoreClock> clock);
   ~QueueSink() override;
 
@@ -76,7 +84,7 @@ class QueueSink final : public Sink, public sink::RunOwner {
   void postpone(const Message& message, Duration pause, std::string reason);
   void refuse(const Message& message, std::string reason);
 
-  const std::shared_ptr<Runner> runner_;
+  const std::shared_ptr<RunnerCore> runner_;
   const Source source_;
   const QueueOptions options_;
   std::unordered_map<std::string, std::shared_ptr<TaskType>, TextHash, std::equal_to<>> types_;

@@ -16,7 +16,7 @@
 
 #include "sink/run_owner.hpp"
 #include "store/tasks.hpp"
-#include "task/runner.hpp"
+#include "task/runner_core.hpp"
 #include "task/type.hpp"
 
 namespace outbox::task {

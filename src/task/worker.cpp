@@ -16,6 +16,7 @@
 #include "subscription/retry_policy.hpp"
 #include "task/queue_sink.hpp"
 #include "task/run_keeper.hpp"
+#include "task/runner.hpp"
 #include "task/ticker.hpp"
 
 namespace outbox {
@@ -121,8 +122,8 @@ std::vector<SubscriptionSpec> subscriptions_of(const std::string& queue, const H
   return all;
 }
 
-task::Runner::Types types_of(const Handlers& handlers, const WorkerOptions& options) {
-  task::Runner::Types types;
+task::RunnerCore::Types types_of(const Handlers& handlers, const WorkerOptions& options) {
+  task::RunnerCore::Types types;
   for (const Handlers::Handler& handler : handlers.all()) {
     const auto& delays = handler.options.delays.empty() ? options.delays : handler.options.delays;
     types.push_back(
@@ -132,16 +133,15 @@ task::Runner::Types types_of(const Handlers& handlers, const WorkerOptions& opti
 }
 
 /// The place of a subscription among those whose tasks the threads of its queue do.
-task::Source source_of(task::Runner& runner, const SubscriptionSpec& spec) {
+task::Source source_of(task::RunnerCore& runner, const SubscriptionSpec& spec) {
   return runner.add_source(spec.name, event::place_of(spec.aggregate_types.front()).priority);
 }
 
 /// Its threads, which all its subscriptions share, and a sink for each of them, also for those that others add later.
 Status add_queue(const std::string& queue, const Handlers& handlers, const WorkerOptions& options,
                  task::RunKeeper& keeper, Relay& relay) {
-  const task::Runner::Options threads{.threads = options.threads,
-                                      .result_bytes = options.result_bytes};
-  const auto runner = std::make_shared<task::Runner>(queue, types_of(handlers, options), threads);
+  const auto runner = task::make_runner(queue, types_of(handlers, options),
+                                        {.threads = options.threads}, options.result_bytes);
   // Also without lanes the worker looks after what dead ones left behind.
   for (const SubscriptionSpec& spec : subscriptions_of(queue, handlers, options))
     (void)source_of(*runner, spec);
@@ -186,8 +186,11 @@ Result<std::unique_ptr<Worker>> Worker::create(WorkerOptions options, Handlers h
                                   .application = "outbox worker"};
   OUTBOX_TRY(EventFd bell, EventFd::create());
   auto keeper = std::make_unique<task::RunKeeper>(
-      EventId::generate(), options.relay.name.empty() ? process_name() : options.relay.name, store,
-      task::KeeperOptions{.retries = retries, .heartbeat = options.heartbeat}, std::move(bell));
+      EventId::generate(), store,
+      task::KeeperOptions{.retries = retries,
+                          .name = options.relay.name.empty() ? process_name() : options.relay.name,
+                          .sharing = {.heartbeat = options.heartbeat}},
+      std::move(bell));
   for (const std::string& queue : queues) {
     if (Status status = add_queue(queue, handlers, options, *keeper, *relay); !status)
       return pass(status);

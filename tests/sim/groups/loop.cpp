@@ -221,8 +221,6 @@ void SimLoop::send(std::size_t strand, relay::TimePoint now) {
                    send.attempt))
       break;
   }
-  if (retained_.runner && offered > 0)
-    retained_.runner->offered(retained_.source, taken == offered);
   cores_[strand]->handed_over(taken);
 }
 
@@ -240,8 +238,6 @@ void SimLoop::send_retries(relay::TimePoint now) {
                    send.attempt))
       break;
   }
-  if (retained_.runner && offered > 0)
-    retained_.runner->offered(retained_.source, taken == offered);
   retries_.handed_over(taken);
 }
 

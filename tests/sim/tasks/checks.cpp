@@ -13,8 +13,9 @@ bool is_noted(std::size_t number) { return splitmix64(number * 59) % 100 < 20; }
 /// discarded before its row was running. Those may run beside their successors.
 bool RunChecks::counts(const SimRun& run) const {
   if (decided_.contains(run.number)) return false;
-  const bool owned = run.kept || tables_.members().generation_of(run.lane) == run.generation;
-  return owned && !run.dropped && !run.taken;
+  const task::RunnerCore::Run state = run.state();
+  const bool owned = state.kept || tables_.members().generation_of(run.lane) == run.generation;
+  return owned && !state.dropped && !run.taken;
 }
 
 void RunChecks::begins(const std::shared_ptr<SimRun>& run) {
@@ -120,21 +121,29 @@ void RunChecks::written(const std::vector<bool>& ends) {
   }
 }
 
-void RunChecks::goes_on(const sink::KeptRun& run, const EventId& worker,
-                        const std::vector<store::TaskRunRow>& compared) {
+bool RunChecks::is_of(const sink::KeptRun& run, const EventId& worker) const {
   const auto& rows = tables_.parked(run.subscription).rows();
   const auto row = rows.find(run.seq);
-  const bool is_ours = row != rows.end() && row->second.worker == worker &&
-                       row->second.state == store::ParkedState::running &&
-                       row->second.token == run.token;
-  if (!is_ours)
+  return row != rows.end() && row->second.worker == worker &&
+         row->second.state == store::ParkedState::running && row->second.token == run.token;
+}
+
+void RunChecks::loses(const sink::KeptRun& run, const EventId& worker) {
+  if (is_of(run, worker))
+    checks_.broke("a run is told to stop that was not taken from its worker: task " +
+                  std::to_string(number_of(run.id)));
+}
+
+void RunChecks::goes_on(const sink::KeptRun& run, const EventId& worker,
+                        const std::vector<store::TaskRunRow>& compared) {
+  if (!is_of(run, worker))
     checks_.broke("a run that was taken from its worker is not told to stop: task " +
                   std::to_string(number_of(run.id)));
   const bool cancelled = std::any_of(compared.begin(), compared.end(), [&](const auto& one) {
     return one.seq == run.seq && one.token == run.token && one.cancelled;
   });
   const bool told = std::any_of(running_.begin(), running_.end(), [&](const auto& one) {
-    return one->worker == worker && one->seq == run.seq && one->told;
+    return one->worker == worker && one->seq == run.seq && one->stop.stop_requested();
   });
   if (cancelled && !told)
     checks_.broke("a run that a person has cancelled is not told to stop: task " +

@@ -49,7 +49,8 @@ class RunChecks {
   /// After that: at once.
   void is_discarded(std::int32_t subscription, std::int64_t seq);
 
-  /// What a worker goes on with after it has compared its rows.
+  /// What a worker tells to stop, and goes on with, after it has compared its rows.
+  void loses(const sink::KeptRun& run, const EventId& worker);
   void goes_on(const sink::KeptRun& run, const EventId& worker,
                const std::vector<store::TaskRunRow>& compared);
 
@@ -71,6 +72,8 @@ class RunChecks {
     std::size_t attempts{0};  ///< Before it.
   };
   [[nodiscard]] bool counts(const SimRun& run) const;
+  /// The row says that it runs there.
+  [[nodiscard]] bool is_of(const sink::KeptRun& run, const EventId& worker) const;
   void check_attempts(const EventId& id, std::size_t attempts, bool dead);
 
   GroupChecks& checks_;

@@ -3,14 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <outbox/sink.hpp>
+#include <memory>
 #include <outbox/worker.hpp>
+#include <stop_token>
 
-#include "relay/trust_deadline.hpp"
-#include "sink/run_owner.hpp"
-#include "task/batch.hpp"
-#include "task/type_limit.hpp"
+#include "task/runner_core.hpp"
 
 namespace outbox::sim {
 
@@ -22,26 +19,26 @@ struct SimRun {
     kills,  ///< Its process.
   };
 
-  Token token{0};
+  std::shared_ptr<task::RunnerCore::Slot> slot{};
+  std::stop_token stop{};
   task::Source source{0};  ///< Of the subscription that sent it.
   std::size_t number{0};   ///< Of the event.
   std::int64_t seq{0};
-  EventId id{};
-  std::size_t attempt{1};
   unsigned key{0};
   unsigned lane{0};
   EventId worker{};
   std::int64_t generation{0};  ///< Under which it was sent.
-  relay::TimePoint began{};    ///< Or was taken.
   Way way{Way::ends};
   int left{0};  ///< Steps.
   TaskEnd end{TaskEnd::done()};
-  bool told{false};      ///< To stop.
-  bool dropped{false};   ///< Its end is reported already, or does not count.
-  bool replaced{false};  ///< Its thread is given up.
-  bool taken{false};     ///< Its worker counts as dead, or a person has decided.
-  std::optional<sink::KeptRun> kept{};
-  task::Permit permit{};  ///< Of a type with a limit.
+  bool hears{false};  ///< That it was told to stop.
+  bool counts{true};  ///< Its end is reported, as it was at its last step.
+  bool taken{false};  ///< Its worker counts as dead, or a person has decided.
+
+  /// As its worker knows it. Until its end.
+  [[nodiscard]] task::RunnerCore::Run state() const {
+    return task::RunnerCore::run_of(*slot).value_or(task::RunnerCore::Run{});
+  }
 };
 
 }  // namespace outbox::sim

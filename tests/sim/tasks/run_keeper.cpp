@@ -6,199 +6,118 @@
 namespace outbox::sim {
 namespace {
 
-constexpr int kLooks = 2;
 /// At a stop, for the last ends to be written.
 constexpr std::chrono::milliseconds kLastWrite{40};
-constexpr task::ExchangeOptions kSharing{.heartbeat = kHeartbeat,
-                                         .settled = std::chrono::milliseconds(3),
-                                         .turn = std::chrono::milliseconds(3),
-                                         .claim_every = std::chrono::milliseconds(15)};
+
+task::KeeperOptions options() {
+  return {.retries = SimRunner::retries(),
+          .last_write = kLastWrite,
+          .sharing = {.heartbeat = kHeartbeat,
+                      .settled = std::chrono::milliseconds(3),
+                      .turn = std::chrono::milliseconds(3),
+                      .claim_every = std::chrono::milliseconds(15)}};
+}
 
 }  // namespace
 
 SimRunKeeper::SimRunKeeper(GroupShared& world, const EventId& worker,
                            const relay::TimePoint::duration& clock,
                            const std::shared_ptr<SimRunner>& runner)
-    : world_(world), worker_(worker), clock_(clock), runner_(*runner), exchange_(worker, kSharing) {
-  exchange_.add(runner);
+    : world_(world),
+      worker_(worker),
+      clock_(clock),
+      runner_(runner),
+      rows_(world, worker),
+      core_(worker, options()) {
+  core_.add(runner->core());
+  runner->core()->on_work([this] { rung_ = true; });
+}
+
+void SimRunKeeper::lose_connection() {
+  connected_ = in_round_ = false;
+  core_.disconnected();
 }
 
 void SimRunKeeper::step() {
   if (over_) return;
-  runner_.watch();
-  take_ends();
   if (connected_ && incarnation_ != world_.database.incarnation()) lose_connection();
-  if (connected_) {
-    work();
-  } else if (world_.random.chance(30)) {
-    connect();
+  if (!in_round_) return begin_round();
+  const auto more = core_.step(rows_, now());
+  follow(core_.news());
+  kept_ = runner_->core()->kept();
+  if (!more) lose_connection();
+  if (!more || !*more) end_round();
+}
+
+/// Or waits.
+void SimRunKeeper::begin_round() {
+  // Not every worker is notified: some have a pooler before them.
+  const bool hears = connected_ && worker_.bytes[1] % 2 == 0;
+  if (std::exchange(heard_of_ready_, world_.tables.told_of_ready()) != heard_of_ready_ && hears) {
+    core_.told();
+    rung_ = true;
   }
-  watch_stop();
-}
-
-void SimRunKeeper::connect() {
-  connected_ = true;
-  incarnation_ = world_.database.incarnation();
-  kept_.reset();
-  dead_.clear();
-  rows_of_dead_.clear();
-  exchange_.start_over();
-}
-
-void SimRunKeeper::take_ends() {
-  for (const task::KeptEnd& kept : runner_.kept_ends())
-    ends_.push_back(task::end_of(kept, worker_));
-  for (task::FinishedRun& run : runner_.finished()) finished_.push_back(std::move(run));
-}
-
-/// RunKeeper::is_over()
-void SimRunKeeper::watch_stop() {
-  if (!stop_by_) return;
-  const bool runs = !runner_.kept().empty();
-  take_ends();
-  if (ends_.empty() && finished_.empty() && !runs) {
-    if (connected_ && !std::exchange(compared_, true)) return compare_after_stop();
-    if (connected_) world_.tables.forget_worker(worker_);
-    over_ = true;
-  } else if (now() >= *stop_by_ && !given_up_) {
-    given_up_ = true;
-    world_.result.given_back += runner_.kept().size();
-    runner_.give_up_kept();
-  } else if (given_up_ && now() >= *stop_by_ + kLastWrite) {
-    over_ = true;
+  const auto reconnect_at = connected_ ? std::nullopt : std::optional(now());
+  if (!rung_ && now() < core_.next_at(now(), reconnect_at)) return check_wait();
+  rung_ = false;
+  core_.begin_round(now());
+  if (!connected_ && world_.random.chance(30)) {
+    connected_ = true;
+    incarnation_ = world_.database.incarnation();
+    core_.connected();
   }
+  in_round_ = connected_;
+  if (!in_round_) end_round();
 }
 
-/// The relay may have written the row of a run that it gave up when it stopped. Twice: see OwnRows.
-void SimRunKeeper::compare_after_stop() {
-  for (int i = 0; i < 2; ++i) {
-    unkept_ = runner_.unkept();
-    kept_ = runner_.kept();
-    compare();
-  }
+void SimRunKeeper::end_round() {
+  in_round_ = false;
+  over_ = core_.is_over(connected_ ? &rows_ : nullptr, now());
+  kept_ = runner_->core()->kept();
+  if (!over_) return;
+  world_.result.given_back += core_.given_back();
+  if (!kept_.empty()) world_.checks.broke("a worker leaves runs behind that belong to it");
+  if (core_.unwritten() > 0 && now() < *stop_by_ + kLastWrite)
+    world_.checks.broke("a worker leaves before the ends of its runs are written");
 }
 
-void SimRunKeeper::work() {
-  if (kept_) return compare();
-  if (!rows_of_dead_.empty() || !dead_.empty()) return recover();
-  if (!beat_at_ || now() >= *beat_at_) return begin_comparison();
-  if (!ends_.empty() || !finished_.empty()) return write();
-  if (claims_ && now() >= exchange_.next_at()) return share();
-  if (!look_at_ || now() >= *look_at_) look();
+/// Nobody else would tell it.
+void SimRunKeeper::check_wait() {
+  if (connected_ && now() - beat_at_ >= kHeartbeat) world_.checks.broke("a heartbeat is late");
+  if (!runner_->core()->kept_ends().empty() || !runner_->core()->finished().empty())
+    world_.checks.broke("an end waits, and the keeper of runs was not told");
 }
 
-/// Not every worker is notified: some have a pooler before them.
-void SimRunKeeper::share() {
-  const bool hears = worker_.bytes[1] % 2 == 0;
-  if (std::exchange(heard_of_ready_, world_.tables.told_of_ready()) != heard_of_ready_ && hears)
-    exchange_.told();
-  SimSharedRows rows(world_);
-  if (!exchange_.turn(rows, now())) lose_connection();
-}
-
-void SimRunKeeper::begin_comparison() {
-  world_.tables.beat(worker_, world_.server_now());
-  world_.runs.beats(worker_, world_.now);
-  beat_at_ = now() + kHeartbeat;
-  unkept_ = runner_.unkept();
-  kept_ = runner_.kept();
-}
-
-void SimRunKeeper::compare() {
-  const auto kept = *std::exchange(kept_, {});
-  const auto rows = world_.tables.runs_of(worker_);
-  const auto difference = own_rows_.compare(unkept_, kept, ends_, rows);
-  for (const store::TaskRunRow& row : difference.runless) {
-    ++world_.result.runless;
+void SimRunKeeper::follow(const task::KeeperNews& news) {
+  world_.result.runless += news.runless.size();
+  world_.result.lost += news.lost.size();
+  for (const store::TaskRunRow& row : news.runless)
     world_.trace("worker ", +worker_.bytes[0], " gives back task ", number_of(row.id),
                  ", which does not run");
-    ends_.push_back(task::end_of({.run = {.subscription = row.subscription,
-                                          .seq = row.seq,
-                                          .id = row.id,
-                                          .attempts = row.attempts,
-                                          .token = row.token}},
-                                 worker_));
-  }
-  for (const sink::KeptRun& run : difference.cancelled) {
-    world_.trace("worker ", +worker_.bytes[0], " hears that task ", number_of(run.id),
+  for (const EventId& task : news.cancelled)
+    world_.trace("worker ", +worker_.bytes[0], " hears that task ", number_of(task),
                  " is cancelled");
-    runner_.cancel(run);
-  }
-  for (const sink::KeptRun& run : difference.lost) {
-    ++world_.result.lost;
+  for (const sink::KeptRun& run : news.lost) {
     world_.trace("worker ", +worker_.bytes[0], " has lost task ", number_of(run.id));
-    runner_.lose(run);
+    world_.runs.loses(run, worker_);
   }
-  for (const sink::KeptRun& run : runner_.kept()) {
-    const bool compared = std::any_of(kept.begin(), kept.end(), [&](const sink::KeptRun& one) {
+  for (const EventId& dead : news.dead) world_.runs.taken_for_dead(dead, world_.now, kHeartbeat);
+  for (const auto& [dead, tasks] : news.recovered) {
+    world_.trace("worker ", +worker_.bytes[0], " has recovered what worker ", +dead.bytes[0],
+                 " left");
+    world_.result.recovered += tasks;
+  }
+  if (std::exchange(rows_.beaten, false)) beat_at_ = now();
+  if (const auto own = std::exchange(rows_.own, {})) check_comparison(*own);
+}
+
+void SimRunKeeper::check_comparison(const std::vector<store::TaskRunRow>& own) const {
+  for (const sink::KeptRun& run : runner_->core()->kept()) {
+    const bool compared = std::any_of(kept_.begin(), kept_.end(), [&](const sink::KeptRun& one) {
       return one.seq == run.seq && one.token == run.token;
     });
-    if (compared) world_.runs.goes_on(run, worker_, rows);
+    if (compared) world_.runs.goes_on(run, worker_, own);
   }
-}
-
-/// One transaction. False: the connection broke, and it may be written.
-bool SimRunKeeper::end(const std::vector<store::TaskRunEnd>& ends,
-                       const std::vector<store::TaskFinish>& finishes) {
-  const bool breaks =
-      world_.options.lost_connections > 0 && !world_.healed && world_.random.chance(5);
-  if (breaks) lose_connection();
-  if (breaks && world_.random.chance(50)) return false;
-  world_.runs.writes(ends, worker_);
-  const auto written = world_.tables.end_runs(ends, finishes, world_.server_now());
-  for (std::size_t i = 0; i < ends.size(); ++i)
-    world_.trace("worker ", +worker_.bytes[0], " writes the end of task ",
-                 number_of(ends[i].result.id), ", token ", ends[i].token, ": ",
-                 ends[i].result.state ? store::to_string(*ends[i].result.state) : "done",
-                 written[i] ? "" : ", refused");
-  world_.runs.written(written);
-  for (std::size_t i = 0; i < ends.size(); ++i) {
-    if (!written[i]) continue;
-    const std::size_t number = number_of(ends[i].result.id);
-    const ParkedTable& parked = world_.tables.parked(ends[i].result.subscription);
-    if (parked.discarded().contains(ends[i].result.seq)) {
-      ++world_.result.cancelled;
-      world_.checks.discarded(number);
-    } else if (ends[i].result.state == store::ParkedState::dead) {
-      ++world_.result.dead;
-      world_.checks.died(number);
-    }
-  }
-  return !breaks;
-}
-
-void SimRunKeeper::write() {
-  std::vector<store::TaskFinish> finishes;
-  for (const auto& run : finished_) finishes.push_back(run.finish);
-  if (!end(ends_, finishes)) return;
-  for (const auto& run : finished_) runner_.noted(run);
-  if (!ends_.empty()) runner_.announce_changed_rows();
-  ends_.clear();
-  finished_.clear();
-}
-
-void SimRunKeeper::look() {
-  look_at_ = now() + kHeartbeat / kLooks;
-  dead_ = others_.silent(world_.tables.others(worker_), now(), kHeartbeat);
-  for (const EventId& dead : dead_) world_.runs.taken_for_dead(dead, world_.now, kHeartbeat);
-}
-
-void SimRunKeeper::recover() {
-  const EventId dead = dead_.back();
-  if (rows_of_dead_.empty()) {
-    rows_of_dead_ = world_.tables.runs_of(dead);
-    if (!rows_of_dead_.empty()) return;
-    others_.forget(dead);
-    world_.tables.forget_worker(dead);
-    return dead_.pop_back();
-  }
-  world_.trace("worker ", +worker_.bytes[0], " recovers what worker ", +dead.bytes[0], " left");
-  std::vector<store::TaskRunEnd> ends;
-  for (const store::TaskRunRow& row : std::exchange(rows_of_dead_, {}))
-    ends.push_back(task::end_of_dead(row, dead, SimRunner::retries()));
-  if (!end(ends, {})) return;
-  world_.result.recovered += ends.size();
-  runner_.announce_changed_rows();
 }
 
 }  // namespace outbox::sim

@@ -1,4 +1,4 @@
-// What src/task/run_keeper.cpp does, a statement at a time. What it concludes is the worker's own code (src/task/run_watch.cpp).
+// The thread of a keeper of runs, a statement at a time. What it asks, and when, is the worker's own code (src/task/run_keeper_core.cpp).
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,8 @@
 
 #include "sim/groups/shared.hpp"
 #include "sim/tasks/runner.hpp"
-#include "sim/tasks/shared_rows.hpp"
-#include "task/exchange.hpp"
-#include "task/run_watch.hpp"
+#include "sim/tasks/task_runs.hpp"
+#include "task/run_keeper_core.hpp"
 
 namespace outbox::sim {
 
@@ -22,54 +21,41 @@ class SimRunKeeper {
                const std::shared_ptr<SimRunner>& runner);
 
   void step();
-  void lose_connection() { connected_ = false; }
-  void claim_no_more() { claims_ = false; }
+  void lose_connection();
+  void claim_no_more() {
+    core_.claim_no_more();
+    rows_.stops = true;
+  }
   /// The relay has ended. What runs after `grace` is given back.
   void stop(std::chrono::milliseconds grace) {
-    if (!stop_by_) stop_by_ = now() + grace;
+    if (!stop_by_) core_.stop(*(stop_by_ = now() + grace));
   }
   /// After stop().
   [[nodiscard]] bool is_over() const { return over_; }
-  [[nodiscard]] bool idle() const { return ends_.empty() && finished_.empty() && dead_.empty(); }
+  [[nodiscard]] bool idle() const { return !rung_ && core_.unwritten() == 0; }
 
  private:
   [[nodiscard]] relay::TimePoint now() const { return world_.now + clock_; }
-  void take_ends();
-  void connect();
-  void watch_stop();
-  void compare_after_stop();
-  void work();
-  void begin_comparison();
-  void compare();
-  void write();
-  void look();
-  void share();
-  void recover();
-  [[nodiscard]] bool end(const std::vector<store::TaskRunEnd>& ends,
-                         const std::vector<store::TaskFinish>& finishes);
+  void begin_round();
+  void end_round();
+  void follow(const task::KeeperNews& news);
+  void check_wait();
+  void check_comparison(const std::vector<store::TaskRunRow>& own) const;
 
   GroupShared& world_;
   const EventId worker_;
   const relay::TimePoint::duration& clock_;
-  SimRunner& runner_;
-  task::OwnRows own_rows_;
-  task::Heartbeats others_;
-  task::Exchange exchange_;
+  const std::shared_ptr<SimRunner> runner_;
+  SimTaskRuns rows_;
+  task::RunKeeperCore core_;
   std::uint64_t heard_of_ready_{0};
-  bool claims_{true};
+  bool rung_{false};
   bool connected_{false};
   int incarnation_{0};
-  std::vector<store::TaskRunEnd> ends_;
-  std::vector<task::FinishedRun> finished_;
-  std::optional<std::vector<sink::KeptRun>> kept_;  ///< Being compared.
-  std::vector<EventId> unkept_;                     ///< The same.
-  std::vector<EventId> dead_;                       ///< Being recovered.
-  std::vector<store::TaskRunRow> rows_of_dead_;
-  std::optional<relay::TimePoint> beat_at_;
-  std::optional<relay::TimePoint> look_at_;
-  std::optional<relay::TimePoint> stop_by_;
-  bool given_up_{false};
-  bool compared_{false};  ///< After the stop.
+  bool in_round_{false};
+  std::vector<sink::KeptRun> kept_{};  ///< When the last statement had answered.
+  relay::TimePoint beat_at_{};         ///< Its last heartbeat.
+  std::optional<relay::TimePoint> stop_by_{};
   bool over_{false};
 };
 

@@ -64,31 +64,35 @@ class OneOther final : public store::TaskRuns {
   Status report(const EventId&, std::span<const store::TaskProgress>) override { return {}; }
 };
 
-class Queue final : public SharedQueue {
- public:
-  std::size_t free{0};
-
-  [[nodiscard]] const std::string& queue() const override { return name_; }
-  [[nodiscard]] std::vector<std::string> subscriptions() const override { return {"task.mail"}; }
-  [[nodiscard]] std::vector<std::string> types_to_claim() const override { return {"send"}; }
-  [[nodiscard]] std::size_t free_threads() const override { return free; }
-  [[nodiscard]] bool is_starved(TimePoint /*now*/) const override { return false; }
-  void set_elsewhere(std::size_t /*threads*/) override {}
-  void add_claimed(const store::ClaimedTasks& /*claimed*/) override {}
-
- private:
-  const std::string name_{"mail"};
-};
-
 class ExchangeTest : public ::testing::Test {
  protected:
-  ExchangeTest() { exchange_.add(queue_); }
+  ExchangeTest() {
+    (void)queue_->add_source("task.mail", 2);
+    exchange_.add(queue_);
+    free(0);
+  }
+  /// So many of its threads.
+  void free(std::size_t threads) {
+    std::vector<Outcome> unused;
+    queue_->give_up(0, unused);
+    const auto batch = std::make_shared<Batch>(0, now_);
+    const EventView event;
+    Message message;
+    message.event = &event;
+    for (std::size_t i = threads; i < kThreads; ++i) batch->add(*type_, message, nullptr);
+    queue_->add(batch);
+  }
   void turns(int count) {
     for (int i = 0; i < count; ++i) ASSERT_TRUE(exchange_.turn(rows_, now_ += milliseconds(100)));
   }
 
+  static constexpr std::size_t kThreads = 8;
+  const std::shared_ptr<TaskType> type_{std::make_shared<TaskType>(
+      Handlers::Handler{.type = "send", .run = {}}, RetrySchedule({"1s"}, 0))};
   OneOther rows_;
-  const std::shared_ptr<Queue> queue_{std::make_shared<Queue>()};
+  const std::shared_ptr<RunnerCore> queue_{std::make_shared<RunnerCore>(
+      "mail", RunnerCore::Types{type_}, RunnerCore::Options{.threads = kThreads},
+      RunnerCore::Actions{.wake = [](std::size_t) {}, .replace = {}})};
   Exchange exchange_{EventId{}, {}};
   TimePoint now_{seconds(1000)};
 };
@@ -96,26 +100,26 @@ class ExchangeTest : public ::testing::Test {
 TEST_F(ExchangeTest, free_threads_are_told_once_when_they_have_been_free_for_a_while) {
   turns(1);
   rows_.announced.clear();
-  queue_->free = 8;
+  free(8);
   turns(1);
   EXPECT_THAT(rows_.announced, IsEmpty());
   turns(5);
   EXPECT_THAT(rows_.announced, ElementsAre(8));
-  queue_->free = 3;
+  free(3);
   turns(5);
   EXPECT_THAT(rows_.announced, ElementsAre(8)) << "whether there are any matters";
-  queue_->free = 0;
+  free(0);
   turns(5);
   EXPECT_THAT(rows_.announced, ElementsAre(8, 0));
 }
 
 /// The row is that of before: others would go on to leave tasks to threads that are busy.
 TEST_F(ExchangeTest, after_a_lost_connection_it_is_told_again_that_no_thread_is_free) {
-  queue_->free = 8;
+  free(8);
   turns(5);
   EXPECT_THAT(rows_.announced, ElementsAre(8));
   exchange_.start_over();
-  queue_->free = 0;
+  free(0);
   turns(5);
   EXPECT_THAT(rows_.announced, ElementsAre(8, 0));
 }

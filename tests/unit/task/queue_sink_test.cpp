@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/eventually.hpp"
+#include "task/runner.hpp"
 
 namespace outbox::task {
 namespace {
@@ -29,14 +30,14 @@ class QueueSinkTest : public ::testing::Test {
   ~QueueSinkTest() override { release(); }
 
   void make(std::size_t threads = 2) {
-    Runner::Types types;
+    RunnerCore::Types types;
     for (const auto& handler : handlers_.all()) {
       types.push_back(std::make_shared<TaskType>(
           handler, RetrySchedule(handler.options.delays.empty() ? std::vector<std::string>{"1min"}
                                                                 : handler.options.delays,
                                  0)));
     }
-    auto runner = std::make_shared<Runner>("mail", types, Runner::Options{.threads = threads});
+    const auto runner = make_runner("mail", types, {.threads = threads});
     sink_ =
         std::make_unique<QueueSink>(runner, runner->add_source("task.mail", 2),
                                     QueueOptions{.threads = threads}, EventId::generate(), clock_);

@@ -1,0 +1,161 @@
+// What the keeper of runs does, one statement at a time: it writes ends and progress, shows that this worker is alive, compares its rows
+// with its runs, recovers what dead workers left behind, and decides when a stop is over. Pure: it starts no thread, waits for nothing,
+// knows no time but what it is told, and asks the store that it is given; tests/sim steps it (docs/design/task-cores.md).
+//
+// Threads: one thread at a time; claim_no_more(): any.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/tasks.hpp"
+#include "task/exchange.hpp"
+#include "task/run_watch.hpp"
+#include "task/runner_core.hpp"
+#include "task/store_clock.hpp"
+
+namespace outbox::task {
+
+struct KeeperOptions {
+  RetrySchedule retries;  ///< After a run of a type that has no handler here.
+  std::string name{};     ///< Of the worker, for people.
+  /// At a stop, for the last ends to be written.
+  std::chrono::milliseconds last_write{std::chrono::seconds(2)};
+  ExchangeOptions sharing{};
+};
+
+/// What has come of the last statements: to be logged, or done elsewhere.
+struct KeeperNews {
+  std::vector<EventId> cancelled;  ///< Tasks whose handlers were told to stop.
+  std::vector<sink::KeptRun> lost;
+  std::vector<store::TaskRunRow> runless;
+  std::vector<EventId> dead;                               ///< Workers.
+  std::vector<std::pair<EventId, std::size_t>> recovered;  ///< Of a dead worker, so many tasks.
+  std::vector<store::ReplacedTask> replaced;               ///< To be removed.
+};
+
+class RunKeeperCore {
+ public:
+  /// `worker`: the name in the rows.
+  RunKeeperCore(const EventId& worker, KeeperOptions options);
+
+  [[nodiscard]] const EventId& worker() const { return worker_; }
+  /// Set with each heartbeat.
+  [[nodiscard]] std::shared_ptr<const StoreClock> clock() const { return clock_; }
+  void add(std::shared_ptr<RunnerCore> queue);
+
+  void start();
+  /// Claims no more tasks of others.
+  void claim_no_more() { claims_ = false; }
+  /// What still runs at that time is told to stop and given back, with no attempt counted.
+  void stop(TimePoint by);
+  [[nodiscard]] std::size_t given_back() const { return given_back_; }
+
+  // ---- the driver's loop: waits until next_at() or until it is told, begins a round, steps to its end, asks whether it is over
+
+  /// `reconnect_at`: there is no connection until then.
+  [[nodiscard]] TimePoint next_at(TimePoint now, std::optional<TimePoint> reconnect_at) const;
+  /// There may be tasks to claim.
+  void told() { exchange_.told(); }
+  void connected() { exchange_.start_over(); }
+  /// What was asked and not answered is asked again in another round.
+  void disconnected();
+  void begin_round(TimePoint now);
+  /// Asks the store for the next thing. False: the round is over. Nothing but the exchange makes more than one statement of it.
+  [[nodiscard]] Result<bool> step(store::TaskRuns& rows, TimePoint now);
+  [[nodiscard]] KeeperNews news() { return std::exchange(news_, {}); }
+  /// Stopping, and nothing is left to do or to wait for. `rows`: null without a connection.
+  [[nodiscard]] bool is_over(store::TaskRuns* rows, TimePoint now);
+  [[nodiscard]] std::size_t unwritten() const { return ends_.size() + finished_.size(); }
+
+ private:
+  /// What is written about a run.
+  struct End {
+    store::TaskRunEnd end;
+    RunnerCore* runner{nullptr};  ///< Whose loop is told; null: none here.
+  };
+  /// An end that the relay gets once it is written.
+  struct Finished {
+    FinishedRun run;
+    RunnerCore* runner{nullptr};
+  };
+  /// What ran before the rows of this worker are read.
+  struct Comparison {
+    std::vector<EventId> unkept;
+    std::vector<sink::KeptRun> kept;
+    int more{0};        ///< Comparisons after this one.
+    TimePoint beat_at;  ///< The next heartbeat after it.
+  };
+  struct Stop {
+    TimePoint by;
+    bool given_up{false};
+    bool compared{false};  ///< The rows of this worker, after the relay had stopped.
+  };
+  using Part = Result<bool> (RunKeeperCore::*)(store::TaskRuns& rows, TimePoint now);
+
+  // The parts of a round. False: it has nothing (more) to ask.
+  [[nodiscard]] Result<bool> beat(store::TaskRuns& rows, TimePoint now);
+  [[nodiscard]] Result<bool> compare_own_rows(store::TaskRuns& rows, TimePoint now);
+  [[nodiscard]] Result<bool> begin_unique(store::TaskRuns& rows, TimePoint now);
+  [[nodiscard]] Result<bool> write(store::TaskRuns& rows, TimePoint now);
+  [[nodiscard]] Result<bool> share(store::TaskRuns& rows, TimePoint now);
+  [[nodiscard]] Result<bool> look_for_the_dead(store::TaskRuns& rows, TimePoint now);
+  [[nodiscard]] Result<bool> recover(store::TaskRuns& rows, TimePoint now);
+  [[nodiscard]] Result<bool> look_for_replaced(store::TaskRuns& rows, TimePoint now);
+  [[nodiscard]] Result<bool> report_progress(store::TaskRuns& rows, TimePoint now);
+  static constexpr std::array<Part, 9> kRound{
+      &RunKeeperCore::beat,           &RunKeeperCore::compare_own_rows,
+      &RunKeeperCore::begin_unique,   &RunKeeperCore::write,
+      &RunKeeperCore::share,          &RunKeeperCore::look_for_the_dead,
+      &RunKeeperCore::recover,        &RunKeeperCore::look_for_replaced,
+      &RunKeeperCore::report_progress};
+
+  void take_ends();
+  void note_store_time(TimePoint now);
+  void begin_comparison(int more, TimePoint beat_at);
+  void follow(const OwnRows::Difference& difference);
+  [[nodiscard]] bool runs_something() const;
+  void give_up_runs();
+  [[nodiscard]] std::string note_of_types(TimePoint now) const;
+  [[nodiscard]] std::vector<std::string> subscriptions() const;
+  [[nodiscard]] const RetrySchedule& retries_of(const store::TaskRunRow& row) const;
+
+  const EventId worker_;
+  const KeeperOptions options_;
+  std::vector<std::shared_ptr<RunnerCore>> queues_;
+  std::vector<End> ends_;           ///< Not written.
+  std::vector<Finished> finished_;  ///< The same.
+  OwnRows own_rows_;
+  Heartbeats others_;
+  Exchange exchange_;
+  const std::shared_ptr<StoreClock> clock_{std::make_shared<StoreClock>()};
+  KeeperNews news_;
+  TimePoint beat_at_{};
+  TimePoint look_at_{};
+  TimePoint progress_at_{};
+  std::optional<Stop> stop_;
+  std::size_t given_back_{0};
+  std::atomic<bool> claims_{true};
+
+  // Of the round.
+  std::size_t part_{kRound.size()};
+  std::size_t asked_queues_{0};  ///< For unique tasks.
+  bool some_are_busy_{false};    ///< Unique tasks that are asked for again.
+  bool shared_{false};
+  bool looked_{false};
+  std::optional<std::int64_t>
+      store_us_{};  ///< The store has said so; the time of the next step is not before it.
+  std::optional<Comparison> comparison_{};
+  std::vector<EventId> dead_{};  ///< Not recovered.
+  std::vector<store::TaskRunRow> rows_of_dead_{};
+};
+
+}  // namespace outbox::task

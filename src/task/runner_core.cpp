@@ -1,0 +1,546 @@
+#include "task/runner_core.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "event/arena.hpp"
+#include "event/task.hpp"
+
+namespace outbox::task {
+namespace {
+
+bool is_same(const sink::KeptRun& a, const sink::KeptRun& b) {
+  return a.subscription == b.subscription && a.seq == b.seq && a.token == b.token;
+}
+
+/// What no thread has begun.
+bool is_left(const std::shared_ptr<Batch>& batch) { return batch->left() > 0; }
+
+void drop_begun(std::deque<std::shared_ptr<Batch>>& batches) {
+  std::erase_if(batches, [](const auto& batch) { return !is_left(batch); });
+}
+
+}  // namespace
+
+RunnerCore::RunnerCore(std::string queue, Types types, const Options& options, Actions actions)
+    : queue_(std::move(queue)),
+      types_(std::move(types)),
+      options_(options),
+      actions_(std::move(actions)),
+      slots_(options.threads) {
+  for (auto& slot : slots_) slot = std::make_shared<Slot>();
+}
+
+void RunnerCore::Slot::progress(std::size_t percent, std::string_view text) {
+  const MutexLock lock(mutex);
+  if (!run) return;
+  run->progress = RunProgress{
+      .run = {}, .percent = std::min<std::size_t>(percent, 100), .text = std::string(text)};
+}
+
+RunnerCore::Slots RunnerCore::slots() const {
+  const MutexLock lock(slots_mutex_);
+  return slots_;
+}
+
+// ---- the threads
+
+std::shared_ptr<RunnerCore::Slot> RunnerCore::slot(std::size_t place) const {
+  const MutexLock lock(slots_mutex_);
+  return slots_[place];
+}
+
+std::shared_ptr<Batch> RunnerCore::next_batch() {
+  const MutexLock lock(mutex_);
+  drop_begun(claimed_);
+  if (!claimed_.empty()) return claimed_.front();
+  for (Desk* const desk : by_priority_) {
+    if (auto batch = desk->front()) return batch;
+  }
+  return nullptr;
+}
+
+std::optional<RunnerCore::Begun> RunnerCore::begin(Slot& slot, Batch& batch, TimePoint now) {
+  // With the mutex held: who gives it up must see it as running, or cut it off before.
+  const MutexLock lock(slot.mutex);
+  if (slot.replaced) return std::nullopt;
+  const Batch::Job* const job = batch.begin_next();
+  if (job == nullptr) return std::nullopt;
+  slot.run = Run{.batch = &batch, .job = job, .began = now, .kept = batch.kept()};
+  return Begun{.job = job, .stop = slot.stop.get_token()};
+}
+
+void RunnerCore::end(Slot& slot, const TaskEnd& end, TimePoint now) {
+  Source source = 0;
+  bool for_keeper = false;
+  {
+    const MutexLock lock(slot.mutex);
+    source = slot.run->batch->source();
+    slot.run->job->type->took(now - slot.run->began);
+    for_keeper = report(slot, end);
+    // Who has told it to stop may do so only now: that must not reach the next run.
+    if (slot.run->told) slot.stop = std::stop_source();
+    slot.run.reset();
+  }
+  if (for_keeper) keeper_bell_.ring();
+  desks_[source]->announce();
+}
+
+bool RunnerCore::is_replaced(const Slot& slot) {
+  const MutexLock lock(slot.mutex);
+  return slot.replaced;
+}
+
+std::optional<RunnerCore::Run> RunnerCore::run_of(const Slot& slot) {
+  const MutexLock lock(slot.mutex);
+  return slot.run;
+}
+
+/// To whom its run belongs. True: to the keeper, which is to be told.
+bool RunnerCore::report(Slot& slot, const TaskEnd& end) {
+  const Run& run = *slot.run;
+  if (run.dropped) return false;
+  const Batch::Job& job = *run.job;
+  Outcome outcome = outcome_of(job.token, end);
+  job.type->retries().decide(outcome, job.attempt,
+                             job.rules ? job.rules->max_attempts : std::nullopt, job.id);
+  auto finish = finish_of(run, end);
+  const Source source = run.batch->source();
+  if (!run.kept && !finish) {
+    slot.ended[source].push_back(std::move(outcome));
+    return false;
+  }
+  if (!run.kept) desks_[source]->await(job.token);
+  const MutexLock lock(ends_mutex_);
+  if (run.kept) {
+    kept_ends_.push_back(
+        {.run = *run.kept, .outcome = std::move(outcome), .finish = std::move(finish)});
+  } else {
+    finished_.push_back(
+        {.source = source, .outcome = std::move(outcome), .finish = std::move(*finish)});
+  }
+  return true;
+}
+
+/// None: nothing is written about its end, or, of one that failed, with its row.
+std::optional<store::TaskFinish> RunnerCore::finish_of(const Run& run, const TaskEnd& end) const {
+  const Batch::Job& job = *run.job;
+  const bool cancelled = end.kind() == TaskEnd::Kind::cancelled;
+  if (!cancelled && end.kind() != TaskEnd::Kind::done) return std::nullopt;
+  const TaskEvent* const told =
+      job.rules && job.rules->on_done && !cancelled ? &*job.rules->on_done : nullptr;
+  const bool has_key = job.rules && !job.rules->unique_key.empty();
+  if (!cancelled && !end.result() && told == nullptr && !has_key) return std::nullopt;
+  store::TaskFinish finish;
+  finish.id = job.id;
+  finish.outcome =
+      cancelled ? store::TaskFinish::Outcome::cancelled : store::TaskFinish::Outcome::done;
+  finish.result = end.result();
+  finish.reason = end.reason();
+  if (has_key) finish.unique_key = job.rules->unique_key;
+  if (told != nullptr) {
+    finish.event = event::event_of(
+        *told,
+        {.id = job.id,
+         .queue = queue_,
+         .type = job.type->handler().type,
+         .key = run.batch->key_of(job),
+         .attempts = job.attempt,
+         .result = end.result() ? std::optional<std::string_view>(*end.result()) : std::nullopt});
+  }
+  return finish;
+}
+
+// ---- for the sinks
+
+Source RunnerCore::add_source(const std::string& subscription, std::size_t priority) {
+  const MutexLock lock(mutex_);
+  const auto found = std::find(subscriptions_.begin(), subscriptions_.end(), subscription);
+  const auto source = static_cast<Source>(found - subscriptions_.begin());
+  if (found != subscriptions_.end() || source == kMostSources) return source;
+  desks_[source] = std::make_unique<Desk>(priority);
+  subscriptions_.push_back(subscription);
+  by_priority_.insert(
+      std::upper_bound(by_priority_.begin(), by_priority_.end(), priority,
+                       [](std::size_t p, const Desk* desk) { return p < desk->priority(); }),
+      desks_[source].get());
+  sources_.store(source + 1, std::memory_order_release);
+  return source;
+}
+
+std::vector<std::string> RunnerCore::subscriptions() const {
+  const MutexLock lock(mutex_);
+  return subscriptions_;
+}
+
+void RunnerCore::on_ready(Source source, std::function<void()> ready) {
+  desks_[source]->on_ready(std::move(ready));
+}
+
+void RunnerCore::add(std::shared_ptr<Batch> batch) {
+  const std::size_t tasks = batch->size();
+  desks_[batch->source()]->add(std::move(batch));
+  actions_.wake(tasks);
+}
+
+void RunnerCore::add_unique(std::shared_ptr<Batch> batch) {
+  desks_[batch->source()]->add_unique(std::move(batch));
+  keeper_bell_.ring();
+}
+
+Load RunnerCore::load(Source source, TimePoint now) const {
+  Load load;
+  for (const auto& slot : slots()) {
+    const MutexLock lock(slot->mutex);
+    if (!slot->run) continue;
+    ++load.running;
+    if (now - slot->run->began > kQuick) ++load.long_running;
+  }
+  const std::size_t priority = desks_[source]->priority();
+  for (const auto& desk : all_desks()) {
+    if (desk->priority() > priority) continue;
+    if (desk->priority() < priority && desk->wants(now)) load.urgent_wants = true;
+    const Waiting waiting = desk->waiting();
+    load.waiting += waiting.tasks;
+    load.work_waiting += waiting.work;
+  }
+  return load;
+}
+
+void RunnerCore::want(Source source, bool more, TimePoint now) {
+  desks_[source]->want(more ? now + options_.wants : TimePoint());
+}
+
+void RunnerCore::take_ended(Source source, std::vector<Outcome>& outcomes) {
+  for (const auto& slot : slots()) {
+    const MutexLock lock(slot->mutex);
+    for (Outcome& outcome : slot->ended[source]) outcomes.push_back(std::move(outcome));
+    slot->ended[source].clear();
+  }
+}
+
+void RunnerCore::collect(Source source, TimePoint now, std::vector<Outcome>& outcomes) {
+  Desk& desk = *desks_[source];
+  desk.collected();
+  take_ended(source, outcomes);
+  desk.collect(outcomes);
+  desk.return_late(now - options_.longest_wait, outcomes);
+}
+
+void RunnerCore::give_up(Source source, std::vector<Outcome>& outcomes) {
+  // First: none of them begins any more.
+  desks_[source]->give_up_waiting(outcomes);
+  stop_runs([&](const auto& /*slot*/, Run& run) {
+    if (run.kept || run.batch->source() != source || std::exchange(run.dropped, true)) return false;
+    outcomes.push_back(
+        {.token = run.job->token,
+         .kind = Outcome::Kind::unknown,
+         .error =
+             fail(Errc::internal, Remedy::retry_call, "it ran when the worker stopped").value()});
+    return true;
+  });
+  // Last: what ended meanwhile is among them.
+  take_ended(source, outcomes);
+  desks_[source]->give_up_ended(outcomes);
+}
+
+std::size_t RunnerCore::given_up(Source source) const {
+  const Slots all = slots();
+  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const auto& slot) {
+    const auto run = run_of(*slot);
+    return run && run->dropped && !run->kept && run->batch->source() == source;
+  }));
+}
+
+bool RunnerCore::keep(Source source, Token token, const sink::KeptRun& run) {
+  for (const auto& slot : slots()) {
+    const MutexLock lock(slot->mutex);
+    if (!slot->run || slot->run->dropped || slot->run->job->token != token ||
+        slot->run->batch->source() != source)
+      continue;
+    slot->run->kept = run;
+    return true;
+  }
+  return false;
+}
+
+bool RunnerCore::take_elsewhere() {
+  std::size_t left = elsewhere_;
+  while (left > 0 && !elsewhere_.compare_exchange_weak(left, left - 1)) {
+  }
+  return left > 0;
+}
+
+/// Those that are chosen are told to stop, with no mutex held: that calls what their handlers have registered.
+void RunnerCore::stop_runs(const std::function<bool(const std::shared_ptr<Slot>&, Run&)>& choose) {
+  for (const auto& slot : slots()) {
+    std::optional<std::stop_source> stop;
+    {
+      const MutexLock lock(slot->mutex);
+      if (!slot->run || !choose(slot, *slot->run)) continue;
+      slot->run->told = true;
+      stop = slot->stop;
+    }
+    stop->request_stop();
+  }
+}
+
+// ---- deadlines
+
+void RunnerCore::watch(TimePoint now) {
+  Slots stuck;
+  stop_runs([&](const auto& slot, const Run& run) {
+    const TimePoint deadline = run.began + run.job->type->handler().options.deadline;
+    if (now >= deadline + options_.deadline_grace) stuck.push_back(slot);
+    return now >= deadline && !run.told;
+  });
+  for (const auto& slot : stuck) replace(slot);
+}
+
+/// Its handler does not return. What other runs of the thread ended with is kept.
+void RunnerCore::replace(const std::shared_ptr<Slot>& stuck) {
+  std::size_t place = 0;
+  Source source = 0;
+  std::string type;
+  bool for_keeper = false;
+  {
+    const MutexLock places(slots_mutex_);
+    const auto found = std::find(slots_.begin(), slots_.end(), stuck);
+    if (found == slots_.end()) return;
+    const MutexLock lock(stuck->mutex);
+    if (!stuck->run) return;
+    const Handlers::Handler& handler = stuck->run->job->type->handler();
+    type = handler.type;
+    for_keeper = report(*stuck, TaskEnd::failed("did not end within its deadline of " +
+                                                format_duration(handler.options.deadline)));
+    stuck->run->dropped = true;
+    stuck->replaced = true;
+    source = stuck->run->batch->source();
+    place = static_cast<std::size_t>(found - slots_.begin());
+    *found = std::make_shared<Slot>(std::exchange(stuck->ended, {}));
+  }
+  if (for_keeper) keeper_bell_.ring();
+  desks_[source]->announce();
+  actions_.replace(place, type);
+}
+
+// ---- for the keeper: unique tasks, and ends that are noted
+
+void RunnerCore::announce() {
+  for (const auto& desk : all_desks()) {
+    desk->collected();
+    desk->announce();
+  }
+}
+
+void RunnerCore::announce_changed_rows() {
+  for (const auto& desk : all_desks()) desk->announce_changed_rows();
+}
+
+std::vector<std::shared_ptr<Batch>> RunnerCore::to_begin() const {
+  std::vector<std::shared_ptr<Batch>> all;
+  const MutexLock lock(mutex_);
+  for (const Desk* const desk : by_priority_) {
+    for (auto& batch : desk->to_begin()) all.push_back(std::move(batch));
+  }
+  return all;
+}
+
+void RunnerCore::begin_unique(const std::shared_ptr<Batch>& batch) {
+  if (desks_[batch->source()]->begin_unique(batch)) actions_.wake(1);
+}
+
+bool RunnerCore::refuse(const std::shared_ptr<Batch>& batch) {
+  return desks_[batch->source()]->refuse_unique(batch);
+}
+
+void RunnerCore::postpone(const std::shared_ptr<Batch>& batch) {
+  Desk& desk = *desks_[batch->source()];
+  if (desk.postpone_unique(batch)) desk.announce();
+}
+
+std::vector<FinishedRun> RunnerCore::finished() {
+  const MutexLock lock(ends_mutex_);
+  return std::exchange(finished_, {});
+}
+
+void RunnerCore::noted(const FinishedRun& run) {
+  Desk& desk = *desks_[run.source];
+  if (desk.note(run.outcome)) desk.announce();
+}
+
+// ---- for the keeper: runs with a row
+
+/// A claimed one that begins meanwhile may be there twice, but is never left out.
+std::vector<sink::KeptRun> RunnerCore::kept() const {
+  std::vector<sink::KeptRun> all;
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& batch : claimed_) {
+      if (is_left(batch)) all.push_back(*batch->kept());
+    }
+  }
+  for (const auto& slot : slots()) {
+    const MutexLock lock(slot->mutex);
+    if (slot->run && slot->run->kept && !slot->run->dropped) all.push_back(*slot->run->kept);
+  }
+  return all;
+}
+
+std::vector<EventId> RunnerCore::unkept() const {
+  std::vector<EventId> all;
+  for (const auto& slot : slots()) {
+    const MutexLock lock(slot->mutex);
+    if (slot->run && !slot->run->kept && !slot->run->dropped) all.push_back(slot->run->job->id);
+  }
+  return all;
+}
+
+std::vector<KeptEnd> RunnerCore::kept_ends() {
+  const MutexLock lock(ends_mutex_);
+  return std::exchange(kept_ends_, {});
+}
+
+void RunnerCore::add_kept_end(KeptEnd end) {
+  {
+    const MutexLock lock(ends_mutex_);
+    kept_ends_.push_back(std::move(end));
+  }
+  keeper_bell_.ring();
+}
+
+std::vector<RunProgress> RunnerCore::progress() {
+  std::vector<RunProgress> all;
+  for (const auto& slot : slots()) {
+    const MutexLock lock(slot->mutex);
+    if (!slot->run || !slot->run->kept || !slot->run->progress) continue;
+    all.push_back(*std::exchange(slot->run->progress, {}));
+    all.back().run = *slot->run->kept;
+  }
+  return all;
+}
+
+/// False: it has begun, or is not here.
+bool RunnerCore::take_claimed(const sink::KeptRun& run) {
+  bool taken = false;
+  const MutexLock lock(mutex_);
+  for (const auto& batch : claimed_) {
+    if (is_same(*batch->kept(), run)) batch->cut([&](const Batch::Job&) { taken = true; });
+  }
+  drop_begun(claimed_);
+  return taken;
+}
+
+void RunnerCore::lose(const sink::KeptRun& run) {
+  if (take_claimed(run)) return;
+  stop_runs([&](const auto& /*slot*/, Run& one) {
+    if (!one.kept || !is_same(*one.kept, run)) return false;
+    return one.dropped = true;
+  });
+}
+
+bool RunnerCore::cancel(const sink::KeptRun& run) {
+  if (take_claimed(run)) {
+    add_kept_end({.run = run});
+    return true;
+  }
+  bool told = false;
+  stop_runs([&](const auto& /*slot*/, const Run& one) {
+    const bool is_it = one.kept && is_same(*one.kept, run) && !one.dropped && !one.told;
+    told = told || is_it;
+    return is_it;
+  });
+  return told;
+}
+
+void RunnerCore::give_up_kept() {
+  for (const sink::KeptRun& run : kept()) {
+    lose(run);
+    add_kept_end({.run = run});
+  }
+}
+
+void RunnerCore::close() {
+  on_work({});
+  for (Source source = 0; source < sources_; ++source) {
+    on_ready(source, {});
+    std::vector<Outcome> unused;
+    give_up(source, unused);
+  }
+  give_up_kept();
+}
+
+// ---- tasks for any worker
+
+std::size_t RunnerCore::free_threads() const {
+  std::size_t busy = 0;
+  for (const auto& slot : slots()) {
+    const MutexLock lock(slot->mutex);
+    if (slot->run) ++busy;
+  }
+  for (const auto& desk : all_desks()) busy += desk->waiting().tasks;
+  const MutexLock lock(mutex_);
+  busy += static_cast<std::size_t>(std::count_if(claimed_.begin(), claimed_.end(), is_left));
+  return options_.threads - std::min(busy, options_.threads);
+}
+
+bool RunnerCore::is_starved(TimePoint now) const {
+  const auto desks = all_desks();
+  return std::any_of(desks.begin(), desks.end(),
+                     [now](const auto& desk) { return desk->wants(now); }) &&
+         free_threads() == 0;
+}
+
+std::vector<std::string> RunnerCore::types_to_claim() const {
+  std::vector<std::string> names;
+  for (const auto& type : types_) names.push_back(type->handler().type);
+  return names;
+}
+
+TaskType* RunnerCore::find_type(std::string_view name) const {
+  const auto found = std::find_if(types_.begin(), types_.end(),
+                                  [&](const auto& type) { return type->handler().type == name; });
+  return found == types_.end() ? nullptr : found->get();
+}
+
+void RunnerCore::add_claimed(const store::ClaimedTasks& claimed, TimePoint now) {
+  for (const store::ClaimedTask& task : claimed.tasks) {
+    const sink::KeptRun run{.subscription = task.subscription,
+                            .seq = task.event.seq,
+                            .id = task.event.id,
+                            .attempts = task.attempts,
+                            .token = task.token};
+    // What goes back is due, at the owner of its lane.
+    if (!add_claimed(task, run, now)) add_kept_end({.run = run});
+  }
+  if (!claimed.tasks.empty()) actions_.wake(claimed.tasks.size());
+}
+
+/// False: it cannot run here. It may have been given away when its type had no limit.
+bool RunnerCore::add_claimed(const store::ClaimedTask& task, const sink::KeptRun& run,
+                             TimePoint now) {
+  const std::vector<std::string> known = subscriptions();
+  const auto found = std::find(known.begin(), known.end(), task.subscription_name);
+  TaskType* const type = find_type(task.event.event_type);
+  if (found == known.end() || type == nullptr) return false;
+  Permit permit = type->limit() != nullptr ? type->limit()->take(now) : nullptr;
+  if (type->limit() != nullptr && !permit) return false;
+  const auto batch = std::make_shared<Batch>(static_cast<Source>(found - known.begin()), now);
+  batch->hold(std::move(permit));
+  event::Arena arena;
+  auto rules = event::rules_of(task.event.headers, arena);
+  Message message;
+  message.event = &task.event;
+  message.body = task.event.payload;
+  message.attempt = task.attempts + 1;
+  batch->add(*type, message,
+             rules ? std::make_shared<const event::TaskRules>(std::move(*rules)) : nullptr);
+  batch->keep(run);
+  const MutexLock lock(mutex_);
+  claimed_.push_back(batch);
+  return true;
+}
+
+}  // namespace outbox::task
