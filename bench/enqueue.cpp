@@ -45,13 +45,13 @@ class PostgresApplication {
 
   void transact(bool with_event, int account) {
     const std::string id = std::to_string(account);
-    postgres::Transaction tx(pg_.native());
+    postgres::Transaction tx(pg_.native(), {.schema = kSchema});
     pg_.run_prepared("business", {id.c_str()});
     if (with_event) {
-      (void)box_.enqueue(tx, Event{.aggregate_type = "account",
-                                   .aggregate_id = id,
-                                   .event_type = "AccountCredited",
-                                   .payload = kBody});
+      (void)tx.enqueue(Event{.aggregate_type = "account",
+                             .aggregate_id = id,
+                             .event_type = "AccountCredited",
+                             .payload = kBody});
     } else {
       pg_.run_prepared("note", {"AccountCredited", id.c_str(), kBody.c_str()});
     }
@@ -60,7 +60,6 @@ class PostgresApplication {
 
  private:
   Pg pg_;
-  postgres::Outbox box_{{.schema = kSchema}};
 };
 
 Figure from_cpp(const PostgresFixture& log, bool wake) {

@@ -42,10 +42,10 @@ class SqliteApplication {
     sqlite::Transaction tx(file_.native());
     run(update_, {id});
     if (with_event) {
-      (void)box_.enqueue(tx, Event{.aggregate_type = "account",
-                                   .aggregate_id = id,
-                                   .event_type = "AccountCredited",
-                                   .payload = body_});
+      (void)tx.enqueue(Event{.aggregate_type = "account",
+                             .aggregate_id = id,
+                             .event_type = "AccountCredited",
+                             .payload = body_});
     } else {
       const auto now = std::chrono::system_clock::now().time_since_epoch().count();
       run(note_, {"AccountCredited", id, body_, std::to_string(now)});
@@ -70,7 +70,6 @@ class SqliteApplication {
       file_.prepare("UPDATE bench_account SET balance = balance + 1 WHERE id = ?1")};
   test::SqliteStatement note_{
       file_.prepare("INSERT INTO bench_note (kind, account, body, at) VALUES (?1, ?2, ?3, ?4)")};
-  sqlite::Outbox box_;
   std::string body_ = R"({"text": ")" + std::string(188, 'x') + R"("})";
 };
 

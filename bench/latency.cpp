@@ -27,17 +27,16 @@ constexpr std::chrono::seconds kArrivalLimit{30};
 /// Returns how long sending the event with COMMIT took in each transaction that is measured.
 std::vector<double> write_share(const BenchOptions& options, int share) {
   const Pg pg(options.store_url);
-  const postgres::Outbox box({.schema = kSchema});
   std::vector<double> commit_ms;
   const auto write = [&](std::int64_t number, bool measured) {
-    postgres::Transaction tx(pg.native());
+    postgres::Transaction tx(pg.native(), {.schema = kSchema});
     const std::int64_t before = now_ns();
     Event event{.aggregate_type = "order",
                 .aggregate_id = std::to_string(number % 10000),
                 .event_type = "OrderPlaced",
                 .payload = stamped_payload(measured ? before : 0)};
     event.content_type = "text/plain";
-    (void)box.enqueue(tx, event);
+    (void)tx.enqueue(event);
     tx.commit();
     if (measured) commit_ms.push_back(static_cast<double>(now_ns() - before) / 1e6);
   };

@@ -94,11 +94,11 @@ class ParkedLog {
       }
     }
     void write(const std::vector<Event>& events) {
-      transact([&](auto& box, auto& tx) { (void)box.enqueue_many(tx, events); });
+      transact([&](auto& tx) { (void)tx.enqueue(events); });
     }
     void write(const std::vector<Task>& tasks) {
-      transact([&](auto& box, auto& tx) {
-        for (const Task& task : tasks) (void)enqueue_task(box, tx, task);
+      transact([&](auto& tx) {
+        for (const Task& task : tasks) (void)tx.enqueue(task);
       });
     }
 
@@ -107,19 +107,17 @@ class ParkedLog {
     void transact(const Body& body) {
       if (file_) {
         sqlite::Transaction tx(file_->native());
-        body(sqlite_box_, tx);
+        body(tx);
         tx.commit();
       } else {
-        postgres::Transaction tx(pg_->native());
-        body(postgres_box_, tx);
+        postgres::Transaction tx(pg_->native(), {.schema = kSchema});
+        body(tx);
         tx.commit();
       }
     }
 
     std::optional<test::SqliteFile> file_;
     std::optional<test::Pg> pg_;
-    sqlite::Outbox sqlite_box_;
-    postgres::Outbox postgres_box_{postgres::Options{.schema = kSchema}};
   };
 
   template <class What>

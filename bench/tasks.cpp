@@ -227,12 +227,11 @@ std::vector<double> pick_ups(const BenchOptions& options) {
       std::move(handlers)));
   test::must(worker->start());
   const Pg pg(options.store_url);
-  const postgres::Outbox box({.schema = kSchema});
   std::vector<double> all;
   for (int i = 0; i < kTasks; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10 + i % 17));
-    postgres::Transaction tx(pg.native());
-    (void)enqueue_task(box, tx, {.queue = kTaskQueue, .type = "pick", .payload = "{}"});
+    postgres::Transaction tx(pg.native(), {.schema = kSchema});
+    (void)tx.enqueue({.queue = kTaskQueue, .type = "pick", .payload = "{}"});
     begun = 0;
     const std::int64_t before = now_ns();
     tx.commit();

@@ -18,6 +18,7 @@ using test::give_up;
 using test::Pg;
 
 constexpr const char* kOutboxSchema = "outbox_demo";
+const postgres::Options kOutbox{.schema = kOutboxSchema};
 constexpr const char* kShopSchema = "outbox_demo_shop";
 /// The comment on the shop's schema, by which we recognize that both may be dropped.
 constexpr const char* kMarker = "made by outbox-demo, may be dropped";
@@ -56,10 +57,14 @@ class PostgresTill final : public Till {
     if (own_) {
       pg_.run("BEGIN");
     } else {
-      transaction.emplace(pg_.native());
+      transaction.emplace(pg_.native(), kOutbox);
     }
     write_order(pg_, kShopSchema, sale.order);
-    own_ ? tell(box_, pg_.native(), sale) : tell(box_, *transaction, sale);
+    tell(
+        [&](const auto& what) {
+          own_ ? postgres::enqueue(pg_.native(), what, kOutbox) : transaction->enqueue(what);
+        },
+        sale);
     sale.before_commit();
     // An exception ends this writer: then the server rolls back when the connection closes.
     if (own_) return pg_.run(sale.committed ? "COMMIT" : "ROLLBACK");
@@ -68,7 +73,6 @@ class PostgresTill final : public Till {
 
  private:
   Pg pg_;
-  postgres::Outbox box_{{.schema = kOutboxSchema}};
   bool own_{false};
 };
 
@@ -77,13 +81,12 @@ class PostgresPacker final : public Packer {
   explicit PostgresPacker(const std::string& url) : pg_(connected(url)) {}
 
   void work(const TaskRun& run, const Order& order, bool drops) override {
-    postgres::Transaction transaction(pg_.native());
-    work_once(box_, transaction, pg_, kShopSchema, run, order, drops);
+    postgres::Transaction transaction(pg_.native(), kOutbox);
+    work_once(transaction, pg_, kShopSchema, run, order, drops);
   }
 
  private:
   Pg pg_;
-  postgres::Outbox box_{{.schema = kOutboxSchema}};
 };
 
 class PostgresShop final : public Shop {

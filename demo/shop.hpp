@@ -87,7 +87,7 @@ class Shop {
 [[nodiscard]] std::unique_ptr<Shop> make_sqlite_shop(const std::string& url);
 [[nodiscard]] std::unique_ptr<Shop> make_postgres_shop(const std::string& url);
 
-// ---- Statements for both stores. `db` is a testkit connection, `schema` that of the shop's
+// ---- Statements for both stores. `db` is a connection of tests/support, `schema` that of the shop's
 // tables.
 
 /// A reference is the primary key, so an order cannot be written twice. A parcel can be, so that it
@@ -117,25 +117,25 @@ void write_order(Db& db, const std::string& schema, Order& order) {
                      order.customer, order.version, order.cents));
 }
 
-/// Enqueues the event or the tasks of a sale.
-template <class Box, class Transaction>
-void tell(const Box& box, Transaction&& transaction, const Sale& sale) {
-  if (sale.tells == Tells::relay) (void)box.enqueue(transaction, to_event(sale.order));
+/// The event or the tasks of a sale.
+template <class Enqueue>
+void tell(const Enqueue& enqueue, const Sale& sale) {
+  if (sale.tells == Tells::relay) enqueue(to_event(sale.order));
   if (sale.tells != Tells::workers) return;
-  (void)enqueue_task(box, transaction, packing_of(sale.order));
-  (void)enqueue_task(box, transaction, statement_of(sale.order));
+  enqueue(packing_of(sale.order));
+  enqueue(statement_of(sale.order));
 }
 
-/// Does what the task is for, the first time, in the worker's transaction.
-template <class Box, class Transaction, class Db>
-void work_once(const Box& box, Transaction& transaction, Db& db, const std::string& schema,
-               const TaskRun& run, const Order& order, bool drops) {
+/// In the worker's transaction: what the task is to do, the first time.
+template <class Transaction, class Db>
+void work_once(Transaction& transaction, Db& db, const std::string& schema, const TaskRun& run,
+               const Order& order, bool drops) {
   const char* const sql =
       run.type == kStatement
           ? "INSERT INTO {0}.shop_statement SELECT id, version FROM {0}.shop_customer WHERE id = {2} "
             "ON CONFLICT (customer) DO UPDATE SET version = excluded.version"
           : "INSERT INTO {0}.shop_parcel (reference, customer, version, cents) VALUES ('{1}', {2}, {3}, {4})";
-  if (run.once(box, transaction)) {
+  if (run.once(transaction)) {
     db.run(fmt::format(fmt::runtime(sql), schema, order.reference, order.customer, order.version,
                        order.cents));
   }

@@ -59,7 +59,7 @@ class SqliteTill final : public Till {
     const Turn turn(queue_);
     sqlite::Transaction transaction(file_.native());
     write_order(file_, kSchema, sale.order);
-    tell(box_, transaction, sale);
+    tell([&](const auto& what) { transaction.enqueue(what); }, sale);
     sale.before_commit();
     if (sale.committed) transaction.commit();
   }
@@ -67,7 +67,6 @@ class SqliteTill final : public Till {
  private:
   SqliteFile file_;
   Queue& queue_;
-  sqlite::Outbox box_;
 };
 
 class SqlitePacker final : public Packer {
@@ -77,13 +76,12 @@ class SqlitePacker final : public Packer {
   void work(const TaskRun& run, const Order& order, bool drops) override {
     const Turn turn(queue_);
     sqlite::Transaction transaction(file_.native());
-    work_once(box_, transaction, file_, kSchema, run, order, drops);
+    work_once(transaction, file_, kSchema, run, order, drops);
   }
 
  private:
   SqliteFile file_;
   Queue& queue_;
-  sqlite::Outbox box_;
 };
 
 class SqliteShop final : public Shop {

@@ -237,7 +237,7 @@ class Reports(Case):
         wrong = self.sql(self.url, "SELECT outbox.enqueue_task('reports', 'report.make', '{\"customer\": 1, \"month\": \"2026-10\"}'::text)")
         self.start("report_worker", 1, 10)
         wait_until(lambda: self.state(wrong) == "dead")
-        self.assertIn("is no order", self.ask("/reports/" + wrong)[1]["error"])
+        self.assertIn("must be string", self.ask("/reports/" + wrong)[1]["error"])
 
     def test_what_is_no_order_is_refused(self):
         for wrong in ({}, {"customer": "42"}, {"customer": "4\0", "month": "2026-10"}, {"customer": "42", "month": "2026-13"}, {"customer": 1, "month": "2026-10"}, []):

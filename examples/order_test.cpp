@@ -20,12 +20,11 @@ constexpr const char* kStore = "sqlite:shop.db";
 // ---- the service
 
 outbox::EventId place_order(sqlite3* db, const std::string& order, const std::string& type) {
-  static const outbox::sqlite::Outbox box;
   return outbox::sqlite::with_transaction(db, [&](outbox::sqlite::Transaction& tx) {
-    return box.enqueue(tx, {.aggregate_type = "order",
-                            .aggregate_id = order,
-                            .event_type = type,
-                            .payload = R"({"total": "12.50"})"});
+    return tx.enqueue({.aggregate_type = "order",
+                       .aggregate_id = order,
+                       .event_type = type,
+                       .payload = R"({"total": "12.50"})"});
   });
 }
 

@@ -30,14 +30,13 @@ int main() {
       PQexec(connection,
              "CREATE TABLE IF NOT EXISTS orders (id bigserial PRIMARY KEY, total numeric)")));
 
-  const outbox::postgres::Outbox box;
   outbox::postgres::Transaction tx(connection);
   PGresult* placed = checked(
       connection, PQexec(connection, "INSERT INTO orders (total) VALUES (12.5) RETURNING id"));
-  box.enqueue(tx, {.aggregate_type = "order",
-                   .aggregate_id = PQgetvalue(placed, 0, 0),
-                   .event_type = "OrderPlaced",
-                   .payload = R"({"total": 12.5})"});
+  tx.enqueue({.aggregate_type = "order",
+              .aggregate_id = PQgetvalue(placed, 0, 0),
+              .event_type = "OrderPlaced",
+              .payload = R"({"total": 12.5})"});
   tx.commit();  // writes the event and commits, in one round trip
   PQclear(placed);
   PQfinish(connection);

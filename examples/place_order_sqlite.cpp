@@ -12,14 +12,13 @@ int main() {
   sqlite3_exec(db, "CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, total REAL)",
                nullptr, nullptr, nullptr);
 
-  const outbox::sqlite::Outbox box;
   outbox::sqlite::Transaction tx(db);
   sqlite3_exec(db, "INSERT INTO orders (total) VALUES (12.5)", nullptr, nullptr, nullptr);
   const std::string id = std::to_string(sqlite3_last_insert_rowid(db));
-  box.enqueue(tx, {.aggregate_type = "order",
-                   .aggregate_id = id,
-                   .event_type = "OrderPlaced",
-                   .payload = R"({"total": 12.5})"});
+  tx.enqueue({.aggregate_type = "order",
+              .aggregate_id = id,
+              .event_type = "OrderPlaced",
+              .payload = R"({"total": 12.5})"});
   tx.commit();  // the order and its event, or neither
   return sqlite3_close(db);
 }

@@ -21,36 +21,33 @@ void show(std::string_view state, std::optional<int> percent, std::string_view p
           std::string_view error);
 outbox::TaskEnd send_sms(std::string_view payload, const outbox::TaskRun& run);
 
-outbox::EventId enqueue(const outbox::postgres::Outbox& box, PGconn* connection);
-void look(const outbox::postgres::Outbox& box, PGconn* connection, const outbox::EventId& id);
-void enqueue_more(const outbox::postgres::Outbox& box, outbox::postgres::Transaction& tx,
+outbox::EventId enqueue(PGconn* connection);
+void look(PGconn* connection, const outbox::EventId& id);
+void enqueue_more(outbox::postgres::Transaction& tx,
                   std::chrono::sys_time<std::chrono::microseconds> tomorrow_at_six);
 void work();
 void limit(outbox::Handlers& handlers);
-void once(const outbox::postgres::Outbox& box, PGconn* connection, std::string_view payload,
-          const outbox::TaskRun& run);
+void once(PGconn* connection, std::string_view payload, const outbox::TaskRun& run);
 
-outbox::EventId enqueue(const outbox::postgres::Outbox& box, PGconn* connection) {
+outbox::EventId enqueue(PGconn* connection) {
   outbox::postgres::Transaction tx(connection);
   // ... INSERT INTO report ... on connection ...
-  const outbox::EventId id = outbox::enqueue_task(box, tx,
-                                                  {.queue = "reports",
-                                                   .type = "report.make",
-                                                   .payload = R"({"month": "2026-10"})",
-                                                   .key = "customer-42"});
+  const outbox::EventId id = tx.enqueue({.queue = "reports",
+                                         .type = "report.make",
+                                         .payload = R"({"month": "2026-10"})",
+                                         .key = "customer-42"});
   tx.commit();
   return id;
 }
 
-void look(const outbox::postgres::Outbox& box, PGconn* connection, const outbox::EventId& id) {
-  if (const auto status = outbox::task_status(box, connection, id))
+void look(PGconn* connection, const outbox::EventId& id) {
+  if (const auto status = outbox::postgres::task_status(connection, id))
     show(outbox::to_string(status->state), status->percent, status->progress, status->error);
 }
 
-void enqueue_more(const outbox::postgres::Outbox& box, outbox::postgres::Transaction& tx,
+void enqueue_more(outbox::postgres::Transaction& tx,
                   std::chrono::sys_time<std::chrono::microseconds> tomorrow_at_six) {
-  outbox::enqueue_task(
-      box, tx,
+  tx.enqueue(
       {.queue = "reports",
        .type = "report.make",
        .payload = R"({"month": "2026-10"})",
@@ -78,13 +75,12 @@ void limit(outbox::Handlers& handlers) {
   handlers.on("sms.send", {.max_running = 2, .rate = "50/s"}, send_sms);
 }
 
-void once(const outbox::postgres::Outbox& box, PGconn* connection, std::string_view payload,
-          const outbox::TaskRun& run) {
+void once(PGconn* connection, std::string_view payload, const outbox::TaskRun& run) {
   const std::string mail = R"({"to": "a"})";
   outbox::postgres::Transaction tx(connection);  // the handler's own
-  if (run.once(box, tx)) {                       // false: another run has committed
+  if (run.once(tx)) {                            // false: another run has committed
     insert_report(connection, payload);
-    outbox::enqueue_task(box, tx, {.queue = "mails", .type = "mail.send", .payload = mail});
+    tx.enqueue({.queue = "mails", .type = "mail.send", .payload = mail});
   }
   tx.commit();
 }

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <outbox/json.hpp>
 #include <outbox/postgres.hpp>
 #include <stdexcept>
 
@@ -42,26 +42,23 @@ Connection connect() {
   return connection;
 }
 
-outbox::Event placed(shop::OrderId order, shop::CustomerId customer, const shop::Money& total) {
-  return {.aggregate_type = "order",
-          .aggregate_id = std::to_string(order.value),
-          .event_type = "OrderPlaced",
-          .payload = nlohmann::json{{"order", order.value},
-                                    {"customer", customer.value},
-                                    {"cents", total.cents()},
-                                    {"currency", total.currency()}}
-                         .dump()};
-}
+struct OrderPlaced {
+  static constexpr const char* aggregate_type = "order";
+  static constexpr const char* event_type = "OrderPlaced";
+  std::int64_t order, customer, cents;
+  std::string currency;
+  NLOHMANN_DEFINE_TYPE_INTRUSIVE(OrderPlaced, order, customer, cents, currency)
+};
 
 shop::OrderId place(PGconn* connection, shop::CustomerId customer, const shop::Money& total) {
-  static const outbox::postgres::Outbox box;
   outbox::postgres::Transaction tx(connection);
   const Result row = query(
       connection,
       "INSERT INTO shop_order (customer, cents, currency) VALUES ($1, $2, $3) RETURNING id",
       std::array{std::to_string(customer.value), std::to_string(total.cents()), total.currency()});
   const shop::OrderId order{std::stoll(PQgetvalue(row.get(), 0, 0))};
-  box.enqueue(tx, placed(order, customer, total));
+  tx.enqueue(OrderPlaced{order.value, customer.value, total.cents(), total.currency()},
+             std::to_string(order.value));
   tx.commit();  // the order and its event exist if and only if this succeeds
   return order;
 }

@@ -102,15 +102,14 @@ class Shop {
   }
 
  private:
-  void enqueue(outbox::postgres::Transaction& tx, const char* what,
-               const PlacedOrder& order) const {
-    box_.enqueue(tx, {.aggregate_type = "order",
-                      .aggregate_id = order.id.text(),
-                      .event_type = what,
-                      .payload = to_json(order).dump()});
+  static void enqueue(outbox::postgres::Transaction& tx, const char* what,
+                      const PlacedOrder& order) {
+    tx.enqueue({.aggregate_type = "order",
+                .aggregate_id = order.id.text(),
+                .event_type = what,
+                .payload = to_json(order).dump()});
   }
 
-  const outbox::postgres::Outbox box_;
   const outbox::postgres::TransactionOptions serializable_{
       .isolation = outbox::postgres::Isolation::serializable, .retry = {.attempts = 30}};
 };

@@ -1,4 +1,4 @@
-// What the two programs share of libpq.
+// What the two programs share: the task, and libpq.
 #pragma once
 
 #include <libpq-fe.h>
@@ -6,10 +6,18 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <outbox/json.hpp>
 #include <stdexcept>
 #include <string>
 
 namespace reports {
+
+struct MakeReport {
+  static constexpr const char* task_type = "report.make";
+  std::string customer;
+  std::string month;
+  NLOHMANN_DEFINE_TYPE_INTRUSIVE(MakeReport, customer, month)
+};
 
 using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
 using Result = std::unique_ptr<PGresult, decltype(&PQclear)>;

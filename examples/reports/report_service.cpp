@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <outbox/postgres.hpp>
-#include <outbox/task.hpp>
 #include <regex>
 #include <string>
 
@@ -20,24 +19,18 @@ namespace {
 
 using Json = nlohmann::json;
 
-const outbox::postgres::Outbox box;
-
 void answer(httplib::Response& response, int status, const Json& body) {
   response.status = status;
   response.set_content(body.dump() + "\n", "application/json");
 }
 
-outbox::Task task_of(const std::string& customer, const std::string& month,
-                     const std::string& request_key) {
-  outbox::Task task;
-  task.queue = "reports";
-  task.type = "report.make";
-  task.payload = Json{{"customer", customer}, {"month", month}}.dump();
-  task.key = customer;  // the reports of a customer are made one after the other
+outbox::Task task_of(const reports::MakeReport& report, const std::string& request_key) {
+  outbox::Task task = outbox::task_of(report, {.queue = "reports"});
+  task.key = report.customer;  // the reports of a customer are made one after the other
   // Of this customer: another one may send the same key.
-  if (!request_key.empty()) task.unique_key = customer + "/" + request_key;
+  if (!request_key.empty()) task.unique_key = report.customer + "/" + request_key;
   task.on_done = outbox::TaskEvent{
-      .aggregate_type = "report", .aggregate_id = customer, .event_type = "ReportMade"};
+      .aggregate_type = "report", .aggregate_id = report.customer, .event_type = "ReportMade"};
   return task;
 }
 
@@ -46,7 +39,7 @@ outbox::Task task_of(const std::string& customer, const std::string& month,
 std::optional<outbox::EventId> order_report(PGconn* connection, const outbox::Task& task,
                                             const std::string& customer, const std::string& month) {
   outbox::postgres::Transaction tx(connection);
-  const outbox::EventId id = outbox::enqueue_task(box, tx, task);
+  const outbox::EventId id = tx.enqueue(task);
   reports::query(connection,
                  "INSERT INTO report_request (task, customer, month) VALUES ($1, $2, $3)"
                  " ON CONFLICT DO NOTHING",
@@ -75,7 +68,7 @@ void post(const httplib::Request& request, httplib::Response& response) {
   const std::string request_key = request.get_header_value("Idempotency-Key");
   if (request_key.size() > 100)
     return answer(response, 400, {{"error", "Idempotency-Key: is longer than 100 bytes"}});
-  const outbox::Task task = task_of(customer, month, request_key);
+  const outbox::Task task = task_of({customer, month}, request_key);
   if (const auto valid = outbox::validate(task); !valid)
     return answer(response, 400, {{"error", valid.error().message}});
   const auto connection = reports::connect();
@@ -89,7 +82,7 @@ void post(const httplib::Request& request, httplib::Response& response) {
 void get(const httplib::Request& request, httplib::Response& response) {
   const auto id = outbox::EventId::parse(request.matches[1].str());
   const auto connection = reports::connect();
-  const auto status = id ? outbox::task_status(box, connection.get(), *id) : std::nullopt;
+  const auto status = id ? outbox::postgres::task_status(connection.get(), *id) : std::nullopt;
   if (!status || status->queue != "reports")
     return answer(response, 404, {{"error", "there is no such report"}});
   Json body{{"state", outbox::to_string(status->state)}, {"attempts", status->attempts}};

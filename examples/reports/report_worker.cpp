@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <outbox/postgres.hpp>
 #include <outbox/worker.hpp>
 #include <string>
@@ -15,27 +14,9 @@
 
 #include "database.hpp"
 
-struct Order {
-  std::string customer;
-  std::string month;
-};
-
-/// A payload that is none makes its task dead at once, with the reason.
-template <>
-struct outbox::TaskPayload<Order> {
-  static outbox::Result<Order> read(std::string_view payload) {
-    const auto json = nlohmann::json::parse(payload, nullptr, false);
-    const auto is_text = [&](const char* name) {
-      return json.is_object() && json.contains(name) && json[name].is_string();
-    };
-    if (!is_text("customer") || !is_text("month"))
-      return outbox::unexpected(
-          outbox::Error{.code = outbox::Errc::invalid_argument, .message = "is no order"});
-    return Order{.customer = json["customer"], .month = json["month"]};
-  }
-};
-
 namespace {
+
+using reports::MakeReport;
 
 struct Pace {
   int pages{5};
@@ -43,8 +24,7 @@ struct Pace {
   bool crash{false};
 };
 
-outbox::TaskEnd make_report(const Order& order, const outbox::TaskRun& run, const Pace& pace) {
-  static const outbox::postgres::Outbox box;
+outbox::TaskEnd make_report(const MakeReport& order, const outbox::TaskRun& run, const Pace& pace) {
   std::string text = "Report of " + order.month + " for " + order.customer + "\n";
   for (int page = 1; page <= pace.pages; ++page) {
     if (run.stop.stop_requested()) return outbox::TaskEnd::failed("was told to stop");
@@ -56,7 +36,7 @@ outbox::TaskEnd make_report(const Order& order, const outbox::TaskRun& run, cons
   const auto connection = reports::connect();
   outbox::postgres::Transaction tx(connection.get());
   // False: a run that died before its end was noted has made it.
-  if (run.once(box, tx)) {
+  if (run.once(tx)) {
     reports::query(connection.get(), "INSERT INTO report (task, text) VALUES ($1, $2)",
                    std::array{run.id.str(), text});
   }
@@ -80,7 +60,7 @@ int main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
 
   outbox::Handlers handlers;
-  handlers.on<Order>("report.make", [pace](const Order& order, const outbox::TaskRun& run) {
+  handlers.on<MakeReport>([pace](const MakeReport& order, const outbox::TaskRun& run) {
     return make_report(order, run, pace);
   });
   outbox::WorkerOptions options;

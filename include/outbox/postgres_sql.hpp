@@ -35,8 +35,7 @@ class Statements {
   explicit Statements(const Options& options = {});
 
   /// All are checked before there is a call for any. Each writes one event, and returns one row, or none: wrong_encoding(). 9 values.
-  [[nodiscard]] std::vector<std::pair<EventId, Call>> enqueue_many(
-      std::span<const Event> events) const;
+  [[nodiscard]] std::vector<std::pair<EventId, Call>> enqueue(std::span<const Event> events) const;
   [[nodiscard]] std::pair<EventId, Call> enqueue(const Event& event) const;
   /// Its row is a boolean. 2 values.
   [[nodiscard]] Call receive(std::string_view consumer, std::string_view message_id) const;

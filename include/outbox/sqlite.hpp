@@ -1,29 +1,29 @@
 // outbox/sqlite.hpp: enqueueing events in a SQLite transaction.
 //
 //   sqlite3* db = ...;                       // yours; created once by: outbox migrate --store sqlite:shop.db
-//   const outbox::sqlite::Outbox box;
 //   outbox::sqlite::Transaction tx(db);      // BEGIN IMMEDIATE
 //   ... UPDATE orders ... on db ...
-//   box.enqueue(tx, {.aggregate_type = "order", .aggregate_id = "42", .event_type = "OrderPlaced",
-//                    .payload = R"({"total": 12.5})"});
+//   tx.enqueue({.aggregate_type = "order", .aggregate_id = "42", .event_type = "OrderPlaced",
+//               .payload = R"({"total": 12.5})"});
 //   tx.commit();                             // the event exists if and only if this succeeds
 //
-// In a transaction that you began yourself, call box.enqueue(db, event). A connection outside a transaction is refused;
-// anything else does not compile. Begin with BEGIN IMMEDIATE: a deferred transaction that has read before it writes fails when
-// another connection has committed in between (Remedy::retry_transaction).
+// In a transaction that you began yourself, call outbox::sqlite::enqueue(db, event). A connection
+// outside a transaction is refused; anything else does not compile. Begin with BEGIN IMMEDIATE: a
+// deferred transaction that has read before it writes fails when another connection has committed
+// in between (Remedy::retry_transaction).
 //
 // with_transaction() does all of that, and begins again when another connection was in the way (SQLITE_BUSY):
 //
 //   const std::string order = outbox::sqlite::with_transaction(db, [&](outbox::sqlite::Transaction& tx) {
 //     outbox::sqlite::check(db, sqlite3_exec(db, "UPDATE stock ...", ...), "take from the stock");
-//     box.enqueue(tx, ...);
+//     tx.enqueue(...);
 //     return ...;                            // COMMIT follows; what an exception leaves is rolled back
 //   });
 //
-// Threads: Outbox: Const methods from any thread. Transaction: One thread at a time, the one that uses its connection.
+// Threads: Transaction: One thread at a time, the one that uses its connection.
 // Lifetime: the connection must outlive the Transaction. Our statements are compiled once per connection and finalized with
 //           it: sqlite3_close() works as always.
-// Errors: enqueue, enqueue_many, task and Transaction throw outbox::Exception, because a lost event must abort the business
+// Errors: everything here throws outbox::Exception, because a lost event must abort the business
 //         transaction. After invalid_argument or too_large with an empty Error::origin the transaction is still usable, but not
 //         after an error of commit(), also of a deferred constraint; otherwise Remedy says what to redo.
 #pragma once
@@ -34,6 +34,7 @@
 #include <optional>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
+#include <outbox/payload.hpp>
 #include <outbox/retry.hpp>
 #include <outbox/task.hpp>
 #include <span>
@@ -46,12 +47,17 @@ struct sqlite3;
 
 namespace outbox::sqlite {
 
+struct Options {
+  /// Checked before anything is written.
+  EventLimits limits{};
+};
+
 class Transaction;
 
 namespace detail {
 
 void run_transaction(sqlite3* db, const std::function<void(Transaction&)>& body,
-                     const RetryOptions& options);
+                     const RetryOptions& retry, const Options& options);
 
 }  // namespace detail
 
@@ -60,13 +66,34 @@ class Transaction {
  public:
   /// BEGIN IMMEDIATE: takes the write lock, waiting at most the connection's busy timeout. Throws when it cannot, or
   /// when a transaction is open already.
-  explicit Transaction(sqlite3* db);
+  explicit Transaction(sqlite3* db, const Options& options = {});
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
   Transaction(Transaction&&) noexcept;
   Transaction& operator=(Transaction&&) = delete;
   /// Rolls back what was not committed.
   ~Transaction();
+
+  /// Writes the event and returns its id.
+  EventId enqueue(const Event& event) &;
+  /// Several events, all or none; all are checked before the first is written. Ids in the order of
+  /// the events.
+  std::vector<EventId> enqueue(std::span<const Event> events) &;
+  /// A task. Returns its id, or that of the task that has its unique key, unless Task::on_conflict
+  /// says otherwise.
+  EventId enqueue(Task task) &;
+  /// An event or a task that is a type of yours (outbox/payload.hpp).
+  template <TypedEvent T>
+  EventId enqueue(const T& event, std::string aggregate_id) & {
+    return enqueue(event_of(event, std::move(aggregate_id)));
+  }
+  template <TypedTask T>
+  EventId enqueue(const T& task, Task rest = {}) & {
+    return enqueue(task_of(task, std::move(rest)));
+  }
+  /// For consumers and handlers of tasks, in the transaction of their effect: true the first time
+  /// that the consumer gets this message, false when its effect was committed before.
+  [[nodiscard]] bool receive(std::string_view consumer, std::string_view message_id) &;
 
   /// Throws when it fails. With Effect::none nothing happened and the transaction is rolled back.
   void commit();
@@ -75,11 +102,11 @@ class Transaction {
   [[nodiscard]] sqlite3* handle() const noexcept;
 
  private:
-  friend class Outbox;
   friend void detail::run_transaction(sqlite3* db, const std::function<void(Transaction&)>& body,
-                                      const RetryOptions& options);
+                                      const RetryOptions& retry, const Options& options);
   struct State;
   [[nodiscard]] bool is_open() const noexcept;
+  [[nodiscard]] sqlite3* open_handle() const;
 
   std::unique_ptr<State> state_;
 };
@@ -91,9 +118,10 @@ void check(sqlite3* db, int code, std::string_view what);
 /// BEGIN IMMEDIATE, f, COMMIT; returns what f returned. What f throws rolls back and passes through.
 ///
 /// While another connection holds the write lock for longer than the busy timeout (SQLITE_BUSY, at BEGIN, in f or at COMMIT) it rolls back,
-/// waits, and calls f again, at most options.attempts times; then it throws what the last attempt threw. So f must have no effect but in the
-/// transaction: no mail, no counter of yours, and variables outside of it are set, not added to. It sees a conflict in f by an
-/// outbox::Exception (check(), enqueue()), and by one of yours if options.is_conflict says so.
+/// waits, and calls f again, at most retry.attempts times; then it throws what the last attempt
+/// threw. So f must have no effect but in the transaction: no mail, no counter of yours, and
+/// variables outside of it are set, not added to. It sees a conflict in f by an outbox::Exception
+/// (check(), enqueue()), and by one of yours if retry.is_conflict says so.
 ///
 /// After an exception nothing has happened, unless it is an outbox::Exception with Effect::unknown: the disk failed during COMMIT, which is
 /// not repeated. Whether the transaction is there, shows its event.
@@ -102,82 +130,33 @@ void check(sqlite3* db, int code, std::string_view what);
 /// error would be committed. A connection that is in a transaction is refused, so calls do not nest.
 template <std::invocable<Transaction&> F>
 std::invoke_result_t<F&, Transaction&> with_transaction(sqlite3* db, F&& f,
-                                                        const RetryOptions& options = {}) {
+                                                        const RetryOptions& retry = {},
+                                                        const Options& options = {}) {
   using Value = std::invoke_result_t<F&, Transaction&>;
   static_assert(!std::is_reference_v<Value>, "f returns a value, not a reference");
   static_assert(!outbox::detail::is_result<Value>,
                 "f throws what fails: a Result with an error would be committed");
   if constexpr (std::is_void_v<Value>) {
     detail::run_transaction(
-        db, [&f](Transaction& tx) { f(tx); }, options);
+        db, [&f](Transaction& tx) { f(tx); }, retry, options);
   } else {
     std::optional<Value> value;
     detail::run_transaction(
-        db, [&f, &value](Transaction& tx) { value.emplace(f(tx)); }, options);
+        db, [&f, &value](Transaction& tx) { value.emplace(f(tx)); }, retry, options);
     return std::move(*value);
   }
 }
 
-struct Options {
-  /// Checked before anything is written.
-  EventLimits limits{};
-};
+// The same in a transaction that you began on this connection. Outside of one:
+// Errc::not_in_transaction, nothing is written.
+EventId enqueue(sqlite3* db, const Event& event, const Options& options = {});
+std::vector<EventId> enqueue(sqlite3* db, std::span<const Event> events,
+                             const Options& options = {});
+EventId enqueue(sqlite3* db, Task task, const Options& options = {});
+[[nodiscard]] bool receive(sqlite3* db, std::string_view consumer, std::string_view message_id);
 
-/// Neither a transaction of SQLite nor a connection to it.
-template <class T>
-concept NoTransaction =
-    !std::is_same_v<T, Transaction&> && !std::is_same_v<std::remove_cvref_t<T>, sqlite3*>;
-
-class Outbox {
- public:
-  explicit Outbox(Options options = {}) : options_(options) {}
-
-  /// Writes the event in the transaction and returns its id.
-  EventId enqueue(Transaction& tx, const Event& event) const;
-  /// The same in a transaction that you began on this connection. Outside one: Errc::not_in_transaction, nothing is
-  /// written.
-  EventId enqueue(sqlite3* db, const Event& event) const;
-
-  /// Several events, all or none; all are checked before the first is written. Ids in the order of the events.
-  std::vector<EventId> enqueue_many(Transaction& tx, std::span<const Event> events) const;
-  std::vector<EventId> enqueue_many(sqlite3* db, std::span<const Event> events) const;
-
-  /// Without exceptions.
-  [[nodiscard]] Result<EventId> try_enqueue(Transaction& tx, const Event& event) const;
-  [[nodiscard]] Result<EventId> try_enqueue(sqlite3* db, const Event& event) const;
-  [[nodiscard]] Result<std::vector<EventId>> try_enqueue_many(Transaction& tx,
-                                                              std::span<const Event> events) const;
-  [[nodiscard]] Result<std::vector<EventId>> try_enqueue_many(sqlite3* db,
-                                                              std::span<const Event> events) const;
-
-  /// For consumers and handlers of tasks, in the transaction of their effect: true the first time that the consumer gets this message,
-  /// false when its effect was committed before.
-  bool receive(Transaction& tx, std::string_view consumer, std::string_view message_id) const;
-  bool receive(sqlite3* db, std::string_view consumer, std::string_view message_id) const;
-  /// Used by enqueue_task(): gives the task, which has an id, its unique key. Returns the id of the task that has it, or none.
-  [[nodiscard]] std::optional<EventId> claim_unique(Transaction& tx, const Task& task) const;
-  [[nodiscard]] std::optional<EventId> claim_unique(sqlite3* db, const Task& task) const;
-  /// What has become of a task (outbox/task.hpp); none: there is none with this id. Reads in the transaction that is open on the connection,
-  /// or in one of its own.
-  [[nodiscard]] std::optional<TaskStatus> task(Transaction& tx, const EventId& id) const;
-  [[nodiscard]] std::optional<TaskStatus> task(sqlite3* db, const EventId& id) const;
-  /// Without exceptions.
-  [[nodiscard]] Result<std::optional<TaskStatus>> try_task(sqlite3* db, const EventId& id) const;
-
-  /// No other type is a transaction of SQLite: not a connection of another store, not a number, not nullptr.
-  template <NoTransaction T>
-  EventId enqueue(T&&, const Event&) const = delete;
-  template <NoTransaction T>
-  std::vector<EventId> enqueue_many(T&&, std::span<const Event>) const = delete;
-  template <NoTransaction T>
-  Result<EventId> try_enqueue(T&&, const Event&) const = delete;
-  template <NoTransaction T>
-  Result<std::vector<EventId>> try_enqueue_many(T&&, std::span<const Event>) const = delete;
-  template <NoTransaction T>
-  std::optional<TaskStatus> task(T&&, const EventId&) const = delete;
-
- private:
-  Options options_;
-};
+/// What has become of a task (outbox/task.hpp); none: there is none with this id, or retention has
+/// removed it. Reads in the transaction that is open on the connection, or in one of its own.
+[[nodiscard]] std::optional<TaskStatus> task_status(sqlite3* db, const EventId& id);
 
 }  // namespace outbox::sqlite

@@ -2,22 +2,21 @@
 //
 //   outbox::postgres::Transaction tx(connection);
 //   ... INSERT INTO report ... on connection ...
-//   const outbox::EventId id = outbox::enqueue_task(box, tx, {.queue = "reports", .type = "report.make",
-//                                                             .payload = R"({"month": "2026-10"})"});
+//   const outbox::EventId id = tx.enqueue({.queue = "reports", .type = "report.make", .payload = R"({"month": "2026-10"})"});
 //   tx.commit();                             // the task exists if and only if this succeeds
 //   ...
-//   const auto status = outbox::task_status(box, connection, id);   // none: there is no such task
+//   const auto status = outbox::postgres::task_status(connection, id);   // none: there is no such task
 //   if (status && status->state == outbox::TaskState::running) show(status->percent, status->progress);
 //
 // A task is an event that a worker's handler works off (outbox/worker.hpp) instead of a sink. It is written into the same log by the same
 // rules. Subscriptions do not get it, unless their aggregate_types name the queue in full: "outbox-task:reports".
 //
 // Any program that can enqueue an event can enqueue a task: aggregate_type "outbox-task:QUEUE" ("outbox-task:QUEUE!1" for priority 1),
-// aggregate_id the key, event_type the type, and the headers below. Unique keys need enqueue_task().
+// aggregate_id the key, event_type the type, and the headers below. Unique keys need enqueue().
 //
 // Threads: values; Const methods from any thread.
 // Lifetime: Task owns its strings.
-// Errors: as those of enqueue(); validate() names the field that is wrong. task_status() throws outbox::Exception, too.
+// Errors: validate() names the field that is wrong.
 #pragma once
 
 #include <chrono>
@@ -28,7 +27,6 @@
 #include <outbox/event.hpp>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace outbox {
@@ -51,7 +49,7 @@ struct TaskEvent {
   std::string event_type;
 };
 
-/// What enqueue_task() does when a task with the same unique key has not ended.
+/// What enqueue() does when a task with the same unique key has not ended.
 enum class OnConflict : std::uint8_t {
   skip,     ///< Nothing. It returns the id of that task.
   replace,  ///< The new task takes its place: that one is cancelled if it has not begun.
@@ -63,9 +61,9 @@ struct Task {
   /// Which workers do it. Letters, digits, '-', '_' and '.', at most 50 bytes. Default: default.
   std::string queue{"default"};
   /// Which handler does it ("report.make"). Required, not blank, at most 255 bytes, no control characters.
-  std::string type;
+  std::string type{};
   /// What the handler gets, byte for byte. At most EventLimits::payload_bytes.
-  std::string payload;
+  std::string payload{};
   /// Tasks of one key run one at a time and in order, also through retries. At most 255 bytes. Default: empty, no order.
   std::string key{};
   /// 1 (first) to 4. What is urgent does not wait behind a backlog of what is not. Tasks of one key should have one priority: keys hold
@@ -126,30 +124,10 @@ struct TaskStatus {
       result{};  ///< Of `completed`: what its handler gave, where it is kept.
 };
 
-/// What has become of the task with this id; none: there is none, or retention has removed it. With an Outbox of either store; `connection`:
-/// whatever box.enqueue() takes, inside or outside of a transaction.
-template <class Box, class Connection>
-[[nodiscard]] std::optional<TaskStatus> task_status(const Box& box, Connection&& connection,
-                                                    const EventId& id) {
-  return box.task(std::forward<Connection>(connection), id);
-}
-
 /// Checks a task. The error names the field ("queue: is empty").
 [[nodiscard]] Status validate(const Task& task, const EventLimits& limits = {});
 
 /// The event that is written for a task. Throws Exception when a field is not valid; payload and headers are checked when it is enqueued.
 [[nodiscard]] Event event_of(Task task);
-
-/// Enqueues it with an Outbox of either store. `transaction`: whatever box.enqueue() takes. Returns the id of the task. One with a unique key
-/// is written at once.
-template <class Box, class Transaction>
-EventId enqueue_task(const Box& box, Transaction&& transaction, Task task) {
-  if (!task.id) task.id = EventId::generate();
-  if (!task.unique_key.empty()) {
-    const auto before = box.claim_unique(transaction, task);
-    if (before) return *before;
-  }
-  return box.enqueue(std::forward<Transaction>(transaction), event_of(std::move(task)));
-}
 
 }  // namespace outbox

@@ -2,7 +2,7 @@
 //
 //   outbox::Handlers handlers;
 //   handlers.on("mail.send", [](std::string_view payload, const outbox::TaskRun& run) { send_mail(payload, run.id); });
-//   handlers.on<SendReport>("report.make", [](const SendReport& report, const outbox::TaskRun& run) {
+//   handlers.on<MakeReport>([](const MakeReport& report, const outbox::TaskRun& run) {   // outbox/payload.hpp
 //     if (!printer_is_ready()) return outbox::TaskEnd::snooze(std::chrono::minutes(5));
 //     print(report, run.stop);
 //     return outbox::TaskEnd::done();
@@ -31,6 +31,7 @@
 #include <outbox/duration.hpp>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
+#include <outbox/payload.hpp>
 #include <outbox/relay.hpp>
 #include <outbox/schedule.hpp>
 #include <outbox/task.hpp>
@@ -67,29 +68,24 @@ struct TaskRun {
 
   /// How far it is, for those who ask (the row of the task). Only of a run that lasts longer than 1 s; written at most once a second.
   void progress(std::size_t percent, std::string_view text = {}) const {
-    if (reporter != nullptr) reporter->progress(percent, text);
+    if (report_progress) report_progress(percent, text);
   }
 
   /// In the transaction of the effect: true for the first run whose transaction commits, false when the effect is there already. With what
   /// else is written in that transaction, events and tasks among it, the effect happens once, however often the task runs.
   ///
   ///   outbox::postgres::Transaction tx(connection);
-  ///   if (run.once(box, tx)) insert_report(connection, ...);
+  ///   if (run.once(tx)) insert_report(connection, ...);
   ///   tx.commit();
-  template <class Box, class Transaction>
-  [[nodiscard]] bool once(const Box& box, Transaction&& transaction) const {
-    return box.receive(std::forward<Transaction>(transaction), std::string("task.").append(queue),
-                       id.str());
+  template <class Transaction>
+  [[nodiscard]] bool once(Transaction& tx) const {
+    return tx.receive(consumer(), id.str());
   }
-
-  class Reporter {
-   public:
-    virtual void progress(std::size_t percent, std::string_view text) = 0;
-
-   protected:
-    ~Reporter() = default;
-  };
-  Reporter* reporter{nullptr};  ///< Set by the worker.
+  /// For receive(tx, run.consumer(), run.id.str()), the same in a transaction that is somebody
+  /// else's.
+  [[nodiscard]] std::string consumer() const { return std::string("task.").append(queue); }
+  /// Set by the worker. Default: none.
+  std::function<void(std::size_t percent, std::string_view text)> report_progress{};
 };
 
 /// How a run ended.
@@ -98,7 +94,8 @@ class TaskEnd {
   enum class Kind : std::uint8_t { done, failed, snoozed, dead, cancelled };
 
   [[nodiscard]] static TaskEnd done() { return {}; }
-  /// The result is kept in the store as long as events are, for outbox::task_status(). At most WorkerOptions::result_bytes.
+  /// The result is kept in the store as long as events are, for task_status(). At most
+  /// WorkerOptions::result_bytes.
   [[nodiscard]] static TaskEnd done(std::string result) {
     TaskEnd end;
     end.result_ = std::move(result);
@@ -142,19 +139,6 @@ class TaskEnd {
   std::optional<std::string> result_;
 };
 
-/// How a payload becomes a value of yours. A payload that cannot be read makes its task dead at once.
-///
-///   template <> struct outbox::TaskPayload<SendReport> {
-///     static outbox::Result<SendReport> read(std::string_view payload);
-///   };
-template <class T>
-struct TaskPayload;
-
-template <>
-struct TaskPayload<std::string_view> {
-  static Result<std::string_view> read(std::string_view payload) { return payload; }
-};
-
 class Handlers {
  public:
   using Run = std::function<TaskEnd(std::string_view payload, const TaskRun& run)>;
@@ -185,20 +169,19 @@ class Handlers {
   /// `handle(payload, run)` returns a TaskEnd, or nothing when it is done. A second handler of a type replaces the first.
   ///
   ///   handlers.on("report.make", {.deadline = std::chrono::minutes(5), .delays = {"10s", "1min"}}, make_report);
-  template <class Payload = std::string_view, class Function>
+  template <class T = std::string_view, class Function>
   Handlers& on(std::string type, Function handle) {
-    return on<Payload>(std::move(type), Options(), std::move(handle));
+    return on<T>(std::move(type), Options(), std::move(handle));
   }
-  template <class Payload = std::string_view, class Function>
+  template <class T = std::string_view, class Function>
   Handlers& on(std::string type, Options options, Function handle) {
     Handler handler;
     handler.type = std::move(type);
     handler.options = std::move(options);
     handler.run = [handle = std::move(handle)](std::string_view payload, const TaskRun& run) {
-      auto read = TaskPayload<Payload>::read(payload);
+      auto read = Payload<T>::read(payload);
       if (!read) return TaskEnd::dead("the payload: " + read.error().message);
-      if constexpr (std::is_void_v<
-                        std::invoke_result_t<const Function&, Payload&, const TaskRun&>>) {
+      if constexpr (std::is_void_v<std::invoke_result_t<const Function&, T&, const TaskRun&>>) {
         handle(*read, run);
         return TaskEnd::done();
       } else {
@@ -206,6 +189,11 @@ class Handlers {
       }
     };
     return add(std::move(handler));
+  }
+  /// Of a type that names its task (outbox/payload.hpp).
+  template <TypedTask T, class Function>
+  Handlers& on(Function handle, Options options = {}) {
+    return on<T>(T::task_type, std::move(options), std::move(handle));
   }
   Handlers& add(Handler handler);
   [[nodiscard]] const std::vector<Handler>& all() const { return all_; }

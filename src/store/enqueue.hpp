@@ -28,17 +28,16 @@ namespace outbox::store {
 /// A task that was not enqueued because this one has its unique key. Throws where that is an error.
 [[nodiscard]] EventId holder_of_key(const EventId& holder, const Task& task);
 
-/// For enqueue(), which throws where try_enqueue() returns.
+// For what throws in the transactions of applications.
+
+inline void throw_if_failed(Status status) {
+  if (!status) throw Exception(std::move(status.error()));
+}
+
 template <class T>
 [[nodiscard]] T value_or_throw(Result<T> result) {
   if (!result) throw Exception(std::move(result.error()));
   return std::move(*result);
-}
-
-/// The id that enqueue_many() returned for one event.
-[[nodiscard]] inline Result<EventId> only(Result<std::vector<EventId>> ids) {
-  if (!ids) return pass(ids);
-  return ids->front();
 }
 
 /// The attempts of with_transaction(), counted, with pauses between them.

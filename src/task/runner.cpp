@@ -120,7 +120,9 @@ TaskEnd Runner::run(const Batch& batch, RunnerCore::Begun begun, RunnerCore::Slo
                          std::chrono::microseconds(job.created_at_us)),
                      .deadline = began + handler.options.deadline,
                      .stop = std::move(begun.stop),
-                     .reporter = &slot};
+                     .report_progress = [&slot](std::size_t percent, std::string_view text) {
+                       slot.report(percent, text);
+                     }};
   try {
     TaskEnd end = handler.run(batch.part(job.payload, job.key), seen);
     if (!end.result() || end.result()->size() <= result_bytes) return end;

@@ -33,7 +33,7 @@ RunnerCore::RunnerCore(std::string queue, Types types, const Options& options, A
   for (auto& slot : slots_) slot = std::make_shared<Slot>();
 }
 
-void RunnerCore::Slot::progress(std::size_t percent, std::string_view text) {
+void RunnerCore::Slot::report(std::size_t percent, std::string_view text) {
   const MutexLock lock(mutex);
   if (!run) return;
   run->progress = RunProgress{

@@ -95,9 +95,9 @@ class RunnerCore {
   };
   using Ended = std::map<Source, std::vector<Outcome>>;
   /// The place of a thread. For the core only; a handler reports its progress here.
-  struct Slot final : TaskRun::Reporter {
+  struct Slot {
     explicit Slot(Ended before = {}) : ended(std::move(before)) {}
-    void progress(std::size_t percent, std::string_view text) override;
+    void report(std::size_t percent, std::string_view text);
 
     mutable Mutex mutex;
     std::optional<Run> run OUTBOX_GUARDED_BY(mutex);

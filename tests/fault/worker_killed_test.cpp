@@ -52,8 +52,7 @@ class WorkerKilled : public ::testing::Test {
   void enqueue(const std::string& type, const std::string& payload, const std::string& key = {}) {
     Pg connection(database_->url());
     postgres::Transaction tx(connection.native());
-    (void)enqueue_task(
-        box_, tx, {.type = type, .payload = payload, .key = key, .content_type = "text/plain"});
+    (void)tx.enqueue({.type = type, .payload = payload, .key = key, .content_type = "text/plain"});
     tx.commit();
   }
   [[nodiscard]] std::vector<std::string> lines() const {
@@ -120,7 +119,6 @@ class WorkerKilled : public ::testing::Test {
   }
 
   const TempDir folder_;
-  const postgres::Outbox box_;
   std::unique_ptr<PostgresDatabase> database_;
   std::string file_;
 };
@@ -224,7 +222,7 @@ TEST_F(WorkerKilled, an_end_is_noted_once_and_who_asked_is_told_once_however_oft
       Task task{.type = "made", .payload = std::to_string(written)};
       task.on_done = TaskEvent{.aggregate_type = "told", .event_type = "Made"};
       task.unique_key = "u" + std::to_string(written);
-      (void)enqueue_task(box_, tx, task);
+      (void)tx.enqueue(task);
     }
     tx.commit();
   };

@@ -16,7 +16,7 @@ namespace outbox::test {
 enum class Way : std::uint8_t {
   function,     ///< SELECT outbox.enqueue(...)
   view,         ///< INSERT INTO outbox.new_event
-  library,      ///< outbox::postgres::Outbox on the connection
+  library,      ///< outbox::postgres::enqueue() on the connection
   transaction,  ///< outbox::postgres::Transaction, which stages
 };
 

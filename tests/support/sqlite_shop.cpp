@@ -50,7 +50,6 @@ void SqliteShop::one_transaction(SqliteFile& file, Random& random) {
 
 /// False: it was rolled back.
 bool SqliteShop::sell(SqliteFile& file, Random& random, std::vector<Attempt>& attempts) {
-  static const sqlite::Outbox box;
   const std::string key =
       "k" + std::to_string(random.below(static_cast<std::uint64_t>(options_.keys)));
   const bool rolls_back = random.chance(options_.rollback_percent);
@@ -67,7 +66,7 @@ bool SqliteShop::sell(SqliteFile& file, Random& random, std::vector<Attempt>& at
           "INSERT INTO outbox_new_event (aggregate_type, aggregate_id, event_type, payload) VALUES ('Order', ?, ?, ?)",
           {attempt.key, attempt.type, attempt.body});
     } else {
-      box.enqueue(transaction, event_of(attempt));
+      transaction.enqueue(event_of(attempt));
     }
   }
   file.exec("UPDATE shop_aggregate SET version = CAST(? AS INTEGER) WHERE key = ?",

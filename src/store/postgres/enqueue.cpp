@@ -1,15 +1,16 @@
-// The class Outbox of outbox/postgres.hpp.
+// What enqueues, receives and looks at tasks in outbox/postgres.hpp.
 #include "store/enqueue.hpp"
 
 #include <libpq-fe.h>
 
-#include <memory>
+#include <map>
 #include <outbox/postgres.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/mutex.hpp"
 #include "store/postgres/error_map.hpp"
 #include "store/postgres/insert.hpp"
 #include "store/postgres/outbox_state.hpp"
@@ -20,7 +21,7 @@
 
 namespace outbox::postgres {
 
-using store::only;
+using store::throw_if_failed;
 using store::value_or_throw;
 using store::postgres::check_encoding;
 using store::postgres::check_ready;
@@ -33,10 +34,8 @@ namespace {
 /// One statement with one row, in the transaction of the connection.
 Rows ask(PGconn* connection, const store::postgres::Query& query,
          const store::postgres::Params& params, const char* what) {
-  if (Status status = check_ready(connection, what); !status)
-    throw Exception(std::move(status.error()));
-  if (Status status = check_encoding(connection, what); !status)
-    throw Exception(std::move(status.error()));
+  throw_if_failed(check_ready(connection, what));
+  throw_if_failed(check_encoding(connection, what));
   const pg::Arguments arguments(params);
   constexpr int kBinary = 1;
   Rows rows(PQexecParams(connection, query.sql.c_str(), arguments.count(), nullptr,
@@ -47,91 +46,11 @@ Rows ask(PGconn* connection, const store::postgres::Query& query,
   return rows;
 }
 
-}  // namespace
-
-Outbox::Outbox(const Options& options) {
-  if (Status status = store::check_schema(options.schema); !status)
-    throw Exception(std::move(status.error()));
-  state_ = std::make_shared<const State>(
-      State{.queries = store::postgres::EnqueueQueries(options.schema),
-            .tasks = store::postgres::TaskQueries(options.schema),
-            .limits = options.limits,
-            .schema = options.schema});
-}
-
-Result<std::vector<EventId>> Outbox::try_enqueue_many(PGconn* connection,
-                                                      std::span<const Event> events) const {
-  OUTBOX_TRY(check_ready(connection, "enqueue"));
-  OUTBOX_TRY(check_encoding(connection, "enqueue"));
-  OUTBOX_TRY(store::validate_all(events, state_->limits));
-  std::vector<EventId> ids = store::ids_of(events);
-  if (events.empty()) return ids;
-  std::vector<Step> steps;
-  store::postgres::plan_insert(state_->queries, events, ids, steps);
-  OUTBOX_TRY(Session* const session, Session::of(connection));
-  OUTBOX_TRY(session->run(connection, std::move(steps), Session::Ending::stay, state_->queries));
-  return ids;
-}
-
-Result<std::vector<EventId>> Outbox::try_enqueue_many(Transaction& tx,
-                                                      std::span<const Event> events) const {
-  Transaction::State* const state = tx.state_.get();
-  if (state == nullptr || !state->open) return store::postgres::not_in_transaction("enqueue");
-  OUTBOX_TRY(check_encoding(state->connection, "enqueue"));
-  OUTBOX_TRY(store::validate_all(events, state_->limits));
-  std::vector<EventId> ids = store::ids_of(events);
-  if (events.empty()) return ids;
-  if (state->staged.empty() || state->staged.back().outbox != state_) {
-    state->staged.push_back({.outbox = state_, .events = {}, .ids = {}});
-  }
-  if (!state->mark) state->mark = {.schema = state_->schema, .event = ids.front()};
-  auto& group = state->staged.back();
-  group.events.insert(group.events.end(), events.begin(), events.end());
-  group.ids.insert(group.ids.end(), ids.begin(), ids.end());
-  return ids;
-}
-
-Result<EventId> Outbox::try_enqueue(PGconn* connection, const Event& event) const {
-  return only(try_enqueue_many(connection, std::span(&event, 1)));
-}
-
-Result<EventId> Outbox::try_enqueue(Transaction& tx, const Event& event) const {
-  return only(try_enqueue_many(tx, std::span(&event, 1)));
-}
-
-EventId Outbox::enqueue(PGconn* connection, const Event& event) const {
-  return value_or_throw(try_enqueue(connection, event));
-}
-
-EventId Outbox::enqueue(Transaction& tx, const Event& event) const {
-  return value_or_throw(try_enqueue(tx, event));
-}
-
-std::vector<EventId> Outbox::enqueue_many(PGconn* connection, std::span<const Event> events) const {
-  return value_or_throw(try_enqueue_many(connection, events));
-}
-
-std::vector<EventId> Outbox::enqueue_many(Transaction& tx, std::span<const Event> events) const {
-  return value_or_throw(try_enqueue_many(tx, events));
-}
-
-bool Outbox::receive(PGconn* connection, std::string_view consumer,
-                     std::string_view message_id) const {
-  const Rows rows =
-      ask(connection, state_->queries.receive,
-          {store::postgres::Param(consumer), store::postgres::Param(message_id)}, "receive");
-  return rows.boolean(0, 0);
-}
-
-bool Outbox::receive(Transaction& tx, std::string_view consumer,
-                     std::string_view message_id) const {
-  return receive(tx.connection(), consumer, message_id);
-}
-
-std::optional<EventId> Outbox::claim_unique(PGconn* connection, const Task& task) const {
-  if (Status status = validate(task, state_->limits); !status)
-    throw Exception(std::move(status.error()));
-  const Rows rows = ask(connection, state_->queries.claim_unique,
+/// Gives the task, which has an id, its unique key. The id of the task that has it, or none.
+std::optional<EventId> claim_unique(PGconn* connection, const Task& task, const Target& target,
+                                    const EventLimits& limits) {
+  throw_if_failed(validate(task, limits));
+  const Rows rows = ask(connection, target.queries.claim_unique,
                         {store::postgres::Param(task.queue),
                          store::postgres::Param(task.unique_key), store::postgres::Param(*task.id),
                          store::postgres::Param(task.on_conflict == OnConflict::replace)},
@@ -140,32 +59,107 @@ std::optional<EventId> Outbox::claim_unique(PGconn* connection, const Task& task
   return store::holder_of_key(rows.uuid(0, 0), task);
 }
 
-std::optional<EventId> Outbox::claim_unique(Transaction& tx, const Task& task) const {
-  // What was enqueued before it stands before it in the log.
-  tx.flush();
-  return claim_unique(tx.connection(), task);
+bool first_of(PGconn* connection, std::string_view consumer, std::string_view message_id,
+              const Target& target) {
+  const Rows rows =
+      ask(connection, target.queries.receive,
+          {store::postgres::Param(consumer), store::postgres::Param(message_id)}, "receive");
+  return rows.boolean(0, 0);
 }
 
-Result<std::optional<TaskStatus>> Outbox::try_task(PGconn* connection, const EventId& id) const {
-  Status status = store::postgres::check_open(connection, "look at a task");
-  if (status) status = check_encoding(connection, "look at a task");
-  if (!status) return pass(status);
-  const auto& queries = state_->tasks;
+}  // namespace
+
+const Target& target_of(const std::string& schema) {
+  static Mutex mutex;
+  static std::map<std::string, const Target> made OUTBOX_GUARDED_BY(mutex);
+  const MutexLock lock(mutex);
+  if (const auto known = made.find(schema); known != made.end()) return known->second;
+  throw_if_failed(store::check_schema(schema));
+  return made
+      .emplace(schema, Target{.queries = store::postgres::EnqueueQueries(schema),
+                              .tasks = store::postgres::TaskQueries(schema)})
+      .first->second;
+}
+
+// ---- in a Transaction
+
+std::vector<EventId> Transaction::enqueue(std::span<const Event> events) & {
+  if (!is_open()) throw Exception(store::postgres::not_in_transaction("enqueue").value());
+  throw_if_failed(check_encoding(state_->connection, "enqueue"));
+  throw_if_failed(store::validate_all(events, state_->limits));
+  std::vector<EventId> ids = store::ids_of(events);
+  if (events.empty()) return ids;
+  if (!state_->mark) state_->mark = {.schema = state_->target.queries.schema, .event = ids.front()};
+  state_->events.insert(state_->events.end(), events.begin(), events.end());
+  state_->ids.insert(state_->ids.end(), ids.begin(), ids.end());
+  return ids;
+}
+
+EventId Transaction::enqueue(const Event& event) & { return enqueue(std::span(&event, 1)).front(); }
+
+EventId Transaction::enqueue(Task task) & {
+  if (!task.id) task.id = EventId::generate();
+  if (!task.unique_key.empty()) {
+    // What was enqueued before it stands before it in the log.
+    flush();
+    if (const auto holder = claim_unique(connection(), task, state_->target, state_->limits))
+      return *holder;
+  }
+  return enqueue(event_of(std::move(task)));
+}
+
+bool Transaction::receive(std::string_view consumer, std::string_view message_id) & {
+  if (!is_open()) throw Exception(store::postgres::not_in_transaction("receive").value());
+  return first_of(connection(), consumer, message_id, state_->target);
+}
+
+// ---- in a transaction of the application
+
+std::vector<EventId> enqueue(PGconn* connection, std::span<const Event> events,
+                             const Options& options) {
+  const auto& queries = target_of(options.schema).queries;
+  throw_if_failed(check_ready(connection, "enqueue"));
+  throw_if_failed(check_encoding(connection, "enqueue"));
+  throw_if_failed(store::validate_all(events, options.limits));
+  std::vector<EventId> ids = store::ids_of(events);
+  if (events.empty()) return ids;
   std::vector<Step> steps;
-  steps.push_back({.query = &queries.quiet});
-  steps.push_back({.query = &queries.status, .params = {id}});
-  steps.push_back({.query = &queries.loud});
-  OUTBOX_TRY(Session* const session, Session::of(connection));
-  OUTBOX_TRY(const auto rows, session->read(connection, std::move(steps), state_->queries));
+  store::postgres::plan_insert(queries, events, ids, steps);
+  Session* const session = value_or_throw(Session::of(connection));
+  throw_if_failed(session->run(connection, std::move(steps), Session::Ending::stay, queries));
+  return ids;
+}
+
+EventId enqueue(PGconn* connection, const Event& event, const Options& options) {
+  return enqueue(connection, std::span(&event, 1), options).front();
+}
+
+EventId enqueue(PGconn* connection, Task task, const Options& options) {
+  if (!task.id) task.id = EventId::generate();
+  if (!task.unique_key.empty()) {
+    const Target& target = target_of(options.schema);
+    if (const auto holder = claim_unique(connection, task, target, options.limits)) return *holder;
+  }
+  return enqueue(connection, event_of(std::move(task)), options);
+}
+
+bool receive(PGconn* connection, std::string_view consumer, std::string_view message_id,
+             const Options& options) {
+  return first_of(connection, consumer, message_id, target_of(options.schema));
+}
+
+std::optional<TaskStatus> task_status(PGconn* connection, const EventId& id,
+                                      const Options& options) {
+  const Target& target = target_of(options.schema);
+  throw_if_failed(store::postgres::check_open(connection, "look at a task"));
+  throw_if_failed(check_encoding(connection, "look at a task"));
+  std::vector<Step> steps;
+  steps.push_back({.query = &target.tasks.quiet});
+  steps.push_back({.query = &target.tasks.status, .params = {id}});
+  steps.push_back({.query = &target.tasks.loud});
+  Session* const session = value_or_throw(Session::of(connection));
+  const auto rows = value_or_throw(session->read(connection, std::move(steps), target.queries));
   return store::postgres::task_status_of(rows[1], id);
-}
-
-std::optional<TaskStatus> Outbox::task(PGconn* connection, const EventId& id) const {
-  return value_or_throw(try_task(connection, id));
-}
-
-std::optional<TaskStatus> Outbox::task(Transaction& tx, const EventId& id) const {
-  return task(tx.connection(), id);
 }
 
 }  // namespace outbox::postgres

@@ -1,9 +1,8 @@
-// What is behind the classes of outbox/postgres.hpp.
+// What is behind outbox/postgres.hpp.
 #pragma once
 
 #include <libpq-fe.h>
 
-#include <memory>
 #include <optional>
 #include <outbox/postgres.hpp>
 #include <string>
@@ -15,31 +14,31 @@
 
 namespace outbox::postgres {
 
-struct Outbox::State {
+/// The statements for the outbox of one schema.
+struct Target {
   store::postgres::EnqueueQueries queries;
   store::postgres::TaskQueries tasks;
-  EventLimits limits;
-  std::string schema;
 };
 
-struct Transaction::State {
-  /// Events of one outbox that follow each other.
-  struct Group {
-    std::shared_ptr<const Outbox::State> outbox;
-    std::vector<Event> events;
-    std::vector<EventId> ids;
-  };
+/// Made once in each process. Throws when the schema's name is not valid.
+[[nodiscard]] const Target& target_of(const std::string& schema);
 
+struct Transaction::State {
   PGconn* connection{nullptr};
+  const Target& target;
+  EventLimits limits{};
   bool open{false};
   std::string id{};                     ///< Empty: not asked for.
   std::optional<InDoubt::Mark> mark{};  ///< The first event that was enqueued.
-  std::vector<Group> staged{};
+  // What commit() writes.
+  std::vector<Event> events{};
+  std::vector<EventId> ids{};
 
   /// Whether the connection can take the statements.
   [[nodiscard]] Status check(const char* what) const;
   /// What is staged, and COMMIT when asked to, in one round trip.
   [[nodiscard]] Status write(store::postgres::Session::Ending ending) const;
+  void forget();
 };
 
 }  // namespace outbox::postgres

@@ -39,14 +39,11 @@ constexpr const char* kInUtf8 = " WHERE pg_catalog.pg_client_encoding() IN ('UTF
 }  // namespace
 
 Statements::Statements(const Options& options) : schema_(options.schema), limits_(options.limits) {
-  if (Status status = store::check_schema(schema_); !status)
-    throw Exception(std::move(status.error()));
+  store::throw_if_failed(store::check_schema(schema_));
 }
 
-std::vector<std::pair<EventId, Call>> Statements::enqueue_many(
-    std::span<const Event> events) const {
-  if (Status status = store::validate_all(events, limits_); !status)
-    throw Exception(std::move(status.error()));
+std::vector<std::pair<EventId, Call>> Statements::enqueue(std::span<const Event> events) const {
+  store::throw_if_failed(store::validate_all(events, limits_));
   const std::string sql =
       "SELECT \"" + schema_ +
       "\".enqueue($1::text, $2::text, $3::text, $4::bytea, $5::jsonb, $6::uuid, $7::text,"
@@ -69,7 +66,7 @@ std::vector<std::pair<EventId, Call>> Statements::enqueue_many(
 }
 
 std::pair<EventId, Call> Statements::enqueue(const Event& event) const {
-  return std::move(enqueue_many(std::span(&event, 1)).front());
+  return std::move(enqueue(std::span(&event, 1)).front());
 }
 
 Call Statements::receive(std::string_view consumer, std::string_view message_id) const {
@@ -78,7 +75,7 @@ Call Statements::receive(std::string_view consumer, std::string_view message_id)
 }
 
 Call Statements::claim_unique(const Task& task) const {
-  if (Status status = validate(task, limits_); !status) throw Exception(std::move(status.error()));
+  store::throw_if_failed(validate(task, limits_));
   if (!task.id)
     throw Exception(fail(Errc::invalid_argument, "claim a unique key: the task has no id").value());
   return {.sql = "SELECT \"" + schema_ +

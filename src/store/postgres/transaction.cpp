@@ -83,10 +83,11 @@ Rows begin(PGconn* connection, const std::string& sql) {
 
 }  // namespace
 
-Transaction::Transaction(PGconn* connection, Isolation isolation)
-    : state_(std::make_unique<State>()) {
+Transaction::Transaction(PGconn* connection, const Options& options, Isolation isolation)
+    : state_(new State{.connection = connection,
+                       .target = target_of(options.schema),
+                       .limits = options.limits}) {
   (void)begin(connection, begin_of(isolation));
-  state_->connection = connection;
   state_->open = true;
 }
 
@@ -106,18 +107,21 @@ bool Transaction::is_open() const noexcept { return state_ && state_->open; }
 
 Status Transaction::State::check(const char* what) const {
   Status status = check_ready(connection, what);
-  return status && !staged.empty() ? check_encoding(connection, what) : status;
+  return status && !events.empty() ? check_encoding(connection, what) : status;
 }
 
 Status Transaction::State::write(Session::Ending ending) const {
-  std::vector<Step> steps;
-  for (const Group& group : staged) {
-    store::postgres::plan_insert(group.outbox->queries, group.events, group.ids, steps);
-  }
-  if (steps.empty())
+  if (events.empty())
     return ending == Session::Ending::commit ? execute(connection, "COMMIT", "commit") : Status{};
+  std::vector<Step> steps;
+  store::postgres::plan_insert(target.queries, events, ids, steps);
   OUTBOX_TRY(Session* const session, Session::of(connection));
-  return session->run(connection, std::move(steps), ending, staged.front().outbox->queries);
+  return session->run(connection, std::move(steps), ending, target.queries);
+}
+
+void Transaction::State::forget() {
+  events.clear();
+  ids.clear();
 }
 
 void Transaction::flush() {
@@ -125,7 +129,7 @@ void Transaction::flush() {
   Status status = state_->check("enqueue");
   if (status) status = state_->write(Session::Ending::stay);
   if (!status) throw Exception(std::move(status.error()));
-  state_->staged.clear();
+  state_->forget();
 }
 
 void Transaction::commit() {
@@ -140,14 +144,14 @@ void Transaction::commit() {
     throw Exception(std::move(status.error()));
   }
   state_->open = false;
-  state_->staged.clear();
+  state_->forget();
 }
 
 void Transaction::rollback() noexcept {
   if (!state_ || !state_->open) return;
   PGconn* const connection = state_->connection;
   state_->open = false;
-  state_->staged.clear();
+  state_->forget();
   leave_pipeline(connection);
   const auto status = PQtransactionStatus(connection);
   if (status == PQTRANS_IDLE || status == PQTRANS_UNKNOWN) return;
@@ -209,12 +213,14 @@ void detail::run_transaction(PGconn* connection, const std::function<void(Transa
   store::Attempts attempts(options.retry);
   const std::string sql =
       std::string(begin_of(options.isolation)) + "; SELECT pg_catalog.pg_current_xact_id()::text";
+  const Target& target = target_of(options.outbox.schema);
   for (;;) {
-    auto state = std::make_unique<Transaction::State>();
-    state->id = PQgetvalue(begin(connection, sql).native(), 0, 0);
-    state->connection = connection;
-    state->open = true;
-    Transaction tx(std::move(state));
+    Transaction tx(std::unique_ptr<Transaction::State>(
+        new Transaction::State{.connection = connection,
+                               .target = target,
+                               .limits = options.outbox.limits,
+                               .open = true,
+                               .id = PQgetvalue(begin(connection, sql).native(), 0, 0)}));
     try {
       body(tx);
     } catch (const std::exception& thrown) {

@@ -1,4 +1,4 @@
-// The classes of outbox/sqlite.hpp.
+// What outbox/sqlite.hpp declares.
 #include "store/enqueue.hpp"
 
 #include <sqlite3.h>
@@ -22,12 +22,13 @@ namespace outbox::sqlite {
 
 struct Transaction::State {
   sqlite3* db{nullptr};
+  Options options{};
   bool open{false};
 };
 
 namespace {
 
-using store::only;
+using store::throw_if_failed;
 using store::value_or_throw;
 using store::sqlite::KeptStatements;
 namespace query = store::sqlite::query;
@@ -82,16 +83,14 @@ Result<std::vector<EventId>> write(sqlite3* db, std::span<const Event> events,
 
 }  // namespace
 
-Transaction::Transaction(sqlite3* db) : state_(std::make_unique<State>()) {
+Transaction::Transaction(sqlite3* db, const Options& options)
+    : state_(new State{.db = db, .options = options}) {
   if (db == nullptr) refuse(Errc::invalid_argument, "sqlite: the connection is null", {});
   if (sqlite3_get_autocommit(db) == 0) {
     refuse(Errc::invalid_argument, "sqlite: a transaction is open on this connection already",
            "enqueue(db, event) writes into the one that is open");
   }
-  if (Status status = run(db, query::kBegin, "sqlite: begin"); !status) {
-    throw Exception(std::move(status.error()));
-  }
-  state_->db = db;
+  throw_if_failed(run(db, query::kBegin, "sqlite: begin"));
   state_->open = true;
 }
 
@@ -128,6 +127,11 @@ void Transaction::rollback() noexcept {
 
 sqlite3* Transaction::handle() const noexcept { return state_ ? state_->db : nullptr; }
 
+sqlite3* Transaction::open_handle() const {
+  if (!is_open()) throw Exception(not_in_transaction().value());
+  return state_->db;
+}
+
 bool Transaction::is_open() const noexcept { return state_ && state_->open; }
 
 namespace {
@@ -150,12 +154,12 @@ void check(sqlite3* db, int code, std::string_view what) {
 }
 
 void detail::run_transaction(sqlite3* db, const std::function<void(Transaction&)>& body,
-                             const RetryOptions& options) {
-  store::Attempts attempts(options);
+                             const RetryOptions& retry, const Options& options) {
+  store::Attempts attempts(retry);
   for (;;) {
     bool repeatable = true;  // BEGIN and COMMIT leave nothing behind when they are refused
     try {
-      Transaction tx(db);
+      Transaction tx(db, options);
       try {
         body(tx);
       } catch (...) {
@@ -171,44 +175,6 @@ void detail::run_transaction(sqlite3* db, const std::function<void(Transaction&)
   }
 }
 
-Result<std::vector<EventId>> Outbox::try_enqueue_many(sqlite3* db,
-                                                      std::span<const Event> events) const {
-  if (db == nullptr) return fail(Errc::invalid_argument, "sqlite: the connection is null");
-  if (sqlite3_get_autocommit(db) != 0) return not_in_transaction();
-  return write(db, events, options_.limits);
-}
-
-Result<std::vector<EventId>> Outbox::try_enqueue_many(Transaction& tx,
-                                                      std::span<const Event> events) const {
-  const Transaction::State* state = tx.state_.get();
-  if (state == nullptr || !state->open) return not_in_transaction();
-  return try_enqueue_many(state->db, events);
-}
-
-Result<EventId> Outbox::try_enqueue(sqlite3* db, const Event& event) const {
-  return only(try_enqueue_many(db, std::span(&event, 1)));
-}
-
-Result<EventId> Outbox::try_enqueue(Transaction& tx, const Event& event) const {
-  return only(try_enqueue_many(tx, std::span(&event, 1)));
-}
-
-EventId Outbox::enqueue(sqlite3* db, const Event& event) const {
-  return value_or_throw(try_enqueue(db, event));
-}
-
-EventId Outbox::enqueue(Transaction& tx, const Event& event) const {
-  return value_or_throw(try_enqueue(tx, event));
-}
-
-std::vector<EventId> Outbox::enqueue_many(sqlite3* db, std::span<const Event> events) const {
-  return value_or_throw(try_enqueue_many(db, events));
-}
-
-std::vector<EventId> Outbox::enqueue_many(Transaction& tx, std::span<const Event> events) const {
-  return value_or_throw(try_enqueue_many(tx, events));
-}
-
 namespace {
 
 /// Runs one of our statements in the transaction of the connection. The id of its row, or none.
@@ -220,35 +186,14 @@ std::optional<EventId> ask(sqlite3* db, std::string_view sql,
   store::sqlite::Statement statement(value_or_throw(kept->get(sql)));
   int index = 0;
   for (const std::string_view value : values) statement.bind(++index, value);
-  if (Status status = explain(db, statement.next()); !status)
-    throw Exception(std::move(status.error()));
+  throw_if_failed(explain(db, statement.next()));
   if (!statement.has_row()) return std::nullopt;
   return store::id_of(statement.bytes(0));
 }
 
-void check(const char* field, std::string_view text) {
-  if (Status status = event::check_required_name(field, text); !status)
-    throw Exception(std::move(status.error()));
-}
-
-}  // namespace
-
-bool Outbox::receive(sqlite3* db, std::string_view consumer, std::string_view message_id) const {
-  check("consumer", consumer);
-  check("message_id", message_id);
-  const std::string now = std::to_string(store::sqlite::wall_us());
-  (void)ask(db, query::kReceive, {consumer, message_id, now});
-  return sqlite3_changes(db) > 0;
-}
-
-bool Outbox::receive(Transaction& tx, std::string_view consumer,
-                     std::string_view message_id) const {
-  return receive(tx.handle(), consumer, message_id);
-}
-
-std::optional<EventId> Outbox::claim_unique(sqlite3* db, const Task& task) const {
-  if (Status status = validate(task, options_.limits); !status)
-    throw Exception(std::move(status.error()));
+/// Gives the task, which has an id, its unique key. The id of the task that has it, or none.
+std::optional<EventId> claim_unique(sqlite3* db, const Task& task, const EventLimits& limits) {
+  throw_if_failed(validate(task, limits));
   const std::string_view id = store::bytes_of(*task.id);
   (void)ask(db, query::kTakeUnique, {task.queue, task.unique_key, id});
   if (sqlite3_changes(db) > 0) return std::nullopt;
@@ -262,22 +207,52 @@ std::optional<EventId> Outbox::claim_unique(sqlite3* db, const Task& task) const
   return store::holder_of_key(holder.value(), task);
 }
 
-std::optional<EventId> Outbox::claim_unique(Transaction& tx, const Task& task) const {
-  return claim_unique(tx.handle(), task);
+}  // namespace
+
+std::vector<EventId> enqueue(sqlite3* db, std::span<const Event> events, const Options& options) {
+  if (db == nullptr) refuse(Errc::invalid_argument, "sqlite: the connection is null", {});
+  if (sqlite3_get_autocommit(db) != 0) throw Exception(not_in_transaction().value());
+  return value_or_throw(write(db, events, options.limits));
 }
 
-Result<std::optional<TaskStatus>> Outbox::try_task(sqlite3* db, const EventId& id) const {
-  if (db == nullptr) return fail(Errc::invalid_argument, "sqlite: the connection is null");
+EventId enqueue(sqlite3* db, const Event& event, const Options& options) {
+  return enqueue(db, std::span(&event, 1), options).front();
+}
+
+EventId enqueue(sqlite3* db, Task task, const Options& options) {
+  if (!task.id) task.id = EventId::generate();
+  if (!task.unique_key.empty()) {
+    if (const auto holder = claim_unique(db, task, options.limits)) return *holder;
+  }
+  return enqueue(db, event_of(std::move(task)), options);
+}
+
+bool receive(sqlite3* db, std::string_view consumer, std::string_view message_id) {
+  throw_if_failed(event::check_required_name("consumer", consumer));
+  throw_if_failed(event::check_required_name("message_id", message_id));
+  const std::string now = std::to_string(store::sqlite::wall_us());
+  (void)ask(db, query::kReceive, {consumer, message_id, now});
+  return sqlite3_changes(db) > 0;
+}
+
+std::optional<TaskStatus> task_status(sqlite3* db, const EventId& id) {
+  if (db == nullptr) refuse(Errc::invalid_argument, "sqlite: the connection is null", {});
   auto connection = store::sqlite::Connection::borrow(db);
-  return store::sqlite::read_task(connection, id);
+  return value_or_throw(store::sqlite::read_task(connection, id));
 }
 
-std::optional<TaskStatus> Outbox::task(sqlite3* db, const EventId& id) const {
-  return value_or_throw(try_task(db, id));
+std::vector<EventId> Transaction::enqueue(std::span<const Event> events) & {
+  return sqlite::enqueue(open_handle(), events, state_->options);
 }
 
-std::optional<TaskStatus> Outbox::task(Transaction& tx, const EventId& id) const {
-  return task(tx.handle(), id);
+EventId Transaction::enqueue(const Event& event) & { return enqueue(std::span(&event, 1)).front(); }
+
+EventId Transaction::enqueue(Task task) & {
+  return sqlite::enqueue(open_handle(), std::move(task), state_->options);
+}
+
+bool Transaction::receive(std::string_view consumer, std::string_view message_id) & {
+  return sqlite::receive(open_handle(), consumer, message_id);
 }
 
 }  // namespace outbox::sqlite

@@ -23,7 +23,7 @@ SqliteDatabase::~SqliteDatabase() {
 void SqliteDatabase::enqueue_and_roll_back(const Event& event) {
   const Application application(path());
   sqlite::Transaction tx(application.db());
-  (void)sqlite::Outbox().enqueue(tx, event);
+  (void)tx.enqueue(event);
 }
 
 void SqliteDatabase::make_schema_too_new() {

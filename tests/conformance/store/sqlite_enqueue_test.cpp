@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <future>
+#include <outbox/json.hpp>
 #include <outbox/sqlite.hpp>
 #include <string>
 #include <utility>
@@ -11,36 +12,63 @@
 
 #include "conformance/store/sqlite_database.hpp"
 #include "store/store.hpp"
+#include "support/error_of.hpp"
 
 struct pg_conn;
 
 namespace outbox::conformance {
 namespace {
 
+using test::error_of;
 // ---- what compiles
 
 template <class T>
-concept Enqueues = requires(const sqlite::Outbox& box, T&& tx, const Event& event,
-                            const std::vector<Event>& events) {
-  box.enqueue(std::forward<T>(tx), event);
-  box.try_enqueue(std::forward<T>(tx), event);
-  box.enqueue_many(std::forward<T>(tx), events);
-  box.try_enqueue_many(std::forward<T>(tx), events);
+concept Enqueues = requires(T&& db, const Event& event, const std::vector<Event>& events) {
+  sqlite::enqueue(std::forward<T>(db), event);
+  sqlite::enqueue(std::forward<T>(db), events);
 };
 
-static_assert(Enqueues<sqlite::Transaction&>);
 static_assert(Enqueues<sqlite3*>);
-static_assert(Enqueues<sqlite3*&>);
-static_assert(!Enqueues<const sqlite::Transaction&>);
-static_assert(!Enqueues<sqlite::Transaction>, "a temporary would roll back at the end of the line");
 static_assert(!Enqueues<sqlite::Transaction*>);
 static_assert(!Enqueues<pg_conn*>, "another store's connection");
 static_assert(!Enqueues<void*>);
-static_assert(!Enqueues<const sqlite3*>);
-static_assert(!Enqueues<sqlite3**>);
-static_assert(!Enqueues<std::nullptr_t>);
 static_assert(!Enqueues<int>);
-static_assert(!Enqueues<const std::string&>);
+
+// What is a type of the application: as what its names say.
+struct OrderPaid {
+  static constexpr const char* aggregate_type = "order";
+  static constexpr const char* event_type = "OrderPaid";
+  int cents;
+  NLOHMANN_DEFINE_TYPE_INTRUSIVE(OrderPaid, cents)
+};
+struct SendMail {
+  static constexpr const char* task_type = "mail.send";
+  std::string to;
+  NLOHMANN_DEFINE_TYPE_INTRUSIVE(SendMail, to)
+};
+struct Nameless {
+  int cents;
+  NLOHMANN_DEFINE_TYPE_INTRUSIVE(Nameless, cents)
+};
+struct Unwritable {
+  static constexpr const char* task_type = "mail.send";
+};
+template <class T>
+concept IsEvent = requires(sqlite::Transaction& tx, const T& value) {
+  tx.enqueue(value, "42");
+};
+template <class T>
+concept IsTask = requires(sqlite::Transaction& tx, const T& value) {
+  tx.enqueue(value);
+};
+template <class T>
+concept Takes = requires(T&& tx, const Event& event) {
+  std::forward<T>(tx).enqueue(event);
+};
+static_assert(Takes<sqlite::Transaction&> && !Takes<const sqlite::Transaction&>);
+static_assert(!Takes<sqlite::Transaction>, "a temporary would roll back at the end of the line");
+static_assert(IsEvent<OrderPaid> && !IsTask<OrderPaid> && IsTask<SendMail> && !IsEvent<SendMail>);
+static_assert(!IsEvent<Nameless> && !IsTask<Nameless> && !IsTask<Unwritable> && !IsTask<int>);
 
 // ---- what happens
 
@@ -63,27 +91,16 @@ class SqliteEnqueue : public ::testing::Test {
     return Application(database_.path())
         .value("SELECT coalesce(group_concat(aggregate_id), '') FROM outbox_event");
   }
-  template <class F>
-  static Error error_of(F&& call) {
-    try {
-      std::forward<F>(call)();
-    } catch (const Exception& e) {
-      return e.error();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
-  }
 
   SqliteDatabase database_;
   std::unique_ptr<Application> app_;
-  const sqlite::Outbox box_;
 };
 
 TEST_F(SqliteEnqueue, commit_publishes_event_and_business_together) {
   app_->run("CREATE TABLE orders (id INTEGER)");
   sqlite::Transaction tx(app_->db());
   app_->run("INSERT INTO orders VALUES (42)");
-  const EventId id = box_.enqueue(tx, event("42"));
+  const EventId id = tx.enqueue(event("42"));
   EXPECT_EQ(committed(), "");
   tx.commit();
   EXPECT_EQ(committed(), "42");
@@ -92,16 +109,32 @@ TEST_F(SqliteEnqueue, commit_publishes_event_and_business_together) {
   EXPECT_EQ(app_->value("SELECT count(*) FROM orders"), "1");
 }
 
+TEST_F(SqliteEnqueue, types_of_the_application_are_written_with_their_names) {
+  sqlite::Transaction tx(app_->db());
+  tx.enqueue(OrderPaid{.cents = 1250}, "42");
+  tx.enqueue(SendMail{.to = "a"}, {.queue = "mails", .key = "7"});
+  tx.commit();
+  EXPECT_EQ(
+      app_->value(
+          "SELECT group_concat(aggregate_type || ' ' || aggregate_id || ' ' || event_type || ' ' || payload, ', ')"
+          " FROM outbox_event"),
+      R"(order 42 OrderPaid {"cents":1250}, outbox-task:mails 7 mail.send {"to":"a"})");
+  EXPECT_EQ(Payload<SendMail>::read(R"({"to":"b"})")->to, "b");
+  EXPECT_THAT(Payload<SendMail>::read(R"({"two":"b"})").error().message,
+              ::testing::HasSubstr("'to' not found"));
+  EXPECT_FALSE(Payload<SendMail>::read("{"));
+}
+
 TEST_F(SqliteEnqueue, rollback_and_destructor_take_it_back) {
   {
     sqlite::Transaction tx(app_->db());
-    box_.enqueue(tx, event("1"));
+    tx.enqueue(event("1"));
     tx.rollback();
-    EXPECT_EQ(box_.try_enqueue(tx, event("1")).error().code, Errc::not_in_transaction);
+    EXPECT_EQ(error_of([&] { tx.enqueue(event("1")); }).code, Errc::not_in_transaction);
   }
   {
     sqlite::Transaction tx(app_->db());
-    box_.enqueue(tx, event("2"));
+    tx.enqueue(event("2"));
   }
   EXPECT_EQ(sqlite3_get_autocommit(app_->db()), 1);
   EXPECT_EQ(committed(), "");
@@ -109,52 +142,52 @@ TEST_F(SqliteEnqueue, rollback_and_destructor_take_it_back) {
 
 TEST_F(SqliteEnqueue, a_transaction_of_the_callers_own_serves) {
   app_->run("BEGIN IMMEDIATE");
-  box_.enqueue(app_->db(), event("1"));
+  sqlite::enqueue(app_->db(), event("1"));
   const std::vector<Event> more{event("2"), event("3")};
-  EXPECT_EQ(box_.enqueue_many(app_->db(), more).size(), 2U);
+  EXPECT_EQ(sqlite::enqueue(app_->db(), more).size(), 2U);
   app_->run("COMMIT");
   EXPECT_EQ(committed(), "1,2,3");
 }
 
 TEST_F(SqliteEnqueue, a_connection_outside_a_transaction_is_refused) {
-  const Error error = error_of([&] { box_.enqueue(app_->db(), event("1")); });
+  const Error error = error_of([&] { sqlite::enqueue(app_->db(), event("1")); });
   EXPECT_EQ(error.code, Errc::not_in_transaction);
   EXPECT_THAT(error.hint, ::testing::HasSubstr("BEGIN IMMEDIATE"));
   EXPECT_EQ(committed(), "");
-  EXPECT_EQ(box_.try_enqueue(static_cast<sqlite3*>(nullptr), event("1")).error().code,
-            Errc::invalid_argument);
+  EXPECT_EQ(error_of([&] { sqlite::enqueue(nullptr, event("1")); }).code, Errc::invalid_argument);
 }
 
 TEST_F(SqliteEnqueue, a_bad_event_leaves_the_transaction_usable) {
   sqlite::Transaction tx(app_->db());
   Event bad = event("1");
   bad.aggregate_type = " ";
-  const Error error = error_of([&] { box_.enqueue(tx, bad); });
+  const Error error = error_of([&] { tx.enqueue(bad); });
   EXPECT_EQ(error.code, Errc::invalid_argument);
   EXPECT_THAT(error.message, ::testing::StartsWith("aggregate_type:"));
-  EXPECT_EQ(box_.try_enqueue(tx, event("1", "{")).error().code, Errc::invalid_argument);
-  box_.enqueue(tx, event("2"));
+  EXPECT_EQ(error_of([&] { tx.enqueue(event("1", "{")); }).code, Errc::invalid_argument);
+  tx.enqueue(event("2"));
   tx.commit();
   EXPECT_EQ(committed(), "2");
 }
 
 TEST_F(SqliteEnqueue, limits_are_the_callers) {
-  const sqlite::Outbox small(sqlite::Options{.limits = {.payload_bytes = 10}});
-  const sqlite::Outbox large(sqlite::Options{.limits = {.payload_bytes = std::size_t{4} << 20U}});
+  const sqlite::Options large{.limits = {.payload_bytes = std::size_t{4} << 20U}};
   const Event big = event("1", '"' + std::string(std::size_t{2} << 20U, 'x') + "\"");
+  sqlite::Transaction small(app_->db(), {.limits = {.payload_bytes = 10}});
+  EXPECT_EQ(error_of([&] { small.enqueue(event("1", R"({"a":"bcdef"})")); }).code, Errc::too_large);
+  small.rollback();
   sqlite::Transaction tx(app_->db());
-  EXPECT_EQ(small.try_enqueue(tx, event("1", R"({"a":"bcdef"})")).error().code, Errc::too_large);
-  EXPECT_EQ(box_.try_enqueue(tx, big).error().code, Errc::too_large);
-  EXPECT_TRUE(large.try_enqueue(tx, big));
+  EXPECT_EQ(error_of([&] { tx.enqueue(big); }).code, Errc::too_large);
+  EXPECT_NO_THROW(sqlite::enqueue(app_->db(), big, large));
 }
 
 TEST_F(SqliteEnqueue, many_are_checked_before_one_is_written) {
   std::vector<Event> events{event("1"), event("2"), event("3")};
   events[2].event_type = "";
   sqlite::Transaction tx(app_->db());
-  const Error error = error_of([&] { box_.enqueue_many(tx, events); });
+  const Error error = error_of([&] { tx.enqueue(events); });
   EXPECT_THAT(error.message, ::testing::HasSubstr("event 2: event_type:"));
-  EXPECT_TRUE(box_.enqueue_many(tx, {}).empty());
+  EXPECT_TRUE(tx.enqueue(std::vector<Event>{}).empty());
   tx.commit();
   EXPECT_EQ(committed(), "");
 }
@@ -164,10 +197,10 @@ TEST_F(SqliteEnqueue, many_are_written_whole_or_not_at_all) {
       "CREATE TRIGGER boom BEFORE INSERT ON outbox_event WHEN NEW.aggregate_id = 'boom'"
       " BEGIN SELECT RAISE(ABORT, 'boom'); END");
   sqlite::Transaction tx(app_->db());
-  box_.enqueue(tx, event("before"));
+  tx.enqueue(event("before"));
   const std::vector<Event> events{event("1"), event("boom"), event("3")};
-  EXPECT_EQ(error_of([&] { box_.enqueue_many(tx, events); }).code, Errc::invalid_argument);
-  box_.enqueue(tx, event("after"));
+  EXPECT_EQ(error_of([&] { tx.enqueue(events); }).code, Errc::invalid_argument);
+  tx.enqueue(event("after"));
   tx.commit();
   EXPECT_EQ(committed(), "before,after");
 }
@@ -177,9 +210,9 @@ TEST_F(SqliteEnqueue, a_transaction_that_sqlite_has_ended_cannot_be_committed) {
       "CREATE TRIGGER boom BEFORE INSERT ON outbox_event WHEN NEW.aggregate_id = 'boom'"
       " BEGIN SELECT RAISE(ROLLBACK, 'boom'); END");
   sqlite::Transaction tx(app_->db());
-  box_.enqueue(tx, event("1"));
-  EXPECT_FALSE(box_.try_enqueue(tx, event("boom")));
-  EXPECT_EQ(box_.try_enqueue(tx, event("2")).error().code, Errc::not_in_transaction);
+  tx.enqueue(event("1"));
+  EXPECT_THROW(tx.enqueue(event("boom")), Exception);
+  EXPECT_EQ(error_of([&] { tx.enqueue(event("2")); }).code, Errc::not_in_transaction);
   EXPECT_EQ(error_of([&] { tx.commit(); }).code, Errc::not_in_transaction);
   EXPECT_EQ(committed(), "");
 }
@@ -190,10 +223,10 @@ TEST_F(SqliteEnqueue, a_deferred_transaction_that_has_read_says_what_to_do) {
   {
     const Application other(database_.path());
     sqlite::Transaction tx(other.db());
-    box_.enqueue(tx, event("other"));
+    tx.enqueue(event("other"));
     tx.commit();
   }
-  const Error error = error_of([&] { box_.enqueue(app_->db(), event("late")); });
+  const Error error = error_of([&] { sqlite::enqueue(app_->db(), event("late")); });
   EXPECT_EQ(error.code, Errc::unavailable);
   EXPECT_EQ(error.remedy, Remedy::retry_transaction);
   EXPECT_EQ(error.effect, Effect::none);
@@ -219,7 +252,7 @@ TEST_F(SqliteEnqueue, a_transaction_inside_another_is_refused) {
   EXPECT_EQ(error_of([&] { const sqlite::Transaction inner(app_->db()); }).code,
             Errc::invalid_argument);
   EXPECT_EQ(error_of([] { const sqlite::Transaction none(nullptr); }).code, Errc::invalid_argument);
-  box_.enqueue(tx, event("1"));
+  tx.enqueue(event("1"));
   tx.commit();
   EXPECT_EQ(error_of([&] { tx.commit(); }).code, Errc::not_in_transaction);
   EXPECT_EQ(committed(), "1");
@@ -227,9 +260,9 @@ TEST_F(SqliteEnqueue, a_transaction_inside_another_is_refused) {
 
 TEST_F(SqliteEnqueue, a_moved_transaction_goes_on) {
   sqlite::Transaction first(app_->db());
-  box_.enqueue(first, event("1"));
+  first.enqueue(event("1"));
   sqlite::Transaction second(std::move(first));
-  box_.enqueue(second, event("2"));
+  second.enqueue(event("2"));
   second.commit();
   EXPECT_EQ(committed(), "1,2");
 }
@@ -238,7 +271,7 @@ TEST_F(SqliteEnqueue, a_file_without_an_outbox_says_how_to_make_one) {
   const SqliteDatabase empty;
   const Application other(empty.path());
   sqlite::Transaction tx(other.db());
-  const Error error = error_of([&] { box_.enqueue(tx, event("1")); });
+  const Error error = error_of([&] { tx.enqueue(event("1")); });
   EXPECT_EQ(error.code, Errc::not_found);
   EXPECT_THAT(error.hint, ::testing::HasSubstr("outbox migrate"));
 }
@@ -247,7 +280,7 @@ TEST_F(SqliteEnqueue, a_connection_closes_as_always_and_its_address_may_be_used_
   for (int i = 0; i < 20; ++i) {
     const Application app(database_.path());  // Its destructor checks sqlite3_close().
     sqlite::Transaction tx(app.db());
-    box_.enqueue(tx, event("1"));
+    tx.enqueue(event("1"));
     tx.commit();
   }
   EXPECT_EQ(app_->value("SELECT count(*) FROM outbox_event"), "20");
@@ -256,7 +289,7 @@ TEST_F(SqliteEnqueue, a_connection_closes_as_always_and_its_address_may_be_used_
 TEST_F(SqliteEnqueue, a_connection_that_could_not_be_closed_goes_on) {
   const auto publish = [&] {
     sqlite::Transaction tx(app_->db());
-    box_.enqueue(tx, event("1"));
+    tx.enqueue(event("1"));
     tx.commit();
   };
   publish();
@@ -271,7 +304,7 @@ TEST_F(SqliteEnqueue, a_connection_that_could_not_be_closed_goes_on) {
 
 TEST_F(SqliteEnqueue, an_application_that_finalizes_every_statement_before_closing) {
   sqlite::Transaction tx(app_->db());
-  box_.enqueue(tx, event("1"));
+  tx.enqueue(event("1"));
   tx.commit();
   while (sqlite3_stmt* stmt = sqlite3_next_stmt(app_->db(), nullptr)) sqlite3_finalize(stmt);
 }
@@ -279,7 +312,7 @@ TEST_F(SqliteEnqueue, an_application_that_finalizes_every_statement_before_closi
 TEST_F(SqliteEnqueue, a_schema_that_changed_meanwhile_is_followed) {
   const auto publish = [&](const std::string& id) {
     sqlite::Transaction tx(app_->db());
-    box_.enqueue(tx, event(id));
+    tx.enqueue(event(id));
     tx.commit();
   };
   publish("1");
@@ -289,7 +322,7 @@ TEST_F(SqliteEnqueue, a_schema_that_changed_meanwhile_is_followed) {
   EXPECT_EQ(committed(), "1,2");
 }
 
-TEST_F(SqliteEnqueue, threads_share_one_outbox_with_a_connection_each) {
+TEST_F(SqliteEnqueue, threads_have_a_connection_each) {
   std::vector<std::future<void>> threads;
   for (int t = 0; t < 4; ++t) {
     threads.push_back(std::async(std::launch::async, [this, t] {
@@ -297,7 +330,7 @@ TEST_F(SqliteEnqueue, threads_share_one_outbox_with_a_connection_each) {
       sqlite3_busy_timeout(own.db(), 120'000);  // No other connection waits for the lock.
       for (int i = 0; i < 50; ++i) {
         sqlite::Transaction tx(own.db());
-        box_.enqueue(tx, event(std::to_string(t)));
+        tx.enqueue(event(std::to_string(t)));
         if (i % 5 != 0) tx.commit();
       }
     }));

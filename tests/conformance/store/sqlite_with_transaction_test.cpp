@@ -55,16 +55,15 @@ class SqliteWithTransaction : public ::testing::Test {
   int refusals_{0};
   int ends_at_{0};
   std::function<void()> end_{[this] { other_->run("COMMIT"); }};
-  const sqlite::Outbox box_;
   const RetryOptions at_once_{.first_pause = std::chrono::milliseconds(0)};
 };
 
 TEST_F(SqliteWithTransaction, commits_and_returns_what_the_function_returned) {
   const auto id = with_transaction(file_->native(), [&](Transaction& tx) {
     sell("UPDATE stock SET count = count - 1");
-    return box_.enqueue(tx, order());
+    return tx.enqueue(order());
   });
-  with_transaction(file_->native(), [&](Transaction& tx) { (void)box_.enqueue(tx, order()); });
+  with_transaction(file_->native(), [&](Transaction& tx) { (void)tx.enqueue(order()); });
   EXPECT_EQ(value("SELECT count FROM stock"), "9");
   EXPECT_EQ(value("SELECT count(*) FROM outbox_event"), "2");
   EXPECT_EQ(value("SELECT lower(hex(id)) FROM outbox_event ORDER BY seq LIMIT 1").substr(0, 8),
@@ -77,7 +76,7 @@ TEST_F(SqliteWithTransaction, what_the_function_throws_rolls_back_and_passes_thr
                                 [&](Transaction& tx) {
                                   ++calls;
                                   sell("UPDATE stock SET count = 0");
-                                  (void)box_.enqueue(tx, order());
+                                  (void)tx.enqueue(order());
                                   throw std::domain_error("no such customer");
                                 }),
                std::domain_error);
@@ -94,7 +93,7 @@ TEST_F(SqliteWithTransaction, what_the_function_throws_rolls_back_and_passes_thr
   EXPECT_EQ(value("SELECT count(*) FROM outbox_event"), "0");
   EXPECT_EQ(with_transaction(file_->native(),
                              [&](Transaction& tx) {
-                               (void)box_.enqueue(tx, order());
+                               (void)tx.enqueue(order());
                                tx.rollback();
                                return 5;
                              }),
@@ -124,7 +123,7 @@ TEST_F(SqliteWithTransaction, a_file_that_is_busy_is_tried_again) {
       [&](Transaction& tx) {
         ++calls;
         sell("UPDATE stock SET count = count - 1");
-        (void)box_.enqueue(tx, order());
+        (void)tx.enqueue(order());
       },
       at_once_);
   EXPECT_EQ(calls, 1);
@@ -150,7 +149,7 @@ TEST_F(SqliteWithTransaction, a_commit_that_a_reader_stops_is_done_again_from_th
       [&](Transaction& tx) {
         ++calls;
         sell("UPDATE stock SET count = count - 1");
-        (void)box_.enqueue(tx, order());
+        (void)tx.enqueue(order());
       },
       at_once_);
   EXPECT_EQ(sqlite3_close(reader), SQLITE_OK);
@@ -178,7 +177,7 @@ TEST_F(SqliteWithTransaction, an_exception_of_the_application_may_say_that_it_wa
   };
   int calls = 0;
   const auto place = [&](Transaction& tx) {
-    (void)box_.enqueue(tx, order());
+    (void)tx.enqueue(order());
     if (++calls < 3) throw Busy("busy");
     return calls;
   };

@@ -15,13 +15,12 @@ outbox::Status enqueue(const std::string& path) {
   sqlite3* db = nullptr;
   if (sqlite3_open(path.c_str(), &db) != SQLITE_OK)
     return outbox::unexpected(outbox::Error{.message = "no database"});
-  const outbox::sqlite::Outbox box;
   try {
     outbox::sqlite::Transaction tx(db);
-    box.enqueue(tx, {.aggregate_type = "order",
-                     .aggregate_id = "1",
-                     .event_type = "OrderPlaced",
-                     .payload = "{}"});
+    tx.enqueue({.aggregate_type = "order",
+                .aggregate_id = "1",
+                .event_type = "OrderPlaced",
+                .payload = "{}"});
     tx.commit();
   } catch (const outbox::Exception& caught) {
     return outbox::unexpected(caught.error());

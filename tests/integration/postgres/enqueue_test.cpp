@@ -3,55 +3,31 @@
 #include <thread>
 
 #include "integration/postgres/harness.hpp"
+#include "support/error_of.hpp"
 #include "support/eventually.hpp"
 
 struct sqlite3;
 
 namespace outbox::test {
-
-/// A session type of an application.
-struct ShopSession {
-  PGconn* native;
-};
-
-}  // namespace outbox::test
-
-template <>
-struct outbox::postgres::Adapter<outbox::test::ShopSession> {
-  static PGconn* connection(const outbox::test::ShopSession& session) { return session.native; }
-};
-
-namespace outbox::test {
 namespace {
 
-using postgres::Outbox;
+using postgres::enqueue;
 using postgres::Transaction;
 
-// Only a transaction of PostgreSQL compiles.
+// Only a connection of PostgreSQL compiles.
 template <class T>
-concept Enqueues = requires(const Outbox& box, T&& target, const Event& event) {
-  box.enqueue(std::forward<T>(target), event);
+concept Enqueues = requires(T target, const Event& event) {
+  postgres::enqueue(target, event);
 };
-static_assert(Enqueues<Transaction&> && Enqueues<PGconn*> && Enqueues<ShopSession&>);
-static_assert(!Enqueues<sqlite3*> && !Enqueues<const Transaction&> && !Enqueues<Transaction> &&
-              !Enqueues<int> && !Enqueues<std::nullptr_t> && !Enqueues<const char*> &&
-              !Enqueues<void*>);
+static_assert(Enqueues<PGconn*>);
+static_assert(!Enqueues<sqlite3*> && !Enqueues<const Transaction&> && !Enqueues<int> &&
+              !Enqueues<const char*> && !Enqueues<void*>);
 
 Event order(const std::string& id = "42") {
   return Event{.aggregate_type = "order",
                .aggregate_id = id,
                .event_type = "OrderPlaced",
                .payload = R"({"total": 12.5})"};
-}
-
-Error error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Exception& thrown) {
-    return thrown.error();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
 }
 
 class PostgresEnqueue : public PostgresTest {
@@ -67,13 +43,12 @@ class PostgresEnqueue : public PostgresTest {
   [[nodiscard]] std::string orders() const { return value("SELECT count(*) FROM orders"); }
 
   std::unique_ptr<Pg> connection_;
-  const Outbox box_;
 };
 
 TEST_F(PostgresEnqueue, commit_writes_the_change_and_the_event) {
   Transaction tx(native());
   (void)connection_->exec("INSERT INTO orders VALUES ('42')");
-  const EventId id = box_.enqueue(tx, order());
+  const EventId id = tx.enqueue(order());
   EXPECT_EQ(count(), "0");
   tx.commit();
   EXPECT_EQ(orders(), "1");
@@ -90,11 +65,11 @@ TEST_F(PostgresEnqueue, rollback_leaves_neither) {
   {
     Transaction tx(native());
     (void)connection_->exec("INSERT INTO orders VALUES ('42')");
-    (void)box_.enqueue(tx, order());
+    (void)tx.enqueue(order());
   }
   Transaction tx(native());
-  (void)box_.enqueue(tx, order());
-  (void)box_.enqueue(native(), order());
+  (void)tx.enqueue(order());
+  (void)enqueue(native(), order());
   tx.rollback();
   EXPECT_EQ(count(), "0");
   EXPECT_EQ(orders(), "0");
@@ -103,7 +78,7 @@ TEST_F(PostgresEnqueue, rollback_leaves_neither) {
 
 TEST_F(PostgresEnqueue, a_failed_business_statement_takes_the_event_with_it) {
   Transaction tx(native());
-  (void)box_.enqueue(tx, order());
+  (void)tx.enqueue(order());
   EXPECT_THROW((void)connection_->exec("SELECT 1 / 0"), PgError);
   const Error error = error_of([&] { tx.commit(); });
   EXPECT_EQ(error.remedy, Remedy::retry_transaction);
@@ -115,7 +90,7 @@ TEST_F(PostgresEnqueue, a_failed_business_statement_takes_the_event_with_it) {
 TEST_F(PostgresEnqueue, a_failed_insert_takes_the_business_change_with_it) {
   Transaction tx(native());
   (void)connection_->exec("INSERT INTO orders VALUES ('42')");
-  (void)box_.enqueue(tx, order());
+  (void)tx.enqueue(order());
   (void)connection_->exec("SET LOCAL lock_timeout = '50ms'");
   Pg blocker(database_->url());
   (void)blocker.exec("BEGIN; LOCK TABLE outbox.event IN SHARE MODE");
@@ -128,14 +103,13 @@ TEST_F(PostgresEnqueue, a_failed_insert_takes_the_business_change_with_it) {
 }
 
 TEST_F(PostgresEnqueue, outside_a_transaction_is_refused_and_nothing_is_written) {
-  EXPECT_EQ(error_of([&] { (void)box_.enqueue(native(), order()); }).code,
-            Errc::not_in_transaction);
-  EXPECT_EQ(box_.try_enqueue(native(), order()).error().code, Errc::not_in_transaction);
+  EXPECT_EQ(error_of([&] { (void)enqueue(native(), order()); }).code, Errc::not_in_transaction);
+  EXPECT_EQ(error_of([&] { (void)enqueue(nullptr, order()); }).code, Errc::invalid_argument);
   Transaction done(native());
   done.commit();
-  EXPECT_EQ(error_of([&] { (void)box_.enqueue(done, order()); }).code, Errc::not_in_transaction);
+  EXPECT_EQ(error_of([&] { (void)done.enqueue(order()); }).code, Errc::not_in_transaction);
   Transaction ended_by_hand(native());
-  (void)box_.enqueue(ended_by_hand, order());
+  (void)ended_by_hand.enqueue(order());
   (void)connection_->exec("COMMIT");
   EXPECT_EQ(error_of([&] { ended_by_hand.commit(); }).code, Errc::not_in_transaction);
   EXPECT_EQ(count(), "0");
@@ -143,11 +117,10 @@ TEST_F(PostgresEnqueue, outside_a_transaction_is_refused_and_nothing_is_written)
 
 TEST_F(PostgresEnqueue, in_a_transaction_of_your_own) {
   (void)connection_->exec("BEGIN");
-  (void)box_.enqueue(native(), order());
-  ShopSession session{.native = native()};
-  (void)box_.enqueue(session, order("43"));
+  (void)enqueue(native(), order());
+  (void)enqueue(native(), order("43"));
   (void)connection_->exec("SAVEPOINT s");
-  (void)box_.enqueue(native(), order("44"));
+  (void)enqueue(native(), order("44"));
   (void)connection_->exec("ROLLBACK TO SAVEPOINT s; COMMIT");
   EXPECT_EQ(value("SELECT string_agg(aggregate_id, ',' ORDER BY seq) FROM outbox.event"), "42,43");
 }
@@ -156,18 +129,18 @@ TEST_F(PostgresEnqueue, what_is_not_valid_is_named_and_the_transaction_goes_on) 
   Transaction tx(native());
   Event bad = order();
   bad.event_type = "  ";
-  const Error error = error_of([&] { (void)box_.enqueue(native(), bad); });
+  const Error error = error_of([&] { (void)enqueue(native(), bad); });
   EXPECT_EQ(error.code, Errc::invalid_argument);
   EXPECT_EQ(error.message, "event_type: is blank");
   bad = order();
   bad.payload = "{";
-  EXPECT_THAT(error_of([&] { (void)box_.enqueue(tx, bad); }).message,
+  EXPECT_THAT(error_of([&] { (void)tx.enqueue(bad); }).message,
               ::testing::HasSubstr("payload: is not JSON"));
   const std::vector<Event> half{order("1"), bad};
-  EXPECT_THAT(error_of([&] { (void)box_.enqueue_many(tx, half); }).message,
+  EXPECT_THAT(error_of([&] { (void)tx.enqueue(half); }).message,
               ::testing::StartsWith("event 1: payload"));
   EXPECT_EQ(PQtransactionStatus(native()), PQTRANS_INTRANS);
-  (void)box_.enqueue(tx, order());
+  (void)tx.enqueue(order());
   tx.commit();
   EXPECT_EQ(count(), "1");
 }
@@ -180,7 +153,7 @@ TEST_F(PostgresEnqueue, many_keep_their_order_and_ids) {
   events[8].payload = std::string("\0\1\xff", 3);
   events[9].headers = {{"tenant", "a, \"b\" \\ {c}"}};
   Transaction tx(native());
-  const auto ids = box_.enqueue_many(tx, events);
+  const auto ids = tx.enqueue(events);
   tx.commit();
   ASSERT_EQ(ids.size(), events.size());
   EXPECT_EQ(ids[7], *events[7].id);
@@ -201,7 +174,7 @@ TEST_F(PostgresEnqueue, many_keep_their_order_and_ids) {
 TEST_F(PostgresEnqueue, works_after_a_reset_and_after_discard_all) {
   const auto enqueue = [&] {
     Transaction tx(native());
-    (void)box_.enqueue(tx, order());
+    (void)tx.enqueue(order());
     tx.commit();
   };
   for (int i = 0; i < 3; ++i) enqueue();
@@ -218,7 +191,7 @@ TEST_F(PostgresEnqueue, works_after_a_reset_and_after_discard_all) {
 
 TEST_F(PostgresEnqueue, a_connection_lost_before_commit_has_no_effect) {
   Transaction tx(native());
-  (void)box_.enqueue(tx, order());
+  (void)tx.enqueue(order());
   (void)connect().exec("SELECT pg_terminate_backend(" + std::to_string(PQbackendPID(native())) +
                        ")");
   const Error error = error_of([&] { tx.commit(); });
@@ -230,17 +203,17 @@ TEST_F(PostgresEnqueue, lock_key_makes_writers_of_a_key_wait_for_each_other) {
   Event locked = order();
   locked.lock_key = true;
   (void)connection_->exec("BEGIN");
-  (void)box_.enqueue(native(), locked);
+  (void)enqueue(native(), locked);
   Pg other(database_->url());
   (void)other.exec("BEGIN; SET LOCAL lock_timeout = '50ms'");
-  EXPECT_EQ(box_.try_enqueue(other.native(), locked).error().origin, "pg:55P03");
+  EXPECT_EQ(error_of([&] { (void)enqueue(other.native(), locked); }).origin, "pg:55P03");
   (void)other.exec("ROLLBACK; BEGIN; SET LOCAL lock_timeout = '50ms'");
   Event elsewhere = order("43");
   elsewhere.lock_key = true;
-  EXPECT_TRUE(ok(box_.try_enqueue(other.native(), elsewhere)));
-  EXPECT_TRUE(ok(box_.try_enqueue(other.native(), order())));
+  (void)enqueue(other.native(), elsewhere);
+  (void)enqueue(other.native(), order());
   (void)other.exec("SET LOCAL outbox.lock_key = 'on'");
-  EXPECT_EQ(box_.try_enqueue(other.native(), order()).error().origin, "pg:55P03");
+  EXPECT_EQ(error_of([&] { (void)enqueue(other.native(), order()); }).origin, "pg:55P03");
   (void)other.exec("ROLLBACK");
   (void)connection_->exec("COMMIT");
 }
@@ -249,7 +222,7 @@ TEST_F(PostgresEnqueue, lock_key_is_the_lock_that_the_sql_function_takes) {
   Event locked = order();
   locked.lock_key = true;
   (void)connection_->exec("BEGIN");
-  (void)box_.enqueue(native(), locked);
+  (void)enqueue(native(), locked);
   Pg other(database_->url());
   (void)other.exec("SET lock_timeout = '50ms'");
   EXPECT_EQ(state_of(other, "SELECT outbox.enqueue('order', '42', 'X', '{}', lock_key => true)"),
@@ -266,11 +239,11 @@ TEST_F(PostgresEnqueue, lock_key_is_locked_before_the_event_gets_its_place) {
     return event;
   };
   (void)connection_->exec("BEGIN");
-  (void)box_.enqueue(native(), locked("first"));
+  (void)enqueue(native(), locked("first"));
   std::jthread waiter([&] {
     Pg other(database_->url());
     (void)other.exec("BEGIN");
-    EXPECT_TRUE(ok(box_.try_enqueue(other.native(), locked("third"))));
+    EXPECT_NO_THROW((void)enqueue(other.native(), locked("third")));
     (void)other.exec("COMMIT");
   });
   EXPECT_TRUE(eventually([&] {
@@ -279,7 +252,7 @@ TEST_F(PostgresEnqueue, lock_key_is_locked_before_the_event_gets_its_place) {
                "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") ==
            "1";
   }));
-  (void)box_.enqueue(native(), locked("second"));
+  (void)enqueue(native(), locked("second"));
   (void)connection_->exec("COMMIT");
   waiter.join();
   EXPECT_EQ(value("SELECT string_agg(event_type, ',' ORDER BY seq) FROM outbox.event"),
@@ -296,7 +269,7 @@ TEST_F(PostgresEnqueue, several_keys_are_locked_in_one_order) {
     }
     for (int i = 0; i < 50; ++i) {
       Transaction tx(connection.native());
-      (void)box_.enqueue_many(tx, events);
+      (void)tx.enqueue(events);
       EXPECT_NO_THROW(tx.commit());
     }
   };
@@ -312,10 +285,10 @@ TEST_F(PostgresEnqueue, through_a_pooler_that_shares_connections) {
     Pg two(url);
     for (int i = 0; i < 10; ++i) {
       Transaction first(one.native());
-      (void)box_.enqueue(first, order("1"));
+      (void)first.enqueue(order("1"));
       Transaction second(two.native());
-      (void)box_.enqueue(second, order("2"));
-      (void)box_.enqueue(two.native(), order("3"));
+      (void)second.enqueue(order("2"));
+      (void)enqueue(two.native(), order("3"));
       EXPECT_NO_THROW(second.commit());
       EXPECT_NO_THROW(first.commit());
     }
@@ -325,15 +298,13 @@ TEST_F(PostgresEnqueue, through_a_pooler_that_shares_connections) {
 
 TEST_F(PostgresEnqueue, another_schema) {
   ASSERT_TRUE(ok(open_at(database_->url(), "Select")->migrate()));
-  const Outbox other({.schema = "Select"});
-  Transaction tx(native());
-  (void)box_.enqueue(tx, order("1"));
-  (void)other.enqueue(tx, order("2"));
-  (void)box_.enqueue(tx, order("3"));
+  Transaction tx(native(), {.schema = "Select"});
+  (void)tx.enqueue(order("1"));
+  (void)enqueue(native(), order("2"));
   tx.commit();
-  EXPECT_EQ(count(), "2");
-  EXPECT_EQ(value("SELECT aggregate_id FROM \"Select\".event"), "2");
-  EXPECT_THROW(Outbox({.schema = "a; DROP TABLE b"}), Exception);
+  EXPECT_EQ(value("SELECT aggregate_id FROM \"Select\".event"), "1");
+  EXPECT_EQ(value("SELECT aggregate_id FROM outbox.event"), "2");
+  EXPECT_THROW(Transaction(native(), {.schema = "a; DROP TABLE b"}), Exception);
 }
 
 TEST_F(PostgresEnqueue, a_transaction_cannot_begin_in_another) {
@@ -356,12 +327,12 @@ TEST_F(PostgresEnqueue, a_transaction_begins_on_an_idle_connection_only) {
 
 TEST_F(PostgresEnqueue, staged_events_are_no_part_of_a_savepoint_and_flushed_ones_are) {
   Transaction tx(native());
-  (void)box_.enqueue(tx, order("1"));
+  (void)tx.enqueue(order("1"));
   tx.flush();
   (void)connection_->exec("SAVEPOINT s");
-  (void)box_.enqueue(tx, order("2"));
+  (void)tx.enqueue(order("2"));
   tx.flush();
-  (void)box_.enqueue(tx, order("3"));
+  (void)tx.enqueue(order("3"));
   (void)connection_->exec("ROLLBACK TO SAVEPOINT s");
   tx.flush();
   tx.flush();
@@ -372,7 +343,7 @@ TEST_F(PostgresEnqueue, staged_events_are_no_part_of_a_savepoint_and_flushed_one
 
 TEST_F(PostgresEnqueue, what_a_flush_could_not_write_stays_for_the_next) {
   Transaction tx(native());
-  (void)box_.enqueue(tx, order());
+  (void)tx.enqueue(order());
   (void)connection_->exec("SAVEPOINT s; SET LOCAL lock_timeout = '50ms'");
   Pg blocker(database_->url());
   (void)blocker.exec("BEGIN; LOCK TABLE outbox.event IN SHARE MODE");
@@ -387,15 +358,15 @@ TEST_F(PostgresEnqueue,
        a_client_encoding_that_would_convert_is_refused_before_anything_is_written) {
   (void)connection_->exec("SET client_encoding = 'LATIN1'");
   (void)connection_->exec("BEGIN");
-  const Error refused = error_of([&] { (void)box_.enqueue(native(), order("\xC3\xBC")); });
+  const Error refused = error_of([&] { (void)enqueue(native(), order("\xC3\xBC")); });
   EXPECT_EQ(refused.code, Errc::invalid_argument);
   EXPECT_THAT(refused.message, ::testing::HasSubstr("client_encoding is LATIN1"));
   EXPECT_EQ(PQtransactionStatus(native()), PQTRANS_INTRANS);
   (void)connection_->exec("COMMIT");
   Transaction tx(native());
-  EXPECT_EQ(error_of([&] { (void)box_.enqueue(tx, order()); }).code, Errc::invalid_argument);
+  EXPECT_EQ(error_of([&] { (void)tx.enqueue(order()); }).code, Errc::invalid_argument);
   (void)connection_->exec("SET client_encoding = 'UTF8'");
-  (void)box_.enqueue(tx, order("\xC3\xBC"));
+  (void)tx.enqueue(order("\xC3\xBC"));
   (void)connection_->exec("SET client_encoding = 'LATIN1'");
   EXPECT_EQ(error_of([&] { tx.commit(); }).code, Errc::invalid_argument);
   (void)connection_->exec("SET client_encoding = 'SQL_ASCII'");
@@ -409,7 +380,7 @@ TEST_F(PostgresEnqueue,
 TEST_F(PostgresEnqueue, in_pipeline_mode_commit_is_refused_and_can_be_repeated) {
   Transaction tx(native());
   (void)connection_->exec("INSERT INTO orders VALUES ('42')");
-  (void)box_.enqueue(tx, order());
+  (void)tx.enqueue(order());
   ASSERT_EQ(PQenterPipelineMode(native()), 1);
   const Error refused = error_of([&] { tx.commit(); });
   EXPECT_EQ(refused.code, Errc::invalid_argument);
@@ -442,7 +413,7 @@ TEST_F(PostgresEnqueue, in_pipeline_mode_rollback_really_rolls_back) {
 }
 
 TEST_F(PostgresEnqueue, isolation_is_what_was_asked_for) {
-  Transaction tx(native(), postgres::Isolation::serializable);
+  Transaction tx(native(), {}, postgres::Isolation::serializable);
   EXPECT_EQ(connection_->value("SHOW transaction_isolation"), "serializable");
 }
 

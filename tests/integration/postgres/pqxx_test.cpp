@@ -2,15 +2,16 @@
 #include <outbox/pqxx.hpp>
 
 #include "integration/postgres/harness.hpp"
+#include "support/error_of.hpp"
 
 namespace outbox::test {
 namespace {
 
-using libpqxx::Outbox;
+using libpqxx::enqueue;
 
 template <class T>
-concept Enqueues = requires(const Outbox& box, T&& tx, const Event& event) {
-  box.enqueue(tx, event);
+concept Enqueues = requires(T&& tx, const Event& event) {
+  libpqxx::enqueue(tx, event);
 };
 static_assert(Enqueues<pqxx::work&> && Enqueues<pqxx::subtransaction&> &&
               Enqueues<pqxx::transaction<pqxx::serializable>&>);
@@ -30,20 +31,9 @@ class PqxxEnqueue : public PostgresTest {
     PostgresTest::SetUp();
     if (!IsSkipped()) connection_ = std::make_unique<pqxx::connection>(database_->url());
   }
-  template <class F>
-  static Error error_of(F&& call) {
-    try {
-      call();
-    } catch (const Exception& thrown) {
-      return thrown.error();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
-  }
   [[nodiscard]] std::string count() const { return value("SELECT count(*) FROM outbox.event"); }
 
   std::unique_ptr<pqxx::connection> connection_;
-  const Outbox box_;
 };
 
 TEST_F(PqxxEnqueue, commit_writes_all_of_the_event) {
@@ -60,8 +50,8 @@ TEST_F(PqxxEnqueue, commit_writes_all_of_the_event) {
   untyped.payload = "no JSON";
   {
     pqxx::work tx(*connection_);
-    EXPECT_EQ(box_.enqueue(tx, event), *event.id);
-    EXPECT_EQ(box_.enqueue_many(tx, std::vector{untyped, order("Zo\xc3\xab")}).size(), 2U);
+    EXPECT_EQ(enqueue(tx, event), *event.id);
+    EXPECT_EQ(enqueue(tx, std::vector{untyped, order("Zo\xc3\xab")}).size(), 2U);
     EXPECT_EQ(count(), "0");
     tx.commit();
   }
@@ -79,18 +69,18 @@ TEST_F(PqxxEnqueue, commit_writes_all_of_the_event) {
 TEST_F(PqxxEnqueue, rollback_and_a_subtransaction_that_is_rolled_back_leave_nothing) {
   {
     pqxx::work tx(*connection_);
-    (void)box_.enqueue(tx, order());
+    (void)enqueue(tx, order());
   }
   pqxx::work tx(*connection_);
-  (void)box_.enqueue(tx, order("1"));
+  (void)enqueue(tx, order("1"));
   {
     pqxx::subtransaction inner(tx);
-    (void)box_.enqueue(inner, order("2"));
+    (void)enqueue(inner, order("2"));
     inner.abort();
   }
   {
     pqxx::subtransaction inner(tx);
-    (void)box_.enqueue(inner, order("3"));
+    (void)enqueue(inner, order("3"));
     inner.commit();
   }
   tx.commit();
@@ -101,17 +91,18 @@ TEST_F(PqxxEnqueue, what_is_not_valid_is_named_and_the_transaction_goes_on) {
   pqxx::work tx(*connection_);
   Event bad = order();
   bad.event_type = " ";
-  const Error blank = error_of([&] { (void)box_.enqueue(tx, bad); });
+  const Error blank = error_of([&] { (void)enqueue(tx, bad); });
   EXPECT_EQ(blank.code, Errc::invalid_argument);
   EXPECT_EQ(blank.message, "event_type: is blank");
   bad = order();
   bad.payload = "{";
   EXPECT_THAT(error_of([&] {
-                (void)box_.enqueue_many(tx, std::vector{order(), bad});
+                (void)enqueue(tx, std::vector{order(), bad});
               }).message,
               ::testing::StartsWith("event 1: payload"));
-  EXPECT_EQ(error_of([] { const Outbox wrong({.schema = "a\";b"}); }).code, Errc::invalid_argument);
-  (void)box_.enqueue(tx, order());
+  EXPECT_EQ(error_of([&] { (void)enqueue(tx, order(), {.schema = "a\";b"}); }).code,
+            Errc::invalid_argument);
+  (void)enqueue(tx, order());
   tx.commit();
   EXPECT_EQ(count(), "1");
 }
@@ -122,23 +113,23 @@ TEST_F(PqxxEnqueue, errors_of_the_server_are_those_of_the_library) {
     (void)tx.exec("SET LOCAL lock_timeout = '50ms'");
     Pg blocker(database_->url());
     blocker.run("BEGIN; LOCK TABLE outbox.event IN SHARE MODE");
-    const Error error = error_of([&] { (void)box_.enqueue(tx, order()); });
+    const Error error = error_of([&] { (void)enqueue(tx, order()); });
     EXPECT_EQ(error.origin, "pg:55P03");
     EXPECT_EQ(error.remedy, Remedy::retry_transaction);
     EXPECT_EQ(error.effect, Effect::none);
     blocker.run("ROLLBACK");
-    EXPECT_EQ(error_of([&] { (void)box_.enqueue(tx, order()); }).code, Errc::not_in_transaction)
+    EXPECT_EQ(error_of([&] { (void)enqueue(tx, order()); }).code, Errc::not_in_transaction)
         << "libpqxx ends a transaction whose statement failed";
   }
   {
     pqxx::work tx(*connection_);
-    EXPECT_THAT(error_of([&] { (void)Outbox({.schema = "nowhere"}).enqueue(tx, order()); }).text(),
+    EXPECT_THAT(error_of([&] { (void)enqueue(tx, order(), {.schema = "nowhere"}); }).text(),
                 ::testing::HasSubstr("outbox migrate"));
   }
   {
     pqxx::work tx(*connection_);
     (void)tx.exec("SET LOCAL client_encoding = 'LATIN1'");
-    EXPECT_THAT(error_of([&] { (void)box_.enqueue(tx, order()); }).message,
+    EXPECT_THAT(error_of([&] { (void)enqueue(tx, order()); }).message,
                 ::testing::HasSubstr("client_encoding"));
     tx.commit();
   }
@@ -146,7 +137,7 @@ TEST_F(PqxxEnqueue, errors_of_the_server_are_those_of_the_library) {
   try {
     pqxx::work tx(*connection_);
     connect().run("SELECT pg_terminate_backend(" + std::to_string(connection_->backendpid()) + ")");
-    const Error lost = error_of([&] { (void)box_.enqueue(tx, order()); });
+    const Error lost = error_of([&] { (void)enqueue(tx, order()); });
     EXPECT_EQ(lost.code, Errc::unavailable);
     EXPECT_EQ(lost.remedy, Remedy::reconnect);
   } catch (const pqxx::broken_connection&) {
@@ -162,14 +153,14 @@ TEST_F(PqxxEnqueue, tasks_and_the_inbox) {
   task.type = "report.make";
   task.payload = "{}";
   task.unique_key = "2026-10";
-  const EventId first = enqueue_task(box_, tx, task);
-  EXPECT_EQ(enqueue_task(box_, tx, task), first);
+  const EventId first = enqueue(tx, task);
+  EXPECT_EQ(enqueue(tx, task), first);
   task.on_conflict = OnConflict::error;
-  EXPECT_EQ(error_of([&] { (void)enqueue_task(box_, tx, task); }).code, Errc::already_exists);
+  EXPECT_EQ(error_of([&] { (void)enqueue(tx, task); }).code, Errc::already_exists);
   task.on_conflict = OnConflict::replace;
-  EXPECT_NE(enqueue_task(box_, tx, task), first);
-  EXPECT_TRUE(box_.receive(tx, "billing", "message-1"));
-  EXPECT_FALSE(box_.receive(tx, "billing", "message-1"));
+  EXPECT_NE(enqueue(tx, task), first);
+  EXPECT_TRUE(libpqxx::receive(tx, "billing", "message-1"));
+  EXPECT_FALSE(libpqxx::receive(tx, "billing", "message-1"));
   tx.commit();
   EXPECT_EQ(count(), "2");
   EXPECT_EQ(value("SELECT DISTINCT aggregate_type FROM outbox.event"), "outbox-task:reports");

@@ -84,11 +84,10 @@ class PostgresCore : public ::testing::TestWithParam<std::string> {
     admin_->run(
         "INSERT INTO outbox.new_event (aggregate_type, aggregate_id, event_type, payload) "
         "SELECT 'order', (n % 3)::text, 'Paid', '{}' FROM generate_series(1, 20) n");
-    const postgres::Outbox box;
     Pg application(url_);
     for (int n = 0; n < kOfEach; ++n) {
       postgres::Transaction tx(application.native());
-      box.enqueue(tx, event_of("Sent", n));
+      tx.enqueue(event_of("Sent", n));
       if (n % 4 == 3) {
         tx.rollback();
       } else {

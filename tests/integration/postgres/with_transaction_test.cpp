@@ -14,7 +14,6 @@ namespace {
 using postgres::Fate;
 using postgres::InDoubt;
 using postgres::Isolation;
-using postgres::Outbox;
 using postgres::Transaction;
 using postgres::TransactionOptions;
 using postgres::with_transaction;
@@ -73,7 +72,6 @@ class WithTransaction : public PostgresTest {
   }
 
   std::unique_ptr<Pg> connection_;
-  const Outbox box_;
   const TransactionOptions serializable_{.isolation = Isolation::serializable,
                                          .retry = {.first_pause = std::chrono::milliseconds(0)}};
 };
@@ -82,11 +80,11 @@ TEST_F(WithTransaction, commits_and_returns_what_the_function_returned) {
   const auto id = with_transaction(native(), [&](Transaction& tx) {
     EXPECT_EQ(value("SELECT pg_xact_status('" + std::string(tx.id()) + "'::xid8)"), "in progress");
     run(tx, "UPDATE stock SET count = count - 1 WHERE item = 'a'");
-    return box_.enqueue(tx, order());
+    return tx.enqueue(order());
   });
   EXPECT_EQ(value("SELECT id FROM outbox.event"), id.str());
   EXPECT_EQ(stock("a"), "9");
-  with_transaction(native(), [&](Transaction& tx) { (void)box_.enqueue(tx, order()); });
+  with_transaction(native(), [&](Transaction& tx) { (void)tx.enqueue(order()); });
   EXPECT_EQ(events(), "2");
   const auto moved =
       with_transaction(native(), [](Transaction&) { return std::make_unique<int>(7); });
@@ -98,7 +96,7 @@ TEST_F(WithTransaction, what_the_function_throws_rolls_back_and_passes_through) 
   const auto failing = [&](Transaction& tx) {
     ++calls;
     run(tx, "UPDATE stock SET count = 0");
-    (void)box_.enqueue(tx, order());
+    (void)tx.enqueue(order());
     throw std::domain_error("no such customer");
   };
   EXPECT_THROW(with_transaction(native(), failing), std::domain_error);
@@ -118,7 +116,7 @@ TEST_F(WithTransaction, what_the_function_throws_rolls_back_and_passes_through) 
 TEST_F(WithTransaction, a_failed_statement_that_the_function_ignored_is_not_committed) {
   EXPECT_THROW(with_transaction(native(),
                                 [&](Transaction& tx) {
-                                  (void)box_.enqueue(tx, order());
+                                  (void)tx.enqueue(order());
                                   PQclear(PQexec(tx.connection(), "SELECT 1 / 0"));
                                 }),
                Exception);
@@ -127,7 +125,7 @@ TEST_F(WithTransaction, a_failed_statement_that_the_function_ignored_is_not_comm
 
 TEST_F(WithTransaction, a_rollback_by_the_function_is_the_end) {
   const int value = with_transaction(native(), [&](Transaction& tx) {
-    (void)box_.enqueue(tx, order());
+    (void)tx.enqueue(order());
     tx.rollback();
     return 5;
   });
@@ -181,7 +179,7 @@ TEST_F(WithTransaction, a_serialization_failure_at_commit_is_done_again) {
               "UPDATE stock SET count = count - 1 WHERE item = 'b'; COMMIT");
         }
         // The change alone would fail here; at COMMIT it is the event.
-        return box_.enqueue(tx, order(std::to_string(calls)));
+        return tx.enqueue(order(std::to_string(calls)));
       },
       serializable_);
   EXPECT_EQ(value("SELECT string_agg(id::text, ',') FROM outbox.event"), id.str());
@@ -194,7 +192,7 @@ TEST_F(WithTransaction, a_conflict_in_the_function_is_done_again) {
       [&](Transaction& tx) {
         run(tx, "SELECT count FROM stock");
         if (++calls <= 2) sell_beside("a");
-        (void)box_.enqueue(tx, order(std::to_string(calls)));
+        (void)tx.enqueue(order(std::to_string(calls)));
         run(tx, "UPDATE stock SET count = count - 5 WHERE item = 'a'");
       },
       serializable_);
@@ -272,7 +270,7 @@ TEST_F(WithTransaction, two_that_deadlock_both_come_through) {
       run(tx, "UPDATE stock SET count = count - 1 WHERE item = '" + first + "'");
       if (!std::exchange(again, true)) both.arrive_and_wait();
       run(tx, "UPDATE stock SET count = count - 1 WHERE item = '" + second + "'");
-      (void)box_.enqueue(tx, order(first));
+      (void)tx.enqueue(order(first));
     });
   };
   {
@@ -304,7 +302,7 @@ TEST_F(WithTransaction, what_the_function_committed_itself_is_not_done_again) {
 }
 
 TEST_F(WithTransaction, prepared_statements_that_are_gone_cost_one_attempt) {
-  const auto place = [&](Transaction& tx) { (void)box_.enqueue(tx, order()); };
+  const auto place = [&](Transaction& tx) { (void)tx.enqueue(order()); };
   with_transaction(native(), place);
   with_transaction(native(), place);
   int calls = 0;
@@ -320,7 +318,7 @@ TEST_F(WithTransaction, prepared_statements_that_are_gone_cost_one_attempt) {
 TEST_F(WithTransaction, a_lost_connection_in_the_function_is_no_doubt) {
   try {
     with_transaction(native(), [&](Transaction& tx) {
-      (void)box_.enqueue(tx, order());
+      (void)tx.enqueue(order());
       connect().run("SELECT pg_terminate_backend(" + std::to_string(PQbackendPID(native())) + ")");
       run(tx, "SELECT 1");
     });
@@ -342,7 +340,7 @@ class InDoubtTest : public WithTransaction {
       with_transaction(connection, [&](Transaction& tx) {
         ++calls;
         run(tx, "UPDATE stock SET count = count - 1 WHERE item = 'a'");
-        id_ = box_.enqueue(tx, order());
+        id_ = tx.enqueue(order());
         before_commit();
       });
     } catch (const InDoubt& thrown) {

@@ -80,7 +80,6 @@ TEST_F(RelayOnPostgres, it_wakes_for_every_way_of_writing) {
   const auto all = record(*relay, "all");
   ASSERT_TRUE(relay->start());
   Pg connection(database().url());
-  const postgres::Outbox box;
   std::size_t written = 0;
   const std::vector<std::function<void()>> ways = {
       [&] { connection.exec("SELECT outbox.enqueue('Order', '1', 'OrderPlaced', '{}'::jsonb)"); },
@@ -92,10 +91,10 @@ TEST_F(RelayOnPostgres, it_wakes_for_every_way_of_writing) {
       [&] { write(1); },
       [&] {
         postgres::Transaction tx(connection.native());
-        box.enqueue(tx, {.aggregate_type = "Order",
-                         .aggregate_id = "1",
-                         .event_type = "OrderPlaced",
-                         .payload = "{}"});
+        tx.enqueue({.aggregate_type = "Order",
+                    .aggregate_id = "1",
+                    .event_type = "OrderPlaced",
+                    .payload = "{}"});
         tx.commit();
       },
   };

@@ -72,14 +72,14 @@ COMMIT)");
     if (GetParam()) {
       Pg application(url_);
       postgres::Transaction tx(application.native());
-      postgres::Outbox().enqueue(tx, event);
+      tx.enqueue(event);
       tx.commit();
       return;
     }
 #endif
     SqliteFile application(folder_.file("shop.db"));
     sqlite::Transaction tx(application.native());
-    sqlite::Outbox().enqueue(tx, event);
+    tx.enqueue(event);
     tx.commit();
   }
 

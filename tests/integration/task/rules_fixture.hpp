@@ -17,7 +17,7 @@ namespace outbox::test {
 
 using std::chrono::hours;
 
-/// Calls `use(box, transaction)` in a transaction of an application, and commits or not.
+/// Calls `use(transaction)` in a transaction of an application, and commits or not.
 class Application {
  public:
   explicit Application(const std::string& url) {
@@ -45,19 +45,24 @@ class Application {
 #ifdef OUTBOX_WITH_POSTGRES
     if (file_ == nullptr) {
       postgres::Transaction tx(connection_);
-      const auto result = use(postgres::Outbox(), tx);
+      const auto result = use(tx);
       if (commit) tx.commit();
       return result;
     }
 #endif
     sqlite::Transaction tx(file_);
-    const auto result = use(sqlite::Outbox(), tx);
+    const auto result = use(tx);
     if (commit) tx.commit();
     return result;
   }
   EventId enqueue(Task task, bool commit = true) {
-    return in_transaction(
-        [&](const auto& box, auto& tx) { return enqueue_task(box, tx, std::move(task)); }, commit);
+    return in_transaction([&](auto& tx) { return tx.enqueue(std::move(task)); }, commit);
+  }
+  [[nodiscard]] std::optional<TaskStatus> status(const EventId& id) const {
+#ifdef OUTBOX_WITH_POSTGRES
+    if (file_ == nullptr) return postgres::task_status(connection_, id);
+#endif
+    return sqlite::task_status(file_, id);
   }
 
  private:

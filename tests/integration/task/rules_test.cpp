@@ -162,9 +162,9 @@ TEST_P(TaskRulesTest, an_effect_in_the_transaction_of_the_inbox_happens_once) {
   std::atomic<int> effects{0};
   handlers_.on("make", [&](std::string_view payload, const TaskRun& run) {
     Application own(url_);
-    const bool first = own.in_transaction([&](const auto& box, auto& tx) {
-      const bool once = run.once(box, tx);
-      if (once) (void)enqueue_task(box, tx, task("send", "made " + std::string(payload)));
+    const bool first = own.in_transaction([&](auto& tx) {
+      const bool once = run.once(tx);
+      if (once) (void)tx.enqueue(task("send", "made " + std::string(payload)));
       return once;
     });
     if (first) ++effects;

@@ -10,6 +10,7 @@
 
 #include "integration/relay/both_stores.hpp"
 #include "store/parked.hpp"
+#include "support/error_of.hpp"
 #include "support/sqlite.hpp"
 
 namespace outbox::test {
@@ -49,19 +50,19 @@ class TaskStatusTest : public OnBothStores {
     Task task{.queue = "mail", .type = type, .payload = "{}", .key = key, .execute_at = execute_at};
     if (pg_) {
       postgres::Transaction tx(pg_->native());
-      const EventId id = enqueue_task(pg_box_, tx, std::move(task));
+      const EventId id = tx.enqueue(std::move(task));
       tx.commit();
       return id;
     }
     sqlite::Transaction tx(sqlite_->native());
-    const EventId id = enqueue_task(sqlite_box_, tx, std::move(task));
+    const EventId id = tx.enqueue(std::move(task));
     tx.commit();
     return id;
   }
   /// On the connection of the application.
   std::optional<TaskStatus> look(const EventId& id) {
-    return pg_ ? task_status(pg_box_, pg_->native(), id)
-               : task_status(sqlite_box_, sqlite_->native(), id);
+    return pg_ ? postgres::task_status(pg_->native(), id)
+               : sqlite::task_status(sqlite_->native(), id);
   }
   std::string state(const EventId& id) {
     const auto status = look(id);
@@ -89,9 +90,7 @@ class TaskStatusTest : public OnBothStores {
   }
 
   std::unique_ptr<Pg> pg_;
-  std::unique_ptr<SqliteFile> sqlite_;
-  const postgres::Outbox pg_box_{};
-  const sqlite::Outbox sqlite_box_{};
+  std::unique_ptr<test::SqliteFile> sqlite_;
   Handlers handlers_;
   std::atomic<bool> opened_{false};
 };
@@ -200,12 +199,11 @@ TEST_P(TaskStatusTest, it_can_be_asked_in_a_transaction_which_goes_on) {
   const EventId before = enqueue("send");
   if (pg_) {
     postgres::Transaction tx(pg_->native());
-    const EventId id =
-        enqueue_task(pg_box_, tx, {.queue = "mail", .type = "send", .payload = "{}"});
-    EXPECT_FALSE(task_status(pg_box_, tx, id)) << "it is written with the commit";
-    EXPECT_EQ(task_status(pg_box_, tx, before)->state, TaskState::pending);
+    const EventId id = tx.enqueue({.queue = "mail", .type = "send", .payload = "{}"});
+    EXPECT_FALSE(look(id)) << "it is written with the commit";
+    EXPECT_EQ(look(before)->state, TaskState::pending);
     tx.flush();
-    EXPECT_EQ(task_status(pg_box_, tx, id)->state, TaskState::pending);
+    EXPECT_EQ(look(id)->state, TaskState::pending);
     EXPECT_EQ(pg_->value("SHOW client_min_messages"), "notice");
     tx.commit();
     EXPECT_EQ(state(id), "pending");
@@ -213,19 +211,17 @@ TEST_P(TaskStatusTest, it_can_be_asked_in_a_transaction_which_goes_on) {
     return;
   }
   sqlite::Transaction tx(sqlite_->native());
-  const EventId id =
-      enqueue_task(sqlite_box_, tx, {.queue = "mail", .type = "send", .payload = "{}"});
-  EXPECT_EQ(task_status(sqlite_box_, tx, id)->state, TaskState::pending);
-  EXPECT_EQ(task_status(sqlite_box_, tx, before)->state, TaskState::pending);
+  const EventId id = tx.enqueue({.queue = "mail", .type = "send", .payload = "{}"});
+  EXPECT_EQ(look(id)->state, TaskState::pending);
+  EXPECT_EQ(look(before)->state, TaskState::pending);
   tx.commit();
   EXPECT_EQ(state(id), "pending");
 }
 
 TEST_P(TaskStatusTest, an_application_is_told_nothing_by_notices_and_what_is_wrong_by_errors) {
   if (!pg_) {
-    const auto none = sqlite_box_.try_task(static_cast<sqlite3*>(nullptr), EventId::generate());
-    ASSERT_FALSE(none);
-    EXPECT_EQ(none.error().code, Errc::invalid_argument);
+    EXPECT_EQ(error_of([] { (void)sqlite::task_status(nullptr, EventId::generate()); }).code,
+              Errc::invalid_argument);
     return;
   }
   std::atomic<int> notices{0};
@@ -236,14 +232,11 @@ TEST_P(TaskStatusTest, an_application_is_told_nothing_by_notices_and_what_is_wro
   EXPECT_EQ(notices, 0);
   PQsetNoticeReceiver(
       pg_->native(), [](void*, const PGresult*) {}, nullptr);
-  const auto none = pg_box_.try_task(static_cast<PGconn*>(nullptr), EventId::generate());
-  ASSERT_FALSE(none);
-  EXPECT_THAT(none.error().message, HasSubstr("the connection is null"));
+  const Error none = error_of([] { (void)postgres::task_status(nullptr, EventId::generate()); });
+  EXPECT_THAT(none.message, HasSubstr("the connection is null"));
   pg_->run("BEGIN");
   PQclear(PQexec(pg_->native(), "SELECT 1 / 0"));
-  const auto failed = pg_box_.try_task(pg_->native(), EventId::generate());
-  ASSERT_FALSE(failed);
-  EXPECT_EQ(failed.error().remedy, Remedy::retry_transaction);
+  EXPECT_EQ(error_of([&] { (void)look(EventId::generate()); }).remedy, Remedy::retry_transaction);
   pg_->run("ROLLBACK");
 }
 

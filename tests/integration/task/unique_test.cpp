@@ -265,8 +265,7 @@ TEST_P(UniqueTaskTest, a_unique_task_that_was_done_stays_so_when_another_one_has
   EXPECT_TRUE(eventually([&] { return runs_.count() == 1 && all_is_done(); }));
   EXPECT_EQ(runs_.all().front().payload, "second");
   for (const EventId& id : {first, second}) {
-    const auto status = application.in_transaction(
-        [&](const auto& box, auto& tx) { return task_status(box, tx, id); });
+    const auto status = application.status(id);
     ASSERT_TRUE(status);
     EXPECT_EQ(status->state, TaskState::completed) << status->error;
   }

@@ -107,7 +107,7 @@ struct Report {
 }  // namespace outbox::task
 
 template <>
-struct outbox::TaskPayload<outbox::task::Report> {
+struct outbox::Payload<outbox::task::Report> {
   static Result<task::Report> read(std::string_view payload) {
     if (payload == "broken") {
       Error error;
