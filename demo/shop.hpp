@@ -87,8 +87,8 @@ class Shop {
 [[nodiscard]] std::unique_ptr<Shop> make_sqlite_shop(const std::string& url);
 [[nodiscard]] std::unique_ptr<Shop> make_postgres_shop(const std::string& url);
 
-// ---- Statements for both stores. `db` is a connection of tests/support, `schema` that of the shop's
-// tables.
+// ---- Statements for both stores. `db` is a connection of tests/support, `schema` the schema of
+// the shop's tables.
 
 /// A reference is the primary key, so an order cannot be written twice. A parcel can be, so that it
 /// would be seen. `number` is the column that counts parcels.
