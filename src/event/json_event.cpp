@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/field_error.hpp"
 #include "base/text.hpp"
 #include "event/base64.hpp"
@@ -148,10 +149,9 @@ Result<Event> parse_event(std::string_view line) {
   if (line.substr(0, byte_order_mark.size()) == byte_order_mark)
     line.remove_prefix(byte_order_mark.size());
   Reader reader;
-  auto status = read_object(
+  OUTBOX_TRY(read_object(
       line, "is not a JSON object",
-      [&](const std::string& name, std::string_view value) { return reader.take(name, value); });
-  if (!status) return pass(status);
+      [&](const std::string& name, std::string_view value) { return reader.take(name, value); }));
   return reader.finish();
 }
 
@@ -169,15 +169,14 @@ std::string headers_to_json(const std::vector<Header>& headers) {
 
 Result<std::vector<Header>> headers_from_json(std::string_view json) {
   std::vector<Header> headers;
-  auto status = read_object(
-      json, "headers: is not a JSON object",
-      [&](std::string name, std::string_view value) -> Status {
-        if (!is_string(value))
-          return bad_field("headers", "the value of " + in_quotes(name) + " is not a string");
-        headers.emplace_back(std::move(name), json_text(value));
-        return {};
-      });
-  if (!status) return pass(status);
+  OUTBOX_TRY(read_object(json, "headers: is not a JSON object",
+                         [&](std::string name, std::string_view value) -> Status {
+                           if (!is_string(value))
+                             return bad_field(
+                                 "headers", "the value of " + in_quotes(name) + " is not a string");
+                           headers.emplace_back(std::move(name), json_text(value));
+                           return {};
+                         }));
   return headers;
 }
 

@@ -73,7 +73,7 @@ Result<std::optional<TaskEvent>> told_of(std::string_view headers, std::string_v
   });
   const std::string field = std::string("header ").append(name);
   if (fault) return bad_field(field, "is no JSON object: " + std::string(fault->what));
-  if (Status status = check_told(field, told); !status) return pass(status);
+  OUTBOX_TRY(check_told(field, told));
   return std::optional(std::move(told));
 }
 
@@ -144,7 +144,7 @@ namespace {
 
 /// Checks names as a task calls them: an event's event_type is the type.
 Status check_names(const Task& task) {
-  if (Status status = event::check_queue(task.queue); !status) return status;
+  OUTBOX_TRY(event::check_queue(task.queue));
   if (Status status =
           event::check_required_name("type", task.type, "what is to be done, such as report.make");
       !status)
@@ -159,9 +159,9 @@ Status check_rules(const Task& task) {
     return bad_field("max_attempts", "must be from 1 to " + std::to_string(event::kMostAttempts));
   if (task.priority == 0 || task.priority > event::kPriorities)
     return bad_field("priority", "must be from 1 to " + std::to_string(event::kPriorities));
-  if (Status status = event::check_name("unique_key", task.unique_key); !status) return status;
+  OUTBOX_TRY(event::check_name("unique_key", task.unique_key));
   if (task.on_done) {
-    if (Status status = event::check_told("on_done", *task.on_done); !status) return status;
+    OUTBOX_TRY(event::check_told("on_done", *task.on_done));
   }
   return task.on_dead ? event::check_told("on_dead", *task.on_dead) : Status();
 }
@@ -191,8 +191,8 @@ Event unchecked_event_of(Task task) {
 }  // namespace
 
 Status validate(const Task& task, const EventLimits& limits) {
-  if (Status status = check_names(task); !status) return status;
-  if (Status status = check_rules(task); !status) return status;
+  OUTBOX_TRY(check_names(task));
+  OUTBOX_TRY(check_rules(task));
   return validate(unchecked_event_of(task), limits);
 }
 

@@ -40,8 +40,8 @@ Status check_headers(const Event& event, const EventLimits& limits) {
   std::size_t bytes = 0;
   const bool has_type = !event.content_type.empty();
   for (const auto& [name, value] : event.headers) {
-    if (auto status = event::check_header_name("headers", name); !status) return status;
-    if (auto status = event::check_header_value("headers", name, value); !status) return status;
+    OUTBOX_TRY(event::check_header_name("headers", name));
+    OUTBOX_TRY(event::check_header_value("headers", name, value));
     if (has_type && event::same_header(name, event::kContentTypeHeader)) {
       return fail(Errc::invalid_argument, "headers: content-type is set twice",
                   "set the event's content_type instead of a header");
@@ -79,18 +79,13 @@ Status check_payload(const Event& event, const EventLimits& limits) {
 }  // namespace
 
 Status validate(const Event& event, const EventLimits& limits) {
-  if (auto status = event::check_required_name("aggregate_type", event.aggregate_type,
-                                               "what kind of thing changed, such as order");
-      !status)
-    return status;
-  if (auto status = event::check_name("aggregate_id", event.aggregate_id); !status) return status;
-  if (auto status = event::check_required_name("event_type", event.event_type,
-                                               "what happened, such as OrderPlaced");
-      !status)
-    return status;
-  if (auto status = event::check_content_type("content_type", event.content_type); !status)
-    return status;
-  if (auto status = check_headers(event, limits); !status) return status;
+  OUTBOX_TRY(event::check_required_name("aggregate_type", event.aggregate_type,
+                                        "what kind of thing changed, such as order"));
+  OUTBOX_TRY(event::check_name("aggregate_id", event.aggregate_id));
+  OUTBOX_TRY(event::check_required_name("event_type", event.event_type,
+                                        "what happened, such as OrderPlaced"));
+  OUTBOX_TRY(event::check_content_type("content_type", event.content_type));
+  OUTBOX_TRY(check_headers(event, limits));
   if (event.occurred_at && !event::is_time(*event::occurred_us(event)))
     return fail(Errc::invalid_argument, "occurred_at: lies outside the years 1 to 9999");
   return check_payload(event, limits);

@@ -30,7 +30,7 @@ Pump::Pump(std::unique_ptr<store::LogReader> reader, std::unique_ptr<store::Wake
       pace_(options.pace) {}
 
 Status Pump::start() {
-  if (Status status = reader_->begin({}); !status) return status;
+  OUTBOX_TRY(reader_->begin({}));
   {
     const MutexLock lock(mutex_);
     running_ = true;
@@ -97,7 +97,7 @@ Status Pump::read_until(const std::stop_token& stop) {
     auto turn = this->turn();
     statements_.store(reader_->statements() + wakeup_->statements(), std::memory_order_relaxed);
     if (!turn) return pass(turn);
-    if (Status status = after_turn(*turn); !status) return status;
+    OUTBOX_TRY(after_turn(*turn));
   }
   return {};
 }
@@ -124,7 +124,7 @@ Result<Pump::Turn> Pump::turn() {
     if (!group.has_room(1)) {
       all_had_room = false;
     } else if (!waits_for_others(group, turn)) {
-      if (Status status = fetch(group, turn); !status) return pass(status);
+      OUTBOX_TRY(fetch(group, turn));
     }
   }
   if (all_had_room) wants_room_.store(false, std::memory_order_release);
@@ -205,12 +205,12 @@ Status Pump::fetch(Group& group, Turn& turn) {
       .ahead = !begins_pair && group.has_room(2) && is_next_again(group),
       .until = begins_pair ? pair_to_begin(group) : nullptr};
   const auto began = Clock::now();
-  if (Status status = reader_->start(request); !status) return status;
+  OUTBOX_TRY(reader_->start(request));
   auto page = reader_->finish();
   if (!page) return pass(page);
   fetches_.fetch_add(1, std::memory_order_relaxed);
   // P3: a snapshot becomes a cursor in memory only behind its barrier, even if nothing was read.
-  if (Status status = reader_->wait_durable(); !status) return status;
+  OUTBOX_TRY(reader_->wait_durable());
   if (begins_pair && !newest_) newest_ = page->pair;
   end_where_another_stands(group, *page);
   turn.fetched = true;
@@ -272,7 +272,7 @@ Status Pump::after_turn(const Turn& turn) {
   }
   if (!turn.found_events && !turn.more) return idle(pace_.found_nothing());
   if (pace_.is_armed()) {
-    if (Status status = wakeup_->disarm(); !status) return status;
+    OUTBOX_TRY(wakeup_->disarm());
   }
   const Pace::Step step = pace_.worked();
   return turn.more ? Status{} : idle(step);

@@ -13,7 +13,7 @@
 namespace outbox::format {
 
 Status Renderer::check_header(const std::string& name, const Headers& before) {
-  if (auto status = event::check_header_name("headers", name); !status) return status;
+  OUTBOX_TRY(event::check_header_name("headers", name));
   if (event::same_header(name, event::kContentTypeHeader))
     return fail(Errc::invalid_argument, "headers: content-type is set by the format");
   const auto same = [&](const auto& other) { return event::same_header(other.first, name); };
@@ -45,7 +45,7 @@ std::optional<Renderer> Renderer::compile(const SubscriptionSpec& spec, FieldErr
 Result<Renderer> Renderer::create(const SubscriptionSpec& spec) {
   FieldErrors errors;
   auto made = compile(spec, errors);
-  if (auto status = errors.status(); !status) return pass(status);
+  OUTBOX_TRY(errors.status());
   return std::move(*made);
 }
 

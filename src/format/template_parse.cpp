@@ -28,7 +28,7 @@ class TemplateParser {
       if (c == '}' && !doubled)
         return error(at_, "'}' without '{'", "write }} for the character itself");
       if (c == '{' && !doubled) {
-        if (auto status = placeholder(); !status) return pass(status);
+        OUTBOX_TRY(placeholder());
         continue;
       }
       literal_.push_back(c);
@@ -90,11 +90,11 @@ class TemplateParser {
     };
     Template::Part part;
     std::string_view word = next_word();
-    if (auto status = field(word, begin, part); !status) return status;
+    OUTBOX_TRY(field(word, begin, part));
     for (begin += word.size(); begin < close; begin += word.size()) {
       ++begin;  // Skips the '|'.
       word = next_word();
-      if (auto status = filter(word, begin, part); !status) return status;
+      OUTBOX_TRY(filter(word, begin, part));
     }
     parts_.push_back(std::move(part));
     at_ = close + 1;

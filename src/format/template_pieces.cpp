@@ -8,7 +8,7 @@ namespace outbox::format {
 
 Result<std::vector<TemplatePiece>> template_pieces(std::string_view what, std::string_view text) {
   // The whole is compiled first, because its errors name positions in it.
-  if (auto whole = Template::compile(what, text); !whole) return pass(whole);
+  OUTBOX_TRY(Template::compile(what, text));
   std::vector<TemplatePiece> pieces;
   while (!text.empty()) {
     const bool doubled = text.starts_with("{{") || text.starts_with("}}");

@@ -222,7 +222,7 @@ std::string places(std::string_view host_list, std::string_view port_list) {
 Status check_url(const std::string& url) {
   const bool is_url = url.starts_with("postgresql://") || url.starts_with("postgres://");
   if (is_url) {
-    if (Status status = check_encoding(url); !status) return status;
+    OUTBOX_TRY(check_encoding(url));
   }
   char* said = nullptr;
   const Options parsed(PQconninfoParse(url.c_str(), &said));
@@ -230,9 +230,9 @@ Status check_url(const std::string& url) {
   PQfreemem(said);
   if (!parsed) return not_parsed(message);
   const Given given = given_in(parsed.get());
-  if (Status status = check_ports(given); !status) return status;
+  OUTBOX_TRY(check_ports(given));
   for (const auto& [keyword, value] : given) {
-    if (Status status = check_value(keyword, value); !status) return status;
+    OUTBOX_TRY(check_value(keyword, value));
   }
   return {};
 }

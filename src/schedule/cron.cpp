@@ -176,7 +176,7 @@ Result<Cron> Cron::parse(std::string_view text) {
   cron.in_every_hour_ = cron.hours_ == 0xffffff;
   cron.in_both_hours_ =
       cron.in_every_hour_ || words[1].find_first_of("*/") != std::string_view::npos;
-  if (Status status = cron.check(); !status) return pass(status);
+  OUTBOX_TRY(cron.check());
   return cron;
 }
 

@@ -129,8 +129,8 @@ Event event_of(const Schedule& schedule, std::int64_t tick_us) {
 }  // namespace schedule
 
 Status validate(const Schedule& schedule, const EventLimits& limits) {
-  if (Status status = event::check_plain_name("name", schedule.name); !status) return status;
-  if (Status status = validate(schedule::task_of(schedule, 0), limits); !status) return status;
+  OUTBOX_TRY(event::check_plain_name("name", schedule.name));
+  OUTBOX_TRY(validate(schedule::task_of(schedule, 0), limits));
   const auto& known = schedule::kMissed;
   if (std::find(known.begin(), known.end(), schedule.missed) == known.end())
     return bad_field("missed", "unknown value " + in_quotes(schedule.missed),

@@ -62,7 +62,7 @@ Result<std::unique_ptr<ByteStream>> ByteStream::open(const Endpoint& endpoint,
   static const CURLcode initialized = curl_global_init(CURL_GLOBAL_DEFAULT);
   OUTBOX_CHECK(initialized == CURLE_OK);
   std::unique_ptr<ByteStream> made(new ByteStream(endpoint.shown(), std::move(options)));
-  if (Status connected = made->connect(endpoint, tls); !connected) return pass(connected);
+  OUTBOX_TRY(made->connect(endpoint, tls));
   return made;
 }
 

@@ -22,7 +22,7 @@ void NetworkSink::refuse(const Message& message, Outcome::Kind kind, Error error
 }
 
 Result<Inspection> inspect_open(NetworkSink& sink) {
-  if (Status opened = sink.open(); !opened) return pass(opened);
+  OUTBOX_TRY(sink.open());
   Inspection found = sink.inspection();
   sink.close();
   return found;

@@ -85,7 +85,7 @@ Status check_read_back(const SubscriptionSpec& spec) {
 }
 
 Result<ReadParts> read_back(const SubscriptionSpec& spec, const TakeId& take) {
-  if (Status status = check_read_back(spec); !status) return pass(status);
+  OUTBOX_TRY(check_read_back(spec));
   auto parts = find_kind(spec.sink)->read_back(spec, take);
   if (!parts) parts.error().message.insert(0, "subscription " + spec.name + ": ");
   return parts;

@@ -47,7 +47,7 @@ Status check_globs(std::string_view field, const Globs& globs) {
   for (const auto& glob : globs) {
     if (glob.empty())
       return bad_field(field, "a glob is empty: it would match nothing", "write * for everything");
-    if (auto status = event::check_name(field, glob); !status) return status;
+    OUTBOX_TRY(event::check_name(field, glob));
   }
   return {};
 }
@@ -56,17 +56,16 @@ Status check_match_headers(const Texts& headers) {
   for (const auto& [name, value] : headers) {
     if (!event::is_token(name))
       return bad_field("match_headers", in_quotes(name) + " is not a header name");
-    if (auto status = event::check_header_value("match_headers", name, value); !status)
-      return status;
+    OUTBOX_TRY(event::check_header_value("match_headers", name, value));
   }
   return {};
 }
 
 /// Checks only what storing requires: the sink itself checks its settings.
 Status check_sink(const SubscriptionSpec& spec) {
-  if (auto status = event::check_required_name("sink", spec.sink); !status) return status;
+  OUTBOX_TRY(event::check_required_name("sink", spec.sink));
   for (const auto& [name, value] : spec.sink_settings) {
-    if (auto status = event::check_required_name("sink_settings", name); !status) return status;
+    OUTBOX_TRY(event::check_required_name("sink_settings", name));
     const bool storable = event::is_utf8(value) && value.find('\0') == std::string::npos;
     if (!storable) return bad_field("sink_settings." + name, "is not text");
   }
@@ -176,7 +175,7 @@ Result<SubscriptionSpec> from_json(std::string_view name, std::string_view json)
   SubscriptionSpec spec;
   spec.name = name;
   for (const auto& [member, value] : object.items()) {
-    if (auto status = read_member(member, value, spec); !status) return pass(status);
+    OUTBOX_TRY(read_member(member, value, spec));
   }
   return spec;
 }

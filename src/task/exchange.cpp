@@ -22,16 +22,16 @@ void Exchange::start_over() {
 }
 
 Status Exchange::turn(store::TaskRuns& rows, TimePoint now) {
-  if (Status status = look_for_others(rows, now); !status) return status;
+  OUTBOX_TRY(look_for_others(rows, now));
   for (Queue& queue : queues_) {
     const bool free = queue.tasks->free_threads() > 0;
     if (free != queue.free) queue.since = now;
     queue.free = free;
     if (told_) queue.claim_at = now;
     if (free && now >= queue.claim_at) {
-      if (Status status = claim(rows, queue, now); !status) return status;
+      OUTBOX_TRY(claim(rows, queue, now));
     }
-    if (Status status = look_for_threads(rows, queue, now); !status) return status;
+    OUTBOX_TRY(look_for_threads(rows, queue, now));
   }
   told_ = false;
   next_at_ = now + (alone_ ? options_.heartbeat : options_.turn);

@@ -85,10 +85,10 @@ void RunKeeper::wait() {
 }
 
 Status RunKeeper::work() {
-  if (Status status = connect(); !status) return status;
+  OUTBOX_TRY(connect());
   while (true) {
     OUTBOX_TRY(const bool more, core_.step(*rows_, now_steady()));
-    if (Status status = follow(core_.news()); !status) return status;
+    OUTBOX_TRY(follow(core_.news()));
     if (!more) return {};
   }
 }
@@ -122,8 +122,7 @@ Status RunKeeper::remove(const std::vector<store::ReplacedTask>& tasks) const {
   OUTBOX_TRY(const auto store, store::open_store(where_));
   OUTBOX_TRY(const auto parked, store->parked_events());
   for (const auto& [subscription, places] : seqs) {
-    OUTBOX_TRY([[maybe_unused]] const std::size_t removed,
-               parked->discard(subscription, places, "",
+    OUTBOX_TRY(parked->discard(subscription, places, "",
                                "a newer task with its unique key took its place"));
   }
   return {};

@@ -173,7 +173,7 @@ Result<bool> RunKeeperCore::write(store::TaskRuns& rows, TimePoint /*now*/) {
   for (std::size_t i = 0; i < count; ++i) some.push_back(ends_[i].end);
   std::vector<store::TaskFinish> finishes;
   for (std::size_t i = 0; i < more; ++i) finishes.push_back(finished_[i].run.finish);
-  if (Status status = rows.end(some, finishes); !status) return pass(status);
+  OUTBOX_TRY(rows.end(some, finishes));
   std::set<RunnerCore*> changed;
   for (std::size_t i = 0; i < count; ++i) changed.insert(ends_[i].runner);
   for (std::size_t i = 0; i < more; ++i) finished_[i].runner->noted(finished_[i].run);
@@ -199,13 +199,13 @@ Result<bool> RunKeeperCore::report_progress(store::TaskRuns& rows, TimePoint now
     }
   }
   if (all.empty()) return false;
-  if (Status status = rows.report(worker_, all); !status) return pass(status);
+  OUTBOX_TRY(rows.report(worker_, all));
   return true;
 }
 
 Result<bool> RunKeeperCore::share(store::TaskRuns& rows, TimePoint now) {
   if (!claims_ || std::exchange(shared_, true)) return false;
-  if (Status status = exchange_.turn(rows, now); !status) return pass(status);
+  OUTBOX_TRY(exchange_.turn(rows, now));
   return true;
 }
 
@@ -316,7 +316,7 @@ Result<bool> RunKeeperCore::recover(store::TaskRuns& rows, TimePoint /*now*/) {
     std::vector<store::TaskRunEnd> ends;
     for (const store::TaskRunRow& row : rows_of_dead_)
       ends.push_back(end_of_dead(row, dead, retries_of(row)));
-    if (Status status = rows.end(ends, {}); !status) return pass(status);
+    OUTBOX_TRY(rows.end(ends, {}));
     news_.recovered.emplace_back(dead, ends.size());
     rows_of_dead_.clear();
     for (const auto& queue : queues_) queue->announce_changed_rows();
@@ -326,7 +326,7 @@ Result<bool> RunKeeperCore::recover(store::TaskRuns& rows, TimePoint /*now*/) {
   if (!rows_of_dead_.empty()) return true;
   dead_.pop_back();
   others_.forget(dead);
-  if (Status status = rows.leave(dead); !status) return pass(status);
+  OUTBOX_TRY(rows.leave(dead));
   return true;
 }
 

@@ -229,7 +229,7 @@ Result<Handlers::Run> sink_handler(SubscriptionSpec spec, MakeSink make) {
   OUTBOX_TRY(auto renderer, format::Renderer::create(spec));
   const auto handler =
       std::make_shared<SinkHandler>(std::move(spec), std::move(make), std::move(renderer));
-  if (Status prepared = handler->prepare(); !prepared) return pass(prepared);
+  OUTBOX_TRY(handler->prepare());
   return Handlers::Run([handler](std::string_view payload, const TaskRun& run) {
     return handler->run(payload, run);
   });

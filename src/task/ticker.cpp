@@ -63,8 +63,8 @@ void Ticker::run(const std::stop_token& stop) {
 }
 
 Result<nanoseconds> Ticker::work(const std::stop_token& stop) {
-  if (Status status = connect(); !status) return pass(status);
-  if (Status status = apply(); !status) return pass(status);
+  OUTBOX_TRY(connect());
+  OUTBOX_TRY(apply());
   while (!stop.stop_requested()) {
     OUTBOX_TRY(const store::DueSchedules found, rows_->due(queues_));
     if (!found.next_at_us) {

@@ -65,7 +65,7 @@ Status check_limits(const Handlers::Handler& handler) {
 Status check(const WorkerOptions& options, const Handlers& handlers) {
   if (options.queues.empty()) return bad_field("queues", "is empty", "name at least one");
   for (const std::string& queue : options.queues) {
-    if (Status status = event::check_queue(queue); !status) return status;
+    OUTBOX_TRY(event::check_queue(queue));
   }
   if (options.threads == 0 || options.threads > kMostThreads)
     return bad_field("threads", "must be from 1 to " + std::to_string(kMostThreads));
@@ -83,9 +83,9 @@ Status check(const WorkerOptions& options, const Handlers& handlers) {
                        handler.type + ": the deadline must be positive, and at most a year");
     if (Status status = check_delays(handler.options.delays); !status)
       return bad_field("handlers", handler.type + ": " + status.error().message);
-    if (Status status = check_limits(handler); !status) return status;
+    OUTBOX_TRY(check_limits(handler));
   }
-  if (Status status = check_schedules(options.schedules); !status) return status;
+  OUTBOX_TRY(check_schedules(options.schedules));
   return check_delays(options.delays);
 }
 
@@ -169,7 +169,7 @@ Status add_queue(const std::string& queue, const Handlers& handlers, const Worke
 }  // namespace
 
 Result<std::unique_ptr<Worker>> Worker::create(WorkerOptions options, Handlers handlers) {
-  if (Status status = check(options, handlers); !status) return pass(status);
+  OUTBOX_TRY(check(options, handlers));
   const std::set<std::string> queues(options.queues.begin(), options.queues.end());
   options.relay.groups.clear();
   options.relay.subscriptions.clear();
@@ -192,8 +192,7 @@ Result<std::unique_ptr<Worker>> Worker::create(WorkerOptions options, Handlers h
                           .sharing = {.heartbeat = options.heartbeat}},
       std::move(bell));
   for (const std::string& queue : queues) {
-    if (Status status = add_queue(queue, handlers, options, *keeper, *relay); !status)
-      return pass(status);
+    OUTBOX_TRY(add_queue(queue, handlers, options, *keeper, *relay));
   }
   auto ticker = std::make_unique<task::Ticker>(options.schedules, queues, store);
   return std::unique_ptr<Worker>(
@@ -207,7 +206,7 @@ Worker::Worker(std::unique_ptr<task::RunKeeper> keeper, std::unique_ptr<Relay> r
 Worker::~Worker() { (void)stop(std::chrono::milliseconds(0)); }
 
 Status Worker::start() {
-  if (Status status = relay_->start(); !status) return status;
+  OUTBOX_TRY(relay_->start());
   keeper_->start();
   ticker_->start();
   return {};

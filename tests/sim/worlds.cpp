@@ -441,6 +441,11 @@ std::vector<WorldKind> make_kinds() {
                 {"decisions", &R::decisions},
                 {"cancelled", &R::cancelled},
                 {"dead", &R::dead}}},
+      // Few keys: what a person sends again meets what the stream has of its key.
+      {.name = "tasks-people-few-keys",
+       .seeds = 100,
+       .run = tasks({.keys = 3, .reject_percent = 25, .pauses = 3, .people = 200}),
+       .must = {{"decisions", &R::decisions}, {"dead", &R::dead}}},
   };
 }
 

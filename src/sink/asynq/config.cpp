@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/units.hpp"
 #include "sink/asynq/script.hpp"
 #include "sink/asynq/tasks.hpp"
@@ -101,7 +102,7 @@ Result<std::unique_ptr<Sink>> make(AsynqSettings settings) {
   FieldErrors errors;
   auto options = hiredis::options_of("asynq", settings, kPlace, errors);
   auto tasks = task_options_of(settings, errors);
-  if (auto status = errors.status(); !status) return pass(status);
+  OUTBOX_TRY(errors.status());
   return std::make_unique<hiredis::PipelineSink>(std::move(options), purpose_of(settings),
                                                  std::make_unique<Tasks>(std::move(tasks)));
 }
@@ -110,7 +111,7 @@ Result<std::unique_ptr<Sink>> make(AsynqSettings settings) {
 Result<Inspection> inspect(AsynqSettings settings, const SubscriptionSpec&) {
   FieldErrors errors;
   const auto options = hiredis::options_of("asynq", settings, kPlace, errors);
-  if (auto status = errors.status(); !status) return pass(status);
+  OUTBOX_TRY(errors.status());
   OUTBOX_TRY(hiredis::Session session, open_session(options, purpose_of(settings)));
   return std::move(session.inspection);
 }

@@ -125,7 +125,7 @@ Status Tasks::check() const {
     return refusal(fmt::format("the queue {} of this event {}", in_quotes(queue_), wrong),
                    "choose other fields for asynq.queue; |kebab and |default: help");
   }
-  if (Status fine = must_not_be_blank("type", type_); !fine) return fine;
+  OUTBOX_TRY(must_not_be_blank("type", type_));
   return must_not_be_blank("task_id", id_);
 }
 
@@ -141,7 +141,7 @@ Result<hiredis::Call> Tasks::call(const Message& message, std::string_view scrip
   queue_ = options_.queue.render(*message.event, arena_);
   type_ = options_.type.render(*message.event, arena_);
   set_id(*message.event);
-  if (Status fine = check(); !fine) return pass(fine);
+  OUTBOX_TRY(check());
   set_headers(message);
   const TaskMessage task{.type = type_,
                          .payload = message.body,

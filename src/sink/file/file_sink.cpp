@@ -33,7 +33,7 @@ FileSink::FileSink(FileOptions options, const Disk& disk)
 
 Status FileSink::open() {
   if (file_.is_open() && !failed_) return {};
-  if (Status done = file_.open(); !done) return done;
+  OUTBOX_TRY(file_.open());
   failed_ = false;
   return {};
 }
@@ -82,7 +82,7 @@ Status FileSink::follow_rotation() {
   if (failed_)
     return fail(Errc::unavailable,
                 "file " + options_.path + ": the rotated file could not be synced");
-  if (Status done = file_.open(); !done) return done;
+  OUTBOX_TRY(file_.open());
   log::info("file was rotated, a new one is open", {{"file", options_.path}});
   return {};
 }
@@ -192,7 +192,7 @@ void check_directory(const FileSettings& settings, FieldErrors& errors) {
 Result<std::unique_ptr<Sink>> make(FileSettings settings) {
   FieldErrors errors;
   std::unique_ptr<Sink> sink = std::make_unique<FileSink>(options_of(settings, errors));
-  if (auto status = errors.status(); !status) return pass(status);
+  OUTBOX_TRY(errors.status());
   return sink;
 }
 
@@ -202,7 +202,7 @@ Result<Inspection> inspect(FileSettings settings, const SubscriptionSpec&) {
   FieldErrors errors;
   const FileOptions options = options_of(settings, errors);
   check_directory(settings, errors);
-  if (auto status = errors.status(); !status) return pass(status);
+  OUTBOX_TRY(errors.status());
   Inspection found{.destination = settings.path,
                    .acked = "the line is on the disk",
                    .duplicates = "after a crash of the relay or a takeover",

@@ -99,7 +99,7 @@ Error LineFile::error(int number, std::string_view what) const {
 
 Status LineFile::open() {
   close();
-  if (Status done = open_at_path(); !done) return done;
+  OUTBOX_TRY(open_at_path());
   for (const auto step : {&LineFile::check_kind, &LineFile::lock, &LineFile::remove_torn_line}) {
     if (Status done = (this->*step)(); !done) {
       close();
@@ -161,7 +161,7 @@ Status LineFile::lock() {
 /// is refused if that line does not look like ours.
 Status LineFile::remove_torn_line() {
   if (doubt_ && doubt_->identity == identity_ && doubt_->from < end_) {
-    if (Status done = truncate(doubt_->from); !done) return done;
+    OUTBOX_TRY(truncate(doubt_->from));
   }
   const auto whole = end_of_last_line(file_, end_);
   if (!whole)

@@ -45,7 +45,7 @@ SinkTraits PipelineSink::traits() const noexcept {
 Status PipelineSink::open() {
   if (state_ == State::open) return {};
   close();
-  if (Status started = watch_.start(); !started) return started;
+  OUTBOX_TRY(watch_.start());
   OUTBOX_TRY(session_, open_session(options_, purpose_));
   calls_->connected();
   first_failed_ = false;

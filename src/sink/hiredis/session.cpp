@@ -33,8 +33,8 @@ class Opening {
 
   [[nodiscard]] Result<Session> run(const Endpoint& endpoint) {
     Session session;
-    if (Status done = log_in(endpoint); !done) return pass(done);
-    if (Status done = select(endpoint.path); !done) return pass(done);
+    OUTBOX_TRY(log_in(endpoint));
+    OUTBOX_TRY(select(endpoint.path));
     OUTBOX_TRY(const ServerFacts facts, look());
     if (auto refused = refusal_of(facts, connection_.address(), purpose_.sink))
       return fail(std::move(*refused));
@@ -42,8 +42,8 @@ class Opening {
     session.most_bytes = most_bytes_of(facts, options_.max_message_bytes);
     OUTBOX_TRY(const Reply hash, succeed({"SCRIPT", "LOAD", purpose_.script}));
     session.script_hash = text_of(*hash);
-    if (Status done = try_writing(); !done) return pass(done);
-    if (Status done = count_replicas(); !done) return pass(done);
+    OUTBOX_TRY(try_writing());
+    OUTBOX_TRY(count_replicas());
     return session;
   }
 

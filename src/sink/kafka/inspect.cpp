@@ -185,7 +185,7 @@ Status look_at_topic(Brokers& brokers, const std::string& topic, Inspection& fou
   OUTBOX_TRY(const int replicas, brokers.replicas(topic));
   check_replicas(replicas, found);
   if (const auto config = brokers.config(topic)) {
-    if (Status takes = check_in_sync(*config, replicas, topic); !takes) return takes;
+    OUTBOX_TRY(check_in_sync(*config, replicas, topic));
     check_config(*config, found);
     if (const auto at = config->find("max.message.bytes"); at != config->end())
       limit_messages("max.message.bytes of the topic", number_of(at->second),
@@ -204,7 +204,7 @@ Status look_at_topic(Brokers& brokers, const std::string& topic, Inspection& fou
 Result<Inspection> inspect(KafkaSettings settings, const SubscriptionSpec& spec) {
   FieldErrors errors;
   Conf conf = make_conf(settings, errors);
-  if (auto status = errors.status(); !status) return pass(status);
+  OUTBOX_TRY(errors.status());
   OUTBOX_TRY(const format::Template topic, format::Template::compile("topic", spec.topic));
   Inspection found{.destination = settings.brokers,
                    .acked = "all in-sync replicas have it",
@@ -215,13 +215,13 @@ Result<Inspection> inspect(KafkaSettings settings, const SubscriptionSpec& spec)
                  "raise message.max.bytes of this sink, and max.message.bytes of the topic", found);
   if (settings.properties.contains("message.max.bytes")) found.own = found.largest;
   Brokers brokers;  // Declared first, because the client keeps its address.
-  if (Status connected = brokers.connect(std::move(conf)); !connected) return pass(connected);
+  OUTBOX_TRY(brokers.connect(std::move(conf)));
   const auto name = topic.fixed();
   if (!name) {  // The topics depend on the events.
     look_at_broker(brokers, found);
     return found;
   }
-  if (Status looked = look_at_topic(brokers, *name, found); !looked) return pass(looked);
+  OUTBOX_TRY(look_at_topic(brokers, *name, found));
   return found;
 }
 

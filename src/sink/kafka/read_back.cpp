@@ -113,8 +113,7 @@ Result<std::unique_ptr<TopicReader>> TopicReader::open(Conf conf) {
                 "check the settings of this sink");
   }
   (void)conf.release();
-  if (Status reached = reach(reader->handle_.get(), reader->reported_, kRequestLimit); !reached)
-    return pass(reached);
+  OUTBOX_TRY(reach(reader->handle_.get(), reader->reported_, kRequestLimit));
   return reader;
 }
 
@@ -164,7 +163,7 @@ Result<std::vector<PartitionRead>> TopicReader::read(const TopicPartitions& topi
   for (std::size_t first = 0; first < all.size(); first += kAtOnce) {
     const Some some{.first = static_cast<std::int32_t>(first),
                     .partitions = all.subspan(first, std::min(kAtOnce, all.size() - first))};
-    if (Status status = read_some(handle.get(), some, each); !status) return pass(status);
+    OUTBOX_TRY(read_some(handle.get(), some, each));
   }
   return partitions;
 }
@@ -189,8 +188,7 @@ Status TopicReader::read_some(rd_kafka_topic_t* topic, Some some, const Each& ea
   for (std::size_t i = 0; i < some.partitions.size(); ++i) {
     if (some.partitions[i].done()) continue;
     ++left;
-    if (Status status = fetching.start(some.first + static_cast<std::int32_t>(i)); !status)
-      return status;
+    OUTBOX_TRY(fetching.start(some.first + static_cast<std::int32_t>(i)));
   }
   Clock::time_point heard = Clock::now();
   while (left > 0) {
@@ -296,7 +294,7 @@ Result<ReadParts> read_back(const KafkaSettings& settings, const SubscriptionSpe
                             const TakeId& take) {
   FieldErrors errors;
   Conf conf = make_conf(settings, errors);
-  if (auto status = errors.status(); !status) return pass(status);
+  OUTBOX_TRY(errors.status());
   OUTBOX_TRY(const format::Template topic, format::Template::compile("topic", spec.topic));
   OUTBOX_TRY(const auto reader, TopicReader::open(std::move(conf)));
   OUTBOX_TRY(const auto topics, topics_of(*reader, topic));

@@ -111,7 +111,7 @@ void check_here(const NatsSettings& settings, FieldErrors& errors) {
 Result<std::unique_ptr<NetworkSink>> make(NatsSettings settings, const SubscriptionSpec& spec) {
   FieldErrors errors;
   auto servers = servers_of(settings, errors);
-  if (auto status = errors.status(); !status) return pass(status);
+  OUTBOX_TRY(errors.status());
   return std::make_unique<NatsSink>(spec.name, std::move(settings), std::move(servers));
 }
 

@@ -197,8 +197,8 @@ std::int64_t Connection::max_payload() {
 Status Connection::connect(TimePoint until) {
   OUTBOX_TRY(const std::string address, reach(server_, until));
   OUTBOX_TRY(OptionsHandle options, make_options(settings_, server_, address));
-  if (Status connected = connect_client(std::move(options)); !connected) return connected;
-  if (Status subscribed = subscribe(); !subscribed) return subscribed;
+  OUTBOX_TRY(connect_client(std::move(options)));
+  OUTBOX_TRY(subscribe());
   {
     const MutexLock lock(mutex_);
     if (stopping_) return fail(Errc::cancelled, "nats: not needed any more");

@@ -75,7 +75,7 @@ Status check_headers(const Message& message) {
                    "change the header where the event is written, or in the subscription");
   };
   for (const HeaderView& header : message.headers) {
-    if (Status legal = check(header.name, header.value); !legal) return legal;
+    OUTBOX_TRY(check(header.name, header.value));
   }
   return check(kKeyHeader, message.key.value_or(""));
 }
@@ -107,7 +107,7 @@ Result<MessageHandle> make_message(const Message& message, const Envelope& envel
     return illegal(fmt::format("nats: subject {} {}", in_quotes(message.topic), wrong),
                    "see the subscription's topic template; |kebab removes spaces");
   }
-  if (Status legal = check_headers(message); !legal) return pass(legal);
+  OUTBOX_TRY(check_headers(message));
   if (message.body.size() > std::numeric_limits<int>::max())
     return fail(Errc::too_large, "nats: the event is larger than 2 GiB", "send a smaller event");
 

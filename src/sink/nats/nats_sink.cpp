@@ -56,7 +56,7 @@ Status NatsSink::open() {
   if (state_ == State::open && !doubtful_) return {};
   const TimePoint until = Clock::now() + settings_.connect_timeout;
   if (state_ != State::open) {
-    if (Status connected = connect(until); !connected) return connected;
+    OUTBOX_TRY(connect(until));
   }
   if (Status checked = check_destination(until); !checked) {
     fail_all(checked.error());

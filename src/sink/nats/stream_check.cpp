@@ -70,7 +70,7 @@ Result<std::vector<Weakness>> check_stream(const std::string& stream, std::strin
                                            std::chrono::nanoseconds window) {
   OUTBOX_TRY(const Json json, parse(reply, "stream " + stream));
   const Json config = json.value("config", Json::object());
-  if (Status usable = check_usable(stream, config); !usable) return pass(usable);
+  OUTBOX_TRY(check_usable(stream, config));
 
   std::vector<Weakness> found;
   if (text_setting(config, "storage") == "memory")
@@ -103,8 +103,7 @@ Result<std::vector<Weakness>> check_stream(const std::string& stream, std::strin
 }
 
 Status check_account(std::string_view reply) {
-  auto json = parse(reply, "JetStream");
-  if (!json) return pass(json);
+  OUTBOX_TRY(parse(reply, "JetStream"));
   return {};
 }
 

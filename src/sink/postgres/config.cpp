@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/error.hpp"
 #include "pg/url.hpp"
 #include "sink/login_settings.hpp"
 #include "sink/postgres/postgres_sink.hpp"
@@ -128,7 +129,7 @@ void check(const PostgresSettings& settings, FieldErrors& errors) {
 Result<std::unique_ptr<NetworkSink>> make(PostgresSettings settings, const SubscriptionSpec& spec) {
   FieldErrors errors;
   auto options = read_options(settings, spec.name, errors);
-  if (auto status = errors.status(); !status) return pass(status);
+  OUTBOX_TRY(errors.status());
   return std::make_unique<PostgresSink>(std::move(*options));
 }
 

@@ -75,7 +75,7 @@ Status PostgresSink::open() {
     }
   }
   close();
-  if (Status started = watch_.start(); !started) return started;
+  OUTBOX_TRY(watch_.start());
   Status connected = connect();
   if (!connected) {
     drop_connection();
@@ -93,12 +93,10 @@ Status PostgresSink::connect() {
   if (set.failure) return fail(describe(*set.failure, session_->address()));
   places_.begin(names_in(set.rows.back()));
   if (options_.remembers()) {
-    if (Status looked = look_now(options_.delivered_table, Look::Kind::delivered, until); !looked)
-      return looked;
+    OUTBOX_TRY(look_now(options_.delivered_table, Look::Kind::delivered, until));
   }
   if (auto table = options_.table.fixed()) {
-    if (Status looked = look_now(std::move(*table), Look::Kind::target, until); !looked)
-      return looked;
+    OUTBOX_TRY(look_now(std::move(*table), Look::Kind::target, until));
   }
   pruner_ = Pruner(options_.plain.dedup_window, std::max(options_.plain.batch, kLeastPruned));
   warn_of(inspection());

@@ -118,7 +118,7 @@ Result<std::optional<Answer>> Session::advance() {
       continue;
     }
     const bool last = PQresultStatus(result) == PGRES_PIPELINE_SYNC;
-    if (Status taken = take(result); !taken) return pass(taken);
+    OUTBOX_TRY(take(result));
     if (!last) continue;
     --under_way_;
     answer_.in_transaction = PQtransactionStatus(connection) != PQTRANS_IDLE;
@@ -157,7 +157,7 @@ tl::unexpected<Error> Session::lost(std::string_view what) const {
 }
 
 Result<Answer> Session::ask(std::span<const Statement> statements, TimePoint until) {
-  if (Status sent = submit(statements); !sent) return pass(sent);
+  OUTBOX_TRY(submit(statements));
   while (true) {
     OUTBOX_TRY(std::optional<Answer> answer, advance());
     if (answer) return std::move(*answer);

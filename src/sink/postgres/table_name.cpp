@@ -56,7 +56,7 @@ std::string TableName::shown() const { return schema.empty() ? table : schema + 
 
 Status check_name(const TableName& name) {
   if (!name.schema.empty()) {
-    if (Status schema = check_part(name.schema, name); !schema) return schema;
+    OUTBOX_TRY(check_part(name.schema, name));
   }
   return check_part(name.table, name);
 }

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/text.hpp"
 #include "sink/login_settings.hpp"
 #include "sink/rabbitmq/rabbitmq_sink.hpp"
@@ -162,7 +163,7 @@ void check_use(const RabbitSettings& settings, const SubscriptionSpec& spec, Fie
 Result<std::unique_ptr<NetworkSink>> make(RabbitSettings settings, const SubscriptionSpec& spec) {
   FieldErrors errors;
   RabbitOptions options = options_of(settings, errors);
-  if (auto status = errors.status(); !status) return pass(status);
+  OUTBOX_TRY(errors.status());
   options.connection_name = "outbox " + spec.name;
   return std::make_unique<RabbitSink>(std::move(options));
 }

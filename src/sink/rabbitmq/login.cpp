@@ -109,10 +109,10 @@ Status bind(Requests& requests, const Topology& topology) {
 
 Status check_topology(Requests& requests, const Topology& topology) {
   if (!topology.exchange.empty()) {
-    if (Status done = check_exchange(requests, topology); !done) return done;
+    OUTBOX_TRY(check_exchange(requests, topology));
   }
   if (topology.queue.empty()) return {};
-  if (Status done = check_queue(requests, topology); !done) return done;
+  OUTBOX_TRY(check_queue(requests, topology));
   // Every queue is bound to the default exchange by its name, and in no other way.
   if (!topology.declare || topology.exchange.empty()) return {};
   return bind(requests, topology);
@@ -144,11 +144,11 @@ class Opening {
         endpoint_(endpoint) {}
 
   [[nodiscard]] Status run() {
-    if (Status done = authenticate(); !done) return done;
-    if (Status done = tune(); !done) return done;
-    if (Status done = enter_virtual_host(); !done) return done;
-    if (Status done = requests_.open_channel(); !done) return done;
-    if (Status done = check_topology(requests_, options_.topology); !done) return done;
+    OUTBOX_TRY(authenticate());
+    OUTBOX_TRY(tune());
+    OUTBOX_TRY(enter_virtual_host());
+    OUTBOX_TRY(requests_.open_channel());
+    OUTBOX_TRY(check_topology(requests_, options_.topology));
     return requests_.confirm_messages();
   }
 

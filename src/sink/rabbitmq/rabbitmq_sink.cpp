@@ -62,7 +62,7 @@ Status RabbitSink::open() {
   if (connection_ && blocked_by_)
     return fail(describe_blocked(*blocked_by_, connection_->address()));
   close();
-  if (Status started = watch_.start(); !started) return started;
+  OUTBOX_TRY(watch_.start());
   const TimePoint until = now_steady() + options_.plain.connect_timeout;
   OUTBOX_TRY(connection_, open_connection(options_, until));
   look_at_queue(until);

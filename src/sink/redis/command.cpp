@@ -66,7 +66,7 @@ void Command::append_id(const EventView& event) {
 }
 
 Result<hiredis::Call> Command::call(const Message& message, std::string_view script_hash) {
-  if (Status possible = check(message); !possible) return pass(possible);
+  OUTBOX_TRY(check(message));
   const bool remembered = window_ != "0" && message.event != nullptr;
   arguments_ = {"EVALSHA", script_hash, remembered ? "2" : "1", message.topic};
   if (remembered) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/units.hpp"
 #include "sink/hiredis/pipeline.hpp"
 #include "sink/redis/command.hpp"
@@ -51,7 +52,7 @@ void check_use(const RedisSettings& /*settings*/, const SubscriptionSpec& spec,
 Result<std::unique_ptr<Sink>> make(RedisSettings settings) {
   FieldErrors errors;
   auto options = hiredis::options_of("redis", settings, kPlace, errors);
-  if (auto status = errors.status(); !status) return pass(status);
+  OUTBOX_TRY(errors.status());
   return std::make_unique<hiredis::PipelineSink>(
       std::move(options), purpose_of(settings),
       std::make_unique<Command>(settings.dedup_window, settings.max_length));
@@ -61,7 +62,7 @@ Result<std::unique_ptr<Sink>> make(RedisSettings settings) {
 Result<Inspection> inspect(RedisSettings settings, const SubscriptionSpec&) {
   FieldErrors errors;
   const auto options = hiredis::options_of("redis", settings, kPlace, errors);
-  if (auto status = errors.status(); !status) return pass(status);
+  OUTBOX_TRY(errors.status());
   OUTBOX_TRY(hiredis::Session session, open_session(options, purpose_of(settings)));
   return std::move(session.inspection);
 }

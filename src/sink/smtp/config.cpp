@@ -184,7 +184,7 @@ Status read_body(SmtpSettings& settings) {
     return bad_field(kBodyFile, settings.body_file + ": " + file.error().message,
                      "name a file of at most 1 MiB that the relay's user can read");
   }
-  if (auto fits = format::template_pieces(kBodyFile, file->text); !fits) return pass(fits);
+  OUTBOX_TRY(format::template_pieces(kBodyFile, file->text));
   settings.body = std::move(file->text);
   settings.body_file.clear();
   return {};
@@ -196,7 +196,7 @@ void check_here(const SmtpSettings& settings, FieldErrors& errors) {
 }
 
 Result<std::unique_ptr<NetworkSink>> make(SmtpSettings settings, const SubscriptionSpec& /*spec*/) {
-  if (Status read = read_body(settings); !read) return pass(read);
+  OUTBOX_TRY(read_body(settings));
   FieldErrors errors;
   auto options = read_options(std::move(settings), errors);
   if (!options) return tl::unexpected(errors.status().error());

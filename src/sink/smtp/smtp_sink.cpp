@@ -19,7 +19,7 @@ SinkTraits SmtpSink::traits() const noexcept {
 
 Status SmtpSink::open() {
   warn_of(inspection());
-  if (Status greeted = greet(); !greeted) return greeted;
+  OUTBOX_TRY(greet());
   purge();
   for (std::size_t i = 0; i < options_.plain.max_in_flight; ++i) {
     OUTBOX_TRY(auto line,

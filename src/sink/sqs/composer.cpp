@@ -93,7 +93,7 @@ Result<std::vector<Attribute>> attributes_of(const Message& message, std::string
                                              std::span<const std::string> first) {
   std::vector<HeaderView> headers = headers_of(message, encoding);
   for (const HeaderView& header : headers) {
-    if (Status legal = check_text(header); !legal) return pass(legal);
+    OUTBOX_TRY(check_text(header));
   }
   std::stable_sort(headers.begin(), headers.end(), [&](const HeaderView& a, const HeaderView& b) {
     return rank_of(a.name, first) < rank_of(b.name, first);

@@ -37,8 +37,8 @@ Status SqsSink::open() {
   warn_of(client_.address(), inspection().weaknesses);
   purge();
   urls_.clear();
-  if (Status found = find_out_credentials(); !found) return found;
-  if (Status checked = check_destination(); !checked) return checked;
+  OUTBOX_TRY(find_out_credentials());
+  OUTBOX_TRY(check_destination());
   transfers_.reset();  // Its connections may have failed, and the name may have a new address.
   OUTBOX_TRY(transfers_,
              curl::Transfers::start({.capacity = options_.plain.concurrency}, [this] { wake(); }));
