@@ -29,7 +29,20 @@ class KeyGate {
 
   /// The store has a row of this key.
   void found(std::uint64_t key) {
-    if (key != 0) keys_[key].stored = true;
+    if (key == 0) return;
+    const auto [entry, is_new] = keys_.try_emplace(key);
+    entry->second.stored = true;
+    if (is_new) entry->second.may_be_in_flight = true;
+  }
+  /// The stream may have events of this key in flight, which it sent before the key was found.
+  [[nodiscard]] bool may_be_in_flight(std::uint64_t key) const {
+    const auto entry = keys_.find(key);
+    return entry != keys_.end() && entry->second.may_be_in_flight;
+  }
+  /// The stream has none in flight, and sends no more of them.
+  void is_not_in_flight(std::uint64_t key) {
+    const auto entry = keys_.find(key);
+    if (entry != keys_.end()) entry->second.may_be_in_flight = false;
   }
   /// An event of this key is parked as soon as its settlement is written. A dead one holds its key until then: another relay may
   /// still deliver it.
@@ -61,9 +74,11 @@ class KeyGate {
   }
   /// What the store has, when everything that was written before it was read was told here: people have changed it.
   void replace_stored(const store::ParkedKeys& all) {
-    std::erase_if(keys_, [](const auto& entry) { return entry.second.unwritten == 0; });
     for (auto& [key, entry] : keys_) entry.stored = false;
     for (const auto& key : all.keys) found(key.key);
+    std::erase_if(keys_, [](const auto& entry) {
+      return !entry.second.stored && entry.second.unwritten == 0;
+    });
     stored_live_ = all.live;
   }
 
@@ -72,6 +87,7 @@ class KeyGate {
  private:
   struct Entry {
     bool stored{false};
+    bool may_be_in_flight{false};
     std::size_t unwritten{0};  ///< Events of it that are about to be parked.
   };
   std::unordered_map<std::uint64_t, Entry> keys_;

@@ -103,11 +103,9 @@ void RetryCore::loaded(store::DueEvents due, TimePoint now) {
     chain.key = row.key;
     chain.storage = due.storage;
     chain.rows.push_back(row);
-    if (const std::uint64_t key = gate_key(row.key, row.event.seq);
-        key != 0 && !gate_.blocked(key)) {
-      gate_.found(key);
-      chain.waits_for_stream = static_cast<bool>(options_.keys_in_flight);
-    }
+    const std::uint64_t key = gate_key(row.key, row.event.seq);
+    if (!gate_.blocked(key)) gate_.found(key);
+    chain.waits_for_stream = options_.keys_in_flight && gate_.may_be_in_flight(key);
     chains_.emplace(next_token_++, std::move(chain));
   }
   std::erase_if(storages_, [](const auto& storage) { return storage.expired(); });
@@ -175,8 +173,11 @@ void RetryCore::look_at_stream() {
   if (std::none_of(chains_.begin(), chains_.end(), waits)) return;
   Keys keys;
   options_.keys_in_flight(keys);
-  for (auto& [token, chain] : chains_)
-    chain.waits_for_stream = chain.waits_for_stream && keys.contains(chain.key);
+  for (auto& [token, chain] : chains_) {
+    if (!chain.waits_for_stream || keys.contains(chain.key)) continue;
+    chain.waits_for_stream = false;
+    gate_.is_not_in_flight(chain.key);
+  }
 }
 
 /// One at a time; for a gapless sink, which stops at it, with nothing else in flight. True: nothing else is sent now.

@@ -57,7 +57,7 @@ void RunKeeperCore::stop(TimePoint by) {
 }
 
 TimePoint RunKeeperCore::next_at(TimePoint now, std::optional<TimePoint> reconnect_at) const {
-  if (comparison_) return now;
+  if (comparison_ || (stop_ && !stop_->looked)) return now;
   TimePoint until = reconnect_at.value_or(std::min(beat_at_, look_at_));
   if (runs_something()) until = std::min(until, now + kWatch);
   if (some_are_busy_) until = std::min(until, now + kAskAgain);
@@ -99,6 +99,7 @@ bool RunKeeperCore::is_over(store::TaskRuns* rows, TimePoint now) {
   const bool runs = runs_something();
   take_ends();
   if (!stop_) return false;
+  stop_->looked = true;
   if (stop_->given_up && now >= stop_->by + options_.last_write) return true;
   if (comparison_) return false;
   if (unwritten() > 0 || runs) {

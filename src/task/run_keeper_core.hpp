@@ -96,6 +96,7 @@ class RunKeeperCore {
   };
   struct Stop {
     TimePoint by;
+    bool looked{false};  ///< Whether it is over, for the first time.
     bool given_up{false};
     bool compared{false};  ///< The rows of this worker, after the relay had stopped.
   };

@@ -17,7 +17,7 @@ from program import Case, ROOT, signal, wait_until
 
 KAFKA = os.environ.get("OUTBOX_TEST_KAFKA")
 PACKAGE = os.environ.get("OUTBOX_TEST_CLOUDEVENTS")
-GOLDEN = ROOT / "tests" / "unit" / "event" / "golden" / "debezium-3.4.1-event-router.jsonl"
+GOLDEN = ROOT / "tests" / "unit" / "format" / "golden" / "debezium-3.4.1-event-router.jsonl"
 if PACKAGE:
     sys.path.insert(0, PACKAGE)
     from cloudevents.core.bindings import http, kafka

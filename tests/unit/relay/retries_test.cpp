@@ -497,6 +497,37 @@ TEST_F(Retries, what_a_person_sends_again_waits_for_what_the_stream_has_of_its_k
   EXPECT_THAT(send(), ElementsAre(1));
 }
 
+TEST_F(Retries, it_waits_for_the_stream_when_the_keys_were_read_before_the_events) {
+  bool stream_has_it = true;
+  core_.emplace(RetryOptions{.rules = rules(),
+                             .gapless = false,
+                             .keys_in_flight =
+                                 [&](auto& keys) {
+                                   if (stream_has_it) keys.insert(key("a"));
+                                 }},
+                sink_, gate_);
+  const std::string a = "a";
+  const auto read = [&] {
+    core_->due_at(now_);
+    core_->load_asked();
+    store::DueEvents due;
+    due.rows = {row(1, a)};
+    core_->loaded(std::move(due), now_);
+  };
+  store::ParkedKeys all;
+  all.keys = {{.key = key("a")}};
+  all.live = 1;
+  gate_.replace_stored(all);
+  read();
+  EXPECT_THAT(send(), IsEmpty());
+  core_->changed(now_);
+  gate_.replace_stored(all);
+  read();
+  EXPECT_THAT(send(), IsEmpty()) << "another change makes no difference";
+  stream_has_it = false;
+  EXPECT_THAT(send(), ElementsAre(1));
+}
+
 TEST_F(Retries, after_a_persons_change_what_is_not_in_flight_is_read_again) {
   load({{1, "a"}, {2, "a"}, {5, "b"}});
   EXPECT_THAT(send(), ElementsAre(1, 5));
