@@ -1,5 +1,5 @@
-// What `outbox doctor` asks of a store (docs/design/doctor.md). Each fact is asked for on its own, so that one that this login may not
-// know, or that takes too long, leaves the others. Nothing is judged here, and nothing is changed.
+// What `outbox doctor` reads from a store (docs/design/doctor.md). Each fact is read on its own, so
+// that one that is forbidden or too slow hides no other. Nothing is judged or changed here.
 #pragma once
 
 #include <chrono>
@@ -14,42 +14,43 @@
 
 namespace outbox::store {
 
-// ---- What a store's schema consists of, as the database itself prints it. `migrate` stores that, and `outbox doctor` compares it with what
-// is there (docs/design/doctor.md). Pure.
+// ---- The schema as the database itself prints it. `migrate` stores that, and `outbox doctor`
+// compares it with what is there. Pure.
 
-/// One fact about the schema, as the statement that makes it so. It can also be run where the fact is only different.
+/// One fact about the schema, as the statement that makes it so. It also changes a different fact.
 struct Definition {
-  std::string object{};  ///< "table outbox.parked"; empty: not of the schema, but about the list.
-  std::string
-      part{};  ///< Of the object: "index parked_id", "SELECT ON outbox.parked"; may be empty.
-  std::string grantee{};  ///< Of a right; "PUBLIC" is everybody.
+  std::string object{};   ///< "table outbox.parked"; empty: about the list, not the schema.
+  std::string part{};     ///< "index parked_id", "SELECT ON outbox.parked"; may be empty.
+  std::string grantee{};  ///< Who has a right; "PUBLIC" is everybody.
   std::string makes{};
-  std::string undoes{};  ///< Empty: only by removing the object.
+  std::string undoes{};  ///< Empty if only removing the object undoes it.
 
   [[nodiscard]] bool operator==(const Definition&) const = default;
 };
 
 using Definitions = std::vector<Definition>;
 
-/// Both: it differs.
+/// If both are set, the fact differs.
 struct DefinitionChange {
-  std::optional<Definition> wanted{};  ///< None: it was added.
-  std::optional<Definition> found{};   ///< None: it is missing.
+  std::optional<Definition> wanted{};  ///< Not set if it was added.
+  std::optional<Definition> found{};   ///< Not set if it is missing.
 };
 
-/// What tells how the list was made, by which server and program; lists that differ in it cannot be compared. Empty: there is no list.
+/// Which server and program made the list, and how; lists that differ in it cannot be compared.
+/// Empty if there is no list.
 [[nodiscard]] std::string made_by(const Definitions& list);
 
-/// In the order of `wanted`, then what was added. Additions that are no change of ours are left out: whole objects of somebody else,
-/// and indexes that can refuse no row.
+/// The changes in the order of `wanted`, then additions. Additions that do not concern us are left
+/// out: objects of others, and indexes that cannot refuse a row.
 [[nodiscard]] std::vector<DefinitionChange> changes_between(const Definitions& wanted,
                                                             const Definitions& found);
 
-/// What is wanted after a migration that found `before` and left `after`: what somebody had changed before stays a change.
+/// The list to store after a migration that found `before` and left `after`. Changes that somebody
+/// else had made before remain changes.
 [[nodiscard]] Definitions wanted_after(const Definitions& wanted, const Definitions& before,
                                        const Definitions& after);
 
-/// The store's clock was read between two readings of this machine's. Microseconds since 1970, UTC.
+/// The store's clock, read between two readings of this machine's, in microseconds since 1970, UTC.
 struct ClockFacts {
   std::int64_t before_us{0};
   std::int64_t store_us{0};
@@ -64,43 +65,43 @@ struct ServerFacts {
   std::string login{};
   bool standby{false};
   bool superuser{false};
-  bool may_read{false};       ///< Events. False also where there are none.
-  bool sees_sessions{false};  ///< Of other logins, in full.
-  bool pooler{false};         ///< Between this program and the server.
+  bool may_read{false};       ///< The events; false also if there are none.
+  bool sees_sessions{false};  ///< Those of other logins, in full.
+  bool pooler{false};         ///< One is between this program and the server.
   bool fsync{true};
   bool full_page_writes{true};
   std::string synchronous_commit{};
 };
 
-/// What the cursors rely on.
+/// Facts about the log that cursors rely on.
 struct LogFacts {
-  bool own_lineage{true};         ///< Transaction ids and snapshots are of this database.
-  std::int64_t payload_limit{0};  ///< Bytes.
+  bool own_lineage{true};         ///< Whether transaction ids and snapshots are this database's.
+  std::int64_t payload_limit{0};  ///< In bytes.
 };
 
-/// A sequence whose last number is not above those that are in use.
+/// A sequence that would return numbers that are in use.
 struct SequenceFacts {
   std::string name{};
-  std::string quoted_name{};  ///< As a literal.
+  std::string quoted_name{};  ///< As an SQL literal.
   std::int64_t last{0};
   std::int64_t used{0};
 };
 
-/// A role that is not as it should be, beyond what the definitions tell.
+/// A role with a fault that the definitions do not show.
 struct RoleFacts {
   bool exists{true};
   std::string name{};
   std::string what{};       ///< "has DELETE ON outbox.event, as a member of pg_write_all_data"
-  std::string statement{};  ///< Mends it.
+  std::string statement{};  ///< The statement that mends it.
 };
 
 struct PartitionFacts {
-  std::optional<std::int64_t> end{};  ///< Of the newest one. None: there is no partition.
+  std::optional<std::int64_t> end{};  ///< Where the newest ends; not set if there is no partition.
   std::int64_t next_xid{0};
-  std::int64_t width{0};  ///< Transaction ids in about six hours.
+  std::int64_t width{0};  ///< As many transaction ids as are used in about six hours.
   std::int64_t xids_per_h{0};
   std::int64_t count{0};
-  bool default_used{false};  ///< Events are in the default partition.
+  bool default_used{false};  ///< Whether the default partition has events.
 };
 
 struct TableFacts {
@@ -114,26 +115,26 @@ struct VacuumFacts {
   bool autovacuum{true};
   bool track_counts{true};
   std::int64_t freeze_max_age{0};
-  std::int64_t database_age{0};        ///< Of the oldest transaction id that is not frozen.
-  std::int64_t database_multi_age{0};  ///< The same of multixacts.
+  std::int64_t database_age{0};        ///< The age of the oldest transaction id that is not frozen.
+  std::int64_t database_multi_age{0};  ///< The same for multixacts.
   std::vector<TableFacts> tables{};
 };
 
-/// Who holds an old snapshot or transaction id.
+/// A session or another object that holds an old snapshot or transaction id.
 struct HolderFacts {
   enum class Kind : std::uint8_t { session, standby, prepared, slot };
   Kind kind{Kind::session};
   std::int64_t pid{0};
-  std::string name{};  ///< The application; of a prepared transaction its gid, of a slot its name.
-  std::string quoted_name{};  ///< As a literal.
+  std::string name{};         ///< The application, or the gid of a transaction, or the slot.
+  std::string quoted_name{};  ///< As an SQL literal.
   std::string login{};
   std::string state{};  ///< "idle in transaction"
   std::optional<std::int64_t> age_us{};
   std::int64_t xids{0};
-  bool active{true};  ///< Of a slot.
+  bool active{true};  ///< Whether the slot is in use.
 };
 
-/// WAL that a replication slot keeps.
+/// A replication slot and how much WAL it keeps.
 struct SlotFacts {
   std::string name{};
   std::string quoted_name{};
@@ -144,43 +145,43 @@ struct SlotFacts {
 
 struct WakeFacts {
   bool notified{false};            ///< LISTEN and NOTIFY work.
-  bool armed{false};               ///< A relay sleeps, or listens.
+  bool armed{false};               ///< Whether a relay sleeps or listens.
   std::int64_t queue_permille{0};  ///< How full the queue of notifications is.
 };
 
 struct ConnectionFacts {
-  std::int64_t allowed{0};  ///< Without those that only superusers get.
+  std::int64_t allowed{0};  ///< Without connections reserved for superusers.
   std::int64_t used{0};
-  std::int64_t role_limit{-1};  ///< -1: none.
+  std::int64_t role_limit{-1};  ///< -1 if there is no limit.
   std::int64_t role_used{0};
   std::int64_t database_limit{-1};
   std::int64_t database_used{0};
 };
 
-/// A column that the trigger of an adopted table reads, and that is not what it was.
+/// A column that the trigger of an adopted table reads and that has changed.
 struct ColumnChange {
   std::string column{};
   std::string type{};
-  std::optional<std::string> type_now{};    ///< None: the column is gone.
-  std::optional<std::string> renamed_to{};  ///< It is probably this one.
+  std::optional<std::string> type_now{};    ///< Not set if the column is gone.
+  std::optional<std::string> renamed_to{};  ///< The column that it probably is now.
   bool says_sent{false};                    ///< It tells which rows were sent.
   bool needed{false};                       ///< No event can be made without it.
 };
 
 struct AdoptionFacts {
   AdoptionRow row{};
-  bool marks_sent{false};              ///< The table says which rows were sent.
-  bool took_pending{false};            ///< So whatever is pending in it was forwarded.
-  bool has_order{false};               ///< A column gives the order of its rows.
-  std::vector<std::string> options{};  ///< With which it was adopted, without --backlog.
+  bool marks_sent{false};              ///< Whether the table tells which rows were sent.
+  bool took_pending{false};            ///< Whether its pending rows were therefore forwarded.
+  bool has_order{false};               ///< Whether a column gives the order of its rows.
+  std::vector<std::string> options{};  ///< Those of its adoption, without --backlog.
   std::vector<ColumnChange> changes{};
-  bool replicated{false};  ///< It gets rows by logical replication.
+  bool replicated{false};  ///< Whether it gets rows by logical replication.
 };
 
-/// Whose sessions have session_replication_role = replica, in which no trigger of an adopted table fires.
+/// Sessions with session_replication_role = replica, in which no trigger of an adopted table fires.
 struct SilentSessions {
-  std::string login{};     ///< As it is written in a statement; empty: every login.
-  std::string database{};  ///< The same; empty: every database.
+  std::string login{};     ///< As in a statement; empty: every login.
+  std::string database{};  ///< As in a statement; empty: every database.
 };
 
 /// Tables whose INSERTs are forwarded.
@@ -189,7 +190,7 @@ struct AdoptionsFacts {
   std::vector<SilentSessions> silent{};
 };
 
-/// What the schema should consist of, and does. Both of the same program.
+/// The schema as it should be and as it is, both as this program sees it.
 struct SchemaFacts {
   Definitions wanted{};
   Definitions found{};
@@ -203,11 +204,11 @@ struct SizeFacts {
 };
 
 struct PostgresFacts {
-  std::string schema{};  ///< As it is written in a statement.
+  std::string schema{};  ///< As in a statement.
   Result<ServerFacts> server;
   Result<ClockFacts> clock;
   Result<SchemaState> version;
-  // Only where the version is the one that this program needs:
+  // Only if the schema has the version that this program needs:
   Result<LogFacts> log;
   Result<SchemaFacts> schema_facts{};
   Result<std::vector<SequenceFacts>> sequences;
@@ -217,7 +218,7 @@ struct PostgresFacts {
   Result<SizeFacts> sizes;
   Result<WakeFacts> wake;
   Result<AdoptionsFacts> adoptions;
-  Result<std::int64_t> recent_payload{};  ///< The largest of the newest events. Bytes.
+  Result<std::int64_t> recent_payload{};  ///< The largest of the newest events, in bytes.
   // Always:
   Result<std::vector<HolderFacts>> holders;
   Result<std::vector<SlotFacts>> slots;
@@ -227,7 +228,7 @@ struct PostgresFacts {
 
 // ---- SQLite
 
-/// A file that belongs to the database.
+/// A file of the database.
 struct FileFacts {
   std::string path{};
   std::int64_t bytes{0};
@@ -246,31 +247,32 @@ struct SqliteFacts {
   std::string path{};
   std::string library{};  ///< "3.40.1"
   bool wal_reset_bug{false};
-  /// The database first, then -wal, -shm and -journal, those that exist.
+  /// Those that exist of the database itself, -wal, -shm and -journal, in this order.
   Result<std::vector<FileFacts>> files;
   Result<DiskFacts> disk;
   Result<SchemaState> version;
   Result<SchemaFacts> schema_facts{};
   Result<std::string> journal_mode;
-  /// How far a subscription stands behind the end of the log, which is impossible: more than 0.
+  /// How far a subscription is beyond the end of the log; more than 0 should be impossible.
   Result<std::int64_t> beyond_log;
-  /// Who has the write lock, as far as it can be seen: pids. Empty: nobody for long.
+  /// The pids that have the write lock, as far as they can be seen; empty if none has it for long.
   struct Busy {
     bool locked{false};
     std::vector<std::int64_t> pids{};
   };
   Result<Busy> busy;
-  Result<std::int64_t> recent_payload{};  ///< The largest of the newest events. Bytes.
+  Result<std::int64_t> recent_payload{};  ///< The largest of the newest events, in bytes.
 };
 
-/// One of the two, or why the store cannot be reached: then of a SQLite file what is known of it from outside.
+/// The facts of one of the two stores, or why it cannot be reached. SQLite facts known from outside
+/// the file are there even then.
 struct Diagnosis {
   Status reached{};
   std::optional<PostgresFacts> postgres{};
   std::optional<SqliteFacts> sqlite{};
 };
 
-/// Asks for all facts. What is not answered at `until` is an error of that fact.
+/// Reads all facts. A fact that is not answered at `until` is an error.
 [[nodiscard]] Diagnosis diagnose(const StoreOptions& options,
                                  std::chrono::steady_clock::time_point until);
 
