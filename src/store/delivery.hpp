@@ -1,4 +1,4 @@
-// What delivery reads of the log and writes about it.
+// What relays read from the log, and what they write about their progress.
 #pragma once
 
 #include <algorithm>
@@ -24,33 +24,34 @@ namespace outbox::store {
 
 // ---- Reading the log, page by page.
 
-/// Memory that an event costs besides its payload, headers and other texts.
+/// The memory that is counted for each event besides its payload, headers and other texts.
 inline constexpr std::size_t kEventOverhead = 256;
 
-/// What to read next for the strands at one cursor.
+/// The next read of the log, for the strands that are at one cursor.
 struct PageRequest {
   LaneMask lanes{kAllLanes};
   Cursor cursor;
   std::size_t rows{1000};
-  /// The page ends once its events exceed this; it has at least one row.
+  /// The page ends with the event that exceeds this, so it has at least one row.
   std::size_t bytes{std::size_t{8} << 20U};
-  /// The next request will probably be for the next page: the reader may send it ahead.
+  /// The caller will probably ask for the following page next, so the reader may request it ahead.
   bool ahead{false};
-  /// Ends a new pair at this snapshot (with its bound) instead of the present. Only with a drained cursor.
+  /// A new pair ends at this snapshot (with its bound) instead of the present. Only for a drained
+  /// cursor.
   std::shared_ptr<const Pair> until{};
 };
 
-/// Rows of the log in order, whether or not a filter matches them.
+/// Rows of the log in order, including those that no filter matches.
 struct Page {
   std::shared_ptr<const Pair> pair;
   std::int64_t from{0};      ///< The position before this page; 0: the pair begins here.
   std::int64_t position{0};  ///< The position after it.
   bool drained{false};       ///< The pair ends with this page.
-  bool caught_up{false};     ///< The log had no more rows when this was read.
+  bool caught_up{false};     ///< The log had no more rows when this page was read.
   std::vector<EventView> events;
-  std::size_t bytes{0};  ///< Payloads, headers and other texts, with kEventOverhead for each event.
-  std::shared_ptr<const void> storage;  ///< Owns what `events` point into.
-  // Of all events; only where several subscriptions share the page.
+  std::size_t bytes{0};  ///< Payloads, headers and other texts, plus kEventOverhead for each event.
+  std::shared_ptr<const void> storage;  ///< Owns the memory that `events` refer to.
+  // About all events of the page; only set if several subscriptions share it.
   event::Kinds kinds;
   std::optional<Tally> tally{};
 
@@ -67,20 +68,20 @@ struct Page {
   return tally;
 }
 
-/// One thread at a time. A fetch has two halves, so that the next page is read while the last one is worked on.
+/// One thread at a time. A fetch is split in two so that a page is read while the last one is sent.
 class LogReader : public Interface {
  public:
-  /// Prepares for reading from these cursors; before the first start(). PostgreSQL writes its mark here.
+  /// Prepares to read from these cursors; precedes start(). PostgreSQL writes its mark here.
   [[nodiscard]] virtual Status begin(std::span<const Cursor> cursors) = 0;
-  /// Sends a request; finish() must follow before the next.
+  /// Sends a request; finish() must be called before the next start().
   [[nodiscard]] virtual Status start(const PageRequest& request) = 0;
-  /// Waits for the page.
+  /// Waits for the page of the last start().
   [[nodiscard]] virtual Result<Page> finish() = 0;
-  /// Waits until everything visible in the newest s2 that this reader took itself would survive a crash of the database
-  /// (P3). Must succeed before that pair's events are handed to a sink and before the pair's s2 is used as a new s1, empty
-  /// pairs included.
+  /// Waits until all that is visible in the newest s2 that this reader took itself survives a crash
+  /// of the database (P3). Must succeed before a sink gets events of that pair, and before its s2
+  /// becomes an s1, even if the pair is empty.
   [[nodiscard]] virtual Status wait_durable() = 0;
-  /// SQL statements sent so far.
+  /// How many SQL statements were sent so far.
   [[nodiscard]] virtual std::uint64_t statements() const = 0;
 };
 
@@ -91,33 +92,34 @@ class Wakeup : public Interface {
  public:
   enum class Wake : std::uint8_t { notified, timeout, interrupted };
 
-  /// True: every commit from now on will wake (while another relay is armed instead: nearly every one); poll once more, then wait().
-  /// False: writers are in flight, or this store cannot notify; keep polling.
+  /// True: from now on every commit wakes (nearly every one while another relay is armed instead);
+  /// poll once more, then call wait(). False: keep polling; writers are in flight or the store
+  /// cannot notify.
   [[nodiscard]] virtual Result<bool> arm() = 0;
   [[nodiscard]] virtual Status disarm() = 0;
-  /// After a timeout it may be called again without arm(), once a poll has found nothing, if it stays armed.
+  /// If stays_armed(), wait() may follow a timeout and a poll that found nothing without arm().
   [[nodiscard]] virtual Result<Wake> wait(Duration longest) = 0;
   [[nodiscard]] virtual bool stays_armed() const = 0;
   virtual void interrupt() noexcept = 0;
-  /// SQL statements sent so far.
+  /// How many SQL statements were sent so far.
   [[nodiscard]] virtual std::uint64_t statements() const = 0;
 };
 
-// ---- Progress of the subscriptions: cursors and appended settlements, and the events that were set aside.
+// ---- Progress of subscriptions: cursors, appended settlements, and parked events.
 
 enum class Durability : std::uint8_t { eventual, flushed };
 
-/// What is written together, in one transaction.
+/// What is written in one transaction.
 struct ProgressBatch {
   std::span<const Settlement> settlements;
-  /// Passed by these settlements.
+  /// Events that these settlements pass and that become parked.
   std::span<const ParkedEvent> parked{};
   std::span<const RetryResult> results{};
   std::span<const ReplayProgress> replays{};
 };
 
-/// Whether sends go on as runs of their workers once this is written (docs/design/tasks.md). A crash of the store must not take it back:
-/// the tasks would begin again beside them.
+/// Whether this batch hands events over to runs of workers (docs/design/tasks.md). Such a batch
+/// must survive a crash of the store, or the tasks would begin again beside their runs.
 [[nodiscard]] inline bool begins_runs(const ProgressBatch& batch) {
   const auto runs = [](const auto& row) { return row.state == ParkedState::running; };
   return std::any_of(batch.parked.begin(), batch.parked.end(), runs) ||
@@ -127,30 +129,33 @@ struct ProgressBatch {
 /// One thread at a time.
 class Progress : public Interface {
  public:
-  /// The newest cursor of each of these lanes, grouped. A subscription without one is an error, never a start.
+  /// The newest cursors of these lanes, grouped. A subscription without one is an error.
   [[nodiscard]] virtual Result<std::vector<Strand>> load(std::int32_t subscription,
                                                          LaneMask lanes) = 0;
-  /// Appends a claim for each of these strands at its cursor, under a generation that owns the lanes: for a subscription that its owner
-  /// has not settled yet, and for lanes that have come to one place again, whose totals then continue in one row.
+  /// Appends a claim at the cursor of each of these strands, under a generation that owns the
+  /// lanes. Needed if this owner has not settled the subscription yet, and if lanes have met at one
+  /// position, so that their totals continue in one row.
   [[nodiscard]] virtual Status claim(std::int32_t subscription, LaneMask lanes,
                                      std::int64_t generation) = 0;
-  /// Those of these lanes in which the subscription has no cursor yet begin where `base` stands. Under a generation that owns the lanes.
+  /// Starts the lanes in which the subscription has no cursor at the cursor of `base`, under a
+  /// generation that owns the lanes.
   [[nodiscard]] virtual Status begin_beside(std::int32_t base, std::int32_t subscription,
                                             LaneMask lanes, std::int64_t generation) = 0;
-  /// The keys of a subscription in these lanes that have something to do. Unless dead events block, those that one blocks go on first.
+  /// The keys of the subscription in these lanes that have a row. If dead events do not block (any
+  /// more), first releases the keys that they block.
   [[nodiscard]] virtual Result<ParkedKeys> parked_keys(std::int32_t subscription, LaneMask lanes,
                                                        bool dead_block) = 0;
-  /// Parked events in these lanes that are due, the longest due first, and what waits behind them. Of lanes that another generation owns
-  /// by now, none. `asked`: also what has become of these.
+  /// Parked events in these lanes that are due, the longest due first, and the events that wait
+  /// behind them. Lanes that another generation owns by now are left out. Also answers `asked`.
   [[nodiscard]] virtual Result<DueEvents> due(std::int32_t subscription, const Holding& holding,
                                               const DueLimits& limits,
                                               std::span<const AskedRow> asked) = 0;
-  /// An empty batch writes nothing. What is parked, the results, and what replays did, count only under the generation that owns the lanes;
-  /// otherwise nothing of the batch is written, and the error says so. What a result does, docs/design/parking.md says ("The law").
-  /// Returns the keys of the batch that have nothing to do any more, in order.
+  /// Writes the batch; an empty one writes nothing. Parked events, results and replays count only
+  /// under the generation that owns the lanes; otherwise nothing is written, and that is an error.
+  /// docs/design/parking.md says what a result does. Returns the keys without a row, sorted.
   [[nodiscard]] virtual Result<std::vector<ReleasedKey>> append(const ProgressBatch& batch,
                                                                 Durability durability) = 0;
-  /// SQL statements sent so far.
+  /// How many SQL statements were sent so far.
   [[nodiscard]] virtual std::uint64_t statements() const = 0;
 };
 

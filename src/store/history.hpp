@@ -24,15 +24,17 @@
 
 namespace outbox::store {
 
-// ---- Events of the log and what became of each in every subscription, for people (docs/design/status.md).
+// ---- What became of each event of the log in every subscription, for people
+// (docs/design/status.md).
 
-/// Which events; what is not given does not matter.
+/// Selects events. A field that is not set does not restrict the selection.
 struct EventFilter {
   std::optional<EventId> id{};
   std::string aggregate_type{};
   std::string aggregate_id{};
   std::string event_type{};
-  /// By created_at, from and before. Unit: microseconds since 1970, UTC, as all times here.
+  /// Bounds of created_at: `since_us` is included, `until_us` is not. All times in this header are
+  /// microseconds since 1970, UTC.
   std::optional<std::int64_t> since_us{};
   std::optional<std::int64_t> until_us{};
 };
@@ -40,22 +42,21 @@ struct EventFilter {
 /// What became of an event in one subscription.
 struct EventLife {
   std::string subscription{};
-  /// pending: not passed yet. published. filtered. skipped: the subscription began after it. retrying, waiting, dead: parked.
-  /// discarded, edited: parked, until a person ended that. The words are frozen.
+  /// A frozen word. pending: not passed yet; skipped: the subscription began after the event;
+  /// retrying, waiting, dead: it is parked; discarded, edited: a person ended its parking.
   std::string state{};
-  bool apart{
-      false};  ///< A task that a subscription of its type delivers, not this one of its queue.
-  /// Of `published`: accepted between created_at and this.
+  bool apart{false};  ///< The task is delivered by its type's subscription, not its queue's.
+  /// Only of `published`: the sink accepted it after created_at and no later than this.
   std::optional<std::int64_t> published_by_us{};
-  // Of an event that is or was parked:
+  // Only of an event that is or was parked:
   std::optional<std::int32_t> attempts{};
-  std::optional<std::int64_t> next_attempt_at_us{};  ///< Of `retrying`.
+  std::optional<std::int64_t> next_attempt_at_us{};  ///< Only of `retrying`.
   std::string error{};
-  std::optional<EventId> waiting_for{};  ///< Of `waiting`: the first parked event of its key.
+  std::optional<EventId> waiting_for{};  ///< Only of `waiting`: the first parked event of its key.
   std::optional<std::int64_t> waiting_for_seq{};
   std::string ended_by{};
   std::string reason{};
-  std::optional<EventId> replaced_by{};  ///< Of `edited`: its corrected copy.
+  std::optional<EventId> replaced_by{};  ///< Only of `edited`: its corrected copy.
 };
 
 struct EventListing {
@@ -67,7 +68,7 @@ struct EventListing {
   std::string content_type{};
   std::int64_t created_at_us{0};
   std::optional<std::int64_t> occurred_at_us{};
-  /// False: a corrected copy of a parked event, or one that was removed from the log since it was parked.
+  /// False for a corrected copy of a parked event, and for a parked event that the log lost since.
   bool in_log{true};
   std::vector<EventLife> subscriptions{};
   // Only with `whole`:
@@ -77,25 +78,26 @@ struct EventListing {
 
 struct EventPage {
   std::vector<EventListing> events;
-  /// False: there may be older ones beyond those that were looked at.
+  /// False if the search ended before the oldest event, so that more may match.
   bool complete{true};
 };
 
-/// Events that are looked at, at most, where no index leads to those that are wanted.
+/// The most events that a search without a suitable index reads.
 inline constexpr std::int64_t kMostSearched = 1'000'000;
 
 /// One thread at a time.
 class Events : public Interface {
  public:
-  /// The newest first, at most `limit`. By id also those that are only known as parked. `whole`: with payload and headers.
+  /// Returns at most `limit` events, the newest first. A search by id also finds events that are
+  /// only in the tables of parked events. `whole` adds payloads and headers.
   [[nodiscard]] virtual Result<EventPage> list(const EventFilter& filter, std::size_t limit,
                                                bool whole) = 0;
 };
 
-// ---- What `outbox verify` reads: settlements, the events they cover, and sums of parked events, all of one moment
-// (docs/design/verify.md).
+// ---- What `outbox verify` reads (docs/design/verify.md): settlements, the events they cover, and
+// sums of parked events, all as of one moment.
 
-/// The transactions that a snapshot sees: those below `xmax` that were not running.
+/// The transactions that a snapshot sees: those below `xmax`, except the ones running then.
 struct Visible {
   std::uint64_t xmax{0};
   std::vector<std::uint64_t> running{};  ///< Ascending.
@@ -103,13 +105,13 @@ struct Visible {
   [[nodiscard]] bool sees(std::uint64_t xid) const noexcept {
     return xid < xmax && !std::binary_search(running.begin(), running.end(), xid);
   }
-  /// The lowest transaction that it does not see.
+  /// The lowest transaction that the snapshot does not see.
   [[nodiscard]] std::uint64_t first_unseen() const noexcept {
     return running.empty() ? xmax : running.front();
   }
   bool operator==(const Visible&) const = default;
 
-  /// SQLite, which has no snapshots: its one endless pair.
+  /// SQLite has no snapshots: its pairs all go from nothing() to everything().
   static constexpr std::uint64_t kOnlyTransaction = 1;
   static std::shared_ptr<const Visible> nothing() { return std::make_shared<const Visible>(); }
   static std::shared_ptr<const Visible> everything() {
@@ -119,7 +121,7 @@ struct Visible {
 };
 using VisiblePtr = std::shared_ptr<const Visible>;
 
-/// A row of the ledger. `s2` is null where it has none.
+/// A row of the ledger.
 struct LedgerRow {
   std::int64_t id{0};
   std::int64_t at_us{0};  ///< Microseconds since 1970, UTC.
@@ -146,7 +148,7 @@ struct LedgerEvent {
 
 inline constexpr std::int64_t kNoSeqBound = std::numeric_limits<std::int64_t>::max();
 
-/// The events of the lanes visible in `upto`, not in `after`, with above < seq <= last.
+/// The events of these lanes with above < seq <= last that `upto` sees and `after` does not.
 struct EventRange {
   LaneMask lanes{kAllLanes};
   VisiblePtr after{};
@@ -160,17 +162,17 @@ struct EventRange {
   }
 };
 
-/// A row of the parked events, or one of their ends.
+/// A row of the parked events, or of those that have left.
 struct ParkedEntry {
   EventId id{};
-  std::optional<ParkedOutcome> outcome{};  ///< None: it is parked.
-  bool copied{false};  ///< It stands for an event that was edited, and is not in the log.
+  std::optional<ParkedOutcome> outcome{};  ///< Not set while it is parked.
+  bool copied{false};                      ///< A corrected copy, which is not in the log.
 };
 using VisitParked = std::function<void(const ParkedEntry&)>;
 
 /// What became of the events that settlements parked.
 struct ParkedLedger {
-  Tally parked{};     ///< As they entered: an edited event under the id that it had in the log.
+  Tally parked{};     ///< All that were parked; an edited one counts under its id in the log.
   Tally delivered{};  ///< Those that left by being delivered.
   std::int64_t rows{0};
   std::int64_t discarded{0};
@@ -184,102 +186,101 @@ struct ParkedLedger {
   }
 };
 
-/// Where a row of the ledger stands in its order.
+/// The position of a row in the order of the ledger.
 struct LedgerRank {
   std::int64_t generation{0};
   std::int64_t id{0};
   auto operator<=>(const LedgerRank&) const = default;
 };
 
-/// History that retention removed, and what its settlements said.
+/// Which history retention has removed, and the sums of the settlements that it removed.
 struct Pruned {
-  std::uint64_t below_xid{0};   ///< Events of transactions below are gone, or may be. PostgreSQL.
-  std::int64_t through_seq{0};  ///< The same by seq. SQLite.
-  std::int64_t events{0};       ///< How many, of those since the baseline.
-  std::int64_t acked{0};        ///< Counted by settlements that are gone, too.
+  std::uint64_t below_xid{0};   ///< PostgreSQL: events of transactions below this may be gone.
+  std::int64_t through_seq{0};  ///< SQLite: events up to this seq may be gone.
+  std::int64_t events{0};       ///< The number of removed events since the baseline.
+  std::int64_t acked{0};        ///< From here on: sums of the removed settlements.
   std::int64_t filtered{0};
   std::int64_t parked{0};
-  std::int64_t discarded{0};  ///< Ends of parked events that are gone: those that were discarded.
-  LedgerRank newest{};        ///< Of those settlements. Others of lower ranks may be there.
+  std::int64_t discarded{0};  ///< The number of removed ends of parked events that were discards.
+  LedgerRank newest{};        ///< The newest removed settlement; lower ones may remain.
 
   [[nodiscard]] bool any() const noexcept { return below_xid > 0 || through_seq > 0; }
   bool operator==(const Pruned&) const = default;
 };
 
-/// The moment that everything else is read of.
+/// The moment as of which the ledger is read, and the parked events at it.
 struct LedgerMoment {
   VisiblePtr now{};
-  std::int64_t last_seq{kNoSeqBound};  ///< Of SQLite, which has no snapshots.
+  std::int64_t last_seq{kNoSeqBound};  ///< Only SQLite sets it.
   ParkedLedger parked{};
 };
 
 /// One thread at a time. Writes nothing; no transaction is open between calls.
 class LedgerReader : public Interface {
  public:
-  /// Fixes the moment of which the other calls read.
+  /// Fixes the moment as of which next_rows(), scan() and count() read.
   [[nodiscard]] virtual Result<LedgerMoment> begin(std::int32_t subscription,
                                                    const VisitParked& visit) = 0;
   [[nodiscard]] Result<LedgerMoment> begin(std::int32_t subscription) {
     return begin(subscription, {});
   }
-  /// The next settlements in the order of (generation, id), none at the end.
+  /// The next settlements in the order of (generation, id); empty at the end.
   [[nodiscard]] virtual Result<std::vector<LedgerRow>> next_rows(std::size_t limit) = 0;
   using Visit = std::function<void(std::span<const LedgerEvent>)>;
-  /// Hands the events to `visit` in pages, each event once, in any order.
+  /// Hands each event of the range to `visit` once, in pages, in any order.
   [[nodiscard]] virtual Status scan(const EventRange& range, const Visit& visit) = 0;
-  /// How many events the log has in this range, counted by the database.
+  /// The number of events in this range of the log, counted by the database.
   [[nodiscard]] virtual Result<std::int64_t> count(const EventRange& range) = 0;
-  /// As of now.
+  /// What has been removed until now, not until the moment of begin().
   [[nodiscard]] virtual Result<Pruned> pruned(std::int32_t subscription) = 0;
 };
 
-// ---- Removing delivered history (docs/design/retention.md): events that every subscription has passed, and the rows about them.
+// ---- Removing events that every subscription has passed, and rows about them
+// (docs/design/retention.md).
 
-/// Ends and results of tasks are kept as long as events, and at least this long.
+/// The shortest time for which ends and results of tasks are kept; longer if events are.
 inline constexpr std::chrono::milliseconds kLeastKept = std::chrono::hours(1);
-/// What consumers have applied.
+/// How long the inbox remembers the events that consumers have applied.
 inline constexpr std::chrono::milliseconds kInboxKept = std::chrono::hours(24 * 30);
 
-/// A part of the log that goes as a whole: a partition (PostgreSQL), a range of seqs (SQLite).
+/// The unit of removal: a partition of the log (PostgreSQL), or a range of seqs (SQLite).
 struct LogPiece {
   enum class State : std::uint8_t {
     removable,
-    empty,   ///< Its events were removed.
-    held,    ///< Old enough, but `held_by` have not passed it.
+    empty,   ///< Its events were removed already.
+    held,    ///< It is old enough, but the subscriptions `held_by` have not passed it.
     young,   ///< Its newest event is younger than what is kept.
     in_use,  ///< Transactions may still write to it.
   };
 
   std::string name;
   State state{State::in_use};
-  std::vector<std::int32_t>
-      held_by{};              ///< Subscriptions. None, though held: there is no subscription.
-  std::int64_t bytes{0};      ///< With indexes; SQLite: an estimate.
-  std::int64_t newest_us{0};  ///< Microseconds since 1970, UTC: its newest event; 0: none.
-  std::int64_t last_seq{0};   ///< 0: none.
-  // The store's own: transaction ids (PostgreSQL; 0: the default partition), or seqs, from `first` to before `end`.
+  std::vector<std::int32_t> held_by{};  ///< Empty if it is held for lack of subscriptions.
+  std::int64_t bytes{0};                ///< Includes indexes; an estimate in SQLite.
+  std::int64_t newest_us{0};            ///< Time of its newest event; 0: it is empty.
+  std::int64_t last_seq{0};             ///< 0 if it is empty.
+  // For the store: transaction ids (PostgreSQL; 0: default partition) or seqs (SQLite).
   std::uint64_t first{0};
   std::uint64_t end{0};
 };
 
 [[nodiscard]] const char* to_string(LogPiece::State state) noexcept;
 
-/// What one subscription holds back: old enough to go, but not passed by it.
+/// The pieces that are old enough to be removed, but that one subscription has not passed.
 struct Hold {
   std::int32_t subscription{0};
   std::int64_t pieces{0};
   std::int64_t bytes{0};
-  std::int64_t oldest_us{0};  ///< The newest event of the oldest of these pieces.
+  std::int64_t oldest_us{0};  ///< The time of the newest event in the oldest of these pieces.
 };
 
 [[nodiscard]] std::vector<Hold> holds_of(const std::vector<LogPiece>& pieces);
 
-/// What a call of remove() did.
+/// The result of remove().
 struct Removal {
-  bool removed{
-      false};  ///< False: something holds it after all, or it is locked; nothing was changed.
+  bool removed{false};  ///< False: something holds or locks it; nothing changed.
   std::int64_t events{0};
-  std::string archived{};  ///< The file that has them.
+  std::string archived{};  ///< The file to which the events were written.
 };
 
 /// One thread at a time.
@@ -287,17 +288,17 @@ class Retention : public Interface {
  public:
   using Duration = std::chrono::milliseconds;
 
-  /// Becomes or remains the one that removes history. False: another one does.
+  /// Makes `who` the one that removes history, or extends its lease. False if another one has it.
   [[nodiscard]] virtual Result<bool> hold(const EventId& who, Duration lease) = 0;
   [[nodiscard]] virtual Status release(const EventId& who) = 0;
 
-  /// The log, the oldest first. `keep`: how long history is kept after it was written.
+  /// All pieces of the log, the oldest first. Events stay for `keep` after they were written.
   [[nodiscard]] virtual Result<std::vector<LogPiece>> survey(Duration keep) = 0;
-  /// Removes a piece that survey() called removable, if that is still true, and notes it in the ledger. Before that, writes its events to a file
-  /// in `archive`, unless that is empty. A stop ends it with `removed` false.
+  /// Removes a piece that is still removable, and notes it in the ledger. Its events are first
+  /// written to a file in the folder `archive`, unless that is empty. A stop prevents removal.
   [[nodiscard]] virtual Result<Removal> remove(const LogPiece& piece, const std::string& archive,
                                                const std::stop_token& stop) = 0;
-  /// Removes what is left of removed events: emptied partitions, old settlements, ends of parked events. Returns how many rows.
+  /// Removes emptied partitions, old settlements and ends of parked events; returns how many.
   [[nodiscard]] virtual Result<std::int64_t> tidy(Duration keep, const std::stop_token& stop) = 0;
 };
 

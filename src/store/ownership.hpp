@@ -1,4 +1,4 @@
-// Who delivers: relays, the lanes that they own, and what they record of their runs.
+// Which relays exist, which lanes they own, and what they record of their runs.
 #pragma once
 
 #include <chrono>
@@ -18,20 +18,20 @@ namespace outbox::store {
 
 // ---- A relay's row among the relays of this outbox, and its lease (docs/design/groups.md).
 
-/// Who a relay is. The id stays the same when it comes back after it lost its connection.
+/// Identifies a relay. The id survives a lost connection.
 struct RelayIdentity {
   EventId id{EventId::generate()};
   std::string name;
-  std::vector<std::string> groups{"*"};  ///< What it serves (event/group.hpp).
+  std::vector<std::string> groups{"*"};  ///< The groups it serves (event/group.hpp).
 };
 
 /// One thread at a time.
 class Membership : public Interface {
  public:
-  /// Registers this relay, or renews its lease. False: another relay took this one for dead meanwhile; it is registered again and
-  /// owns nothing.
+  /// Registers this relay or renews its lease. False: it had been taken for dead; it is registered
+  /// again and owns nothing.
   [[nodiscard]] virtual Result<bool> keep(std::chrono::milliseconds lease) = 0;
-  /// Gives back all its lanes and removes the row.
+  /// Gives back all lanes of this relay and removes its row.
   [[nodiscard]] virtual Status leave() = 0;
 };
 
@@ -41,35 +41,35 @@ class Membership : public Interface {
 struct Member {
   EventId id{};
   std::string name;
-  std::vector<std::string> groups;  ///< What it serves: names, and "*".
-  bool alive{
-      false};  ///< Its lease has not run out, and its process has not ended as far as this machine can tell.
+  std::vector<std::string> groups;  ///< The groups it serves: names, and "*".
+  bool alive{false};                ///< Its lease runs, and its process has not visibly ended.
 };
 
-/// Lanes of one owner.
+/// Lanes with one owner and generation.
 struct OwnedLanes {
-  std::optional<EventId> owner;  ///< None: they were given back.
+  std::optional<EventId> owner;  ///< Not set if they were given back.
   LaneMask lanes{0};
   std::int64_t generation{0};
 };
 
 struct Group {
   std::string name;
-  bool one_owner{false};  ///< Its lanes are not shared: all or none.
+  bool one_owner{false};  ///< One relay owns all of its lanes, or none.
   bool has_subscriptions{false};
   std::int64_t least_generation{
-      0};  ///< A subscription came from another group: older ownership does not count for it.
-  std::vector<OwnedLanes> owners;  ///< Lanes that are not named were never owned.
+      /// Older ownership does not count: a subscription came from another group.
+      0};
+  std::vector<OwnedLanes> owners;  ///< Lanes that are missing were never owned.
 };
 
-/// What the store knows at one moment.
+/// All relays and groups, read at one moment.
 struct Fleet {
   std::string outbox;  ///< The identity of the outbox (store/subscriptions.hpp).
   std::vector<Member> members;
-  std::vector<Group> groups;  ///< Those with subscriptions, and those that ever had an owner.
+  std::vector<Group> groups;  ///< The groups that have subscriptions or ever had an owner.
 };
 
-/// Lanes that this relay owns, under its newest generation.
+/// The lanes that this relay owns, under its newest generation.
 struct Holding {
   LaneMask lanes{0};
   std::int64_t generation{0};
@@ -80,60 +80,61 @@ struct Holding {
 /// One thread at a time.
 class LaneOwners : public Interface {
  public:
-  /// Cheap; called often.
+  /// Is cheap, because it is called often.
   [[nodiscard]] virtual Result<Fleet> look() = 0;
-  /// Makes these lanes of the group this relay's own, as far as no other live relay owns them, under a new generation, with a claim
-  /// for every subscription of the group; gives back those it has beside them. In one flushed transaction. Nothing may be delivered or
-  /// settled in this group meanwhile. None: a lock could not be got, and nothing has changed. An error of code lease_lost: this
-  /// relay is not registered any more.
+  /// Takes these lanes of the group, except those that another live relay owns, under a new
+  /// generation, with a claim for every subscription of the group, and gives back all its others,
+  /// in one durable transaction. Nothing may be delivered or settled in the group meanwhile. Not
+  /// set: a lock was taken, and nothing changed. Error lease_lost: the relay is not registered.
   [[nodiscard]] virtual Result<std::optional<Holding>> change(const std::string& group,
                                                               LaneMask wanted) = 0;
 };
 
-// ---- What relays record of their runs, so that an event that kills them is found (docs/design/trials.md). A row per strand and run; nothing
-// per event but while one is tried alone.
+// ---- Records of runs, which help to find an event that kills relays (docs/design/trials.md): one
+// row per strand and run; a row per event is written only while events are tried alone.
 
-/// How the trouble of a subscription begins that is on trial (store/subscriptions.hpp).
+/// The beginning of the trouble (store/subscriptions.hpp) of a subscription that is on trial.
 inline constexpr std::string_view kOnTrial = "on trial: ";
 
-/// A run that is over, on some of the lanes that were asked about.
+/// A run that has ended, on some of the lanes that former() was asked about.
 struct FormerRun {
   std::int64_t generation{0};
   LaneMask lanes{0};
-  std::string place;     ///< Where the cursor of the strand stood when the run began.
+  std::string place;     ///< The place of the strand's cursor when the run began.
   std::size_t range{0};  ///< How many events were on trial when it ended; 0: none.
-  std::int64_t seq{0};   ///< The first of them; 0: none of them was sent.
-  bool parked{false};    ///< That event is parked.
-  bool alive{false};     ///< No death: the run ended in order during a trial, or its relay lives.
+  std::int64_t seq{0};   ///< The first of these events; 0: none was sent.
+  bool parked{false};    ///< Whether the event `seq` is parked.
+  bool alive{false};     ///< It did not die: it ended in order during a trial, or its relay lives.
   bool counted{false};   ///< A later run on these lanes has begun since.
 };
 
 /// One thread at a time. All is committed, and flushed, on return.
 class Trials : public Interface {
  public:
-  /// The runs that others have left on these lanes, and those that `relay` itself has left. The newest comes first.
+  /// Runs on these lanes that have ended, of other relays and of `relay`, the newest first.
   [[nodiscard]] virtual Result<std::vector<FormerRun>> former(std::int32_t subscription,
                                                               LaneMask lanes,
                                                               const EventId& relay) = 0;
-  /// A run begins, under a generation that owns the lanes. A `range` of events is on trial before the first one is sent. Of the former
-  /// runs on these lanes those of the generations `keep` are kept, and count as seen.
+  /// Records that a run begins, under a generation that owns the lanes, with the first `range`
+  /// events on trial. Former runs on these lanes are removed, except those of the generations
+  /// `keep`, which count as seen.
   [[nodiscard]] virtual Status begin(std::int32_t subscription, const Holding& holding,
                                      const EventId& relay, const std::string& place,
                                      std::size_t range, const std::vector<std::int64_t>& keep) = 0;
   struct Range {
-    LaneMask lanes{0};  ///< Where its events are.
+    LaneMask lanes{0};  ///< The lanes of its events.
     std::size_t events{0};
-    std::int64_t seq{0};  ///< The first of them.
+    std::int64_t seq{0};  ///< The first of its events.
   };
-  /// Events are sent on trial next; those before have survived. Returns the generations of the former runs on the lanes that are held
-  /// which ended by a death, for all that is known by now.
+  /// Records that these events are sent on trial next, so that earlier ones have survived. Returns
+  /// the generations of former runs on the held lanes that are known to have died.
   [[nodiscard]] virtual Result<std::vector<std::int64_t>> open(std::int32_t subscription,
                                                                const Holding& holding,
                                                                const Range& range) = 0;
-  /// The trial is over, and the run goes on. Former runs are forgotten, except those of the generations `keep` that died of one event.
+  /// Ends the trial, not the run. Forgets former runs, except those of the generations `keep`.
   [[nodiscard]] virtual Status close(std::int32_t subscription, const Holding& holding,
                                      const std::vector<std::int64_t>& keep) = 0;
-  /// The run ends in order. If a trial goes on, the next run on these lanes continues it.
+  /// Ends the run in order. The next run on these lanes continues a trial that is not over.
   [[nodiscard]] virtual Status end(std::int32_t subscription, const Holding& holding) = 0;
 };
 

@@ -22,18 +22,18 @@
 
 namespace outbox::store {
 
-/// Stored as text; the words are frozen.
+/// Stored as text: the words are frozen.
 enum class ParkedState : std::uint8_t {
-  retrying,  ///< The first of its key, sent again when it is due.
-  waiting,   ///< Behind an earlier one of its key.
-  dead,      ///< Not sent again unless a person says so.
-  running,   ///< A task: its worker runs it, whoever owns its lane (docs/design/tasks.md).
-  ready,     ///< A task: any worker may take it.
+  retrying,  ///< The first of its key, which is sent again when it is due.
+  waiting,   ///< It is behind an earlier event of its key.
+  dead,      ///< It is not sent again unless a person asks for it.
+  running,   ///< A task that its worker runs, whoever owns its lane (docs/design/tasks.md).
+  ready,     ///< A task that any worker may take.
 };
 [[nodiscard]] const char* to_string(ParkedState state) noexcept;
 
-/// The number of an event's key in the tables `parked` and `parked_key`; an event without a key is a key of its own. `hash`:
-/// event::key_hash() of its key.
+/// The number of an event's key in the tables `parked` and `parked_key`. `hash` is
+/// event::key_hash() of the key; an event without a key (0) has a key of its own.
 [[nodiscard]] constexpr std::uint64_t parked_key(std::uint64_t hash, std::int64_t seq) {
   return hash != 0 ? hash : static_cast<std::uint64_t>(seq);
 }
@@ -41,18 +41,18 @@ enum class ParkedState : std::uint8_t {
 /// An event of the log that becomes parked. The store copies it from the log.
 struct ParkedEvent {
   std::int32_t subscription{0};
-  std::int64_t generation{0};  ///< Under which the relay owns the event's lane.
+  std::int64_t generation{0};  ///< The generation under which the relay owns the event's lane.
   std::int64_t seq{0};
   EventId id{};
   ParkedState state{ParkedState::retrying};
   std::size_t attempts{0};
-  std::chrono::milliseconds due_in{0};  ///< Of `retrying`.
+  std::chrono::milliseconds due_in{0};  ///< Only for `retrying`.
   std::string error{};
-  EventId worker{};      ///< Of `running`.
+  EventId worker{};      ///< Only for `running`.
   std::uint64_t key{0};  ///< See parked_key().
 };
 
-/// What became of a parked event that was sent again.
+/// The result of sending a parked event again.
 struct RetryResult {
   std::int32_t subscription{0};
   std::int64_t generation{0};
@@ -60,65 +60,66 @@ struct RetryResult {
   EventId id{};
   std::uint64_t key{0};  ///< See parked_key().
   std::int64_t version{
-      0};  ///< Of the key, when the event was read. Of another one only an ack counts.
-  std::optional<ParkedState> state{};  ///< None: it was delivered, and its row goes.
+      0};  ///< The key's version when the event was read; if it has changed, only an ack counts.
+  std::optional<ParkedState> state{};  ///< Not set if it was delivered: its row is removed.
   std::size_t attempts{0};
-  std::chrono::milliseconds due_in{0};  ///< Of `retrying`.
+  std::chrono::milliseconds due_in{0};  ///< Only for `retrying`.
   std::string error{};
-  EventId worker{};  ///< Of `running`.
+  EventId worker{};  ///< Only for `running`.
 };
 
-/// A parked event that is due, or one that waits behind it.
+/// A parked event that is due, or one that waits behind such an event.
 struct ParkedRow {
   EventView event;
   std::uint64_t key{0};     ///< See parked_key().
-  std::int64_t version{0};  ///< Of its key.
-  std::size_t attempts{0};  ///< Of the first event of the key; 0 for those behind it.
-  std::int64_t token{0};    ///< How often an event of its key became `running`.
+  std::int64_t version{0};  ///< The version of its key.
+  std::size_t attempts{0};  ///< Those of the first event of the key; 0 for events behind it.
+  std::int64_t token{0};    ///< How often an event of its key has become `running`.
 };
 
-/// A row that the relay asks about when it reads what is due: it was left to a worker, or its end could not be written.
+/// A row that the relay asks about: a worker has it, or its end could not be written.
 struct AskedRow {
   std::int64_t seq{0};
-  std::uint64_t key{0};  ///< 0: does not matter.
+  std::uint64_t key{0};  ///< 0 if the key does not matter.
 };
 struct AskedState {
   std::int64_t seq{0};
-  std::optional<ParkedState> state{};  ///< None: the event is not parked any more.
-  bool key_left{false};                ///< Its key still has a row in `parked_key`.
+  std::optional<ParkedState> state{};  ///< Not set if the event is not parked any more.
+  bool key_left{false};                ///< Whether its key still has a row in `parked_key`.
 };
 
-/// How much of what is due is read at once, next to the bytes that a store allows. What is due comes by the thousand, as when tasks were
-/// scheduled for one moment; so many keys with all that waits behind them would be a page of 100,000.
+/// How many due events one read returns, besides the store's limit in bytes. Thousands can be due
+/// at once, as when tasks are scheduled for one moment; with all behind them, that would be 100,000
+/// rows.
 struct DueLimits {
-  std::size_t events{1000};  ///< Keys that are due.
-  std::size_t keys{100};     ///< Of the first so many of them also what waits behind them,
-  std::size_t behind{100};   ///< at most so many of each.
+  std::size_t events{1000};  ///< The most keys that are due,
+  /// the number of them, from the first, of which waiting events are read too,
+  std::size_t keys{100};
+  std::size_t behind{100};  ///< and the most waiting events of each of these.
 };
 
-/// In the order of seq within each key. The first of a key is due; those that wait behind it follow.
+/// Events that are due, each followed by those that wait behind it; each key in the order of seq.
 struct DueEvents {
   std::vector<ParkedRow> rows;
-  std::shared_ptr<const void> storage;  ///< Owns what the rows point into.
-  /// When the next key that is not in `rows` is due; none: there is none.
+  std::shared_ptr<const void> storage;  ///< Owns the memory that the rows refer to.
+  /// When the next key that is not in `rows` is due; not set if there is no such key.
   std::optional<std::chrono::milliseconds> next_in;
-  std::vector<AskedState>
-      asked{};  ///< One for each row that was asked about; read before the rows.
+  std::vector<AskedState> asked{};  ///< The answers to the rows asked about, read before `rows`.
 };
 
-/// The keys of a subscription that have a row in `parked_key`: the stream sends none of their events.
+/// The keys of a subscription with a row in `parked_key`. The stream sends none of their events.
 struct ParkedKeys {
   struct Key {
     std::uint64_t key{0};
-    /// The seq of its event that is `running` or `ready`; 0: none.
+    /// The seq of its event that is `running` or `ready`; 0 if there is none.
     std::int64_t run_seq{0};
   };
-  /// Keys of one event without a key are only listed when they are `running` or `ready`.
+  /// Events without a key are keys of their own, and listed only while `running` or `ready`.
   std::vector<Key> keys;
-  std::size_t live{0};  ///< Events that are parked and not dead.
+  std::size_t live{0};  ///< The number of parked events that are not dead.
 };
 
-/// Keys without a row in `parked_key` after something was written.
+/// A key that lost its row in `parked_key` through what was written.
 struct ReleasedKey {
   std::int32_t subscription{0};
   std::uint64_t key{0};
@@ -126,21 +127,20 @@ struct ReleasedKey {
   auto operator<=>(const ReleasedKey&) const = default;  // NOLINT(modernize-use-nullptr): its own
 };
 
-// ---- Parked events for people: to look at, to send again, to give up (docs/design/parking.md, "Who writes the rows").
+// ---- Parked events for people to list, retry, discard and edit (docs/design/parking.md).
 
-/// Which parked events; what is not given does not matter.
+/// Selects parked events. A field that is not set does not restrict the selection.
 struct ParkedFilter {
   std::optional<std::int32_t> subscription{};
   std::optional<ParkedState> state{};
   std::string aggregate_type{};
   std::string aggregate_id{};
   std::string event_type{};
-  std::string error{};  ///< Part of the error's text.
-  std::optional<bool>
-      scheduled{};  ///< Tasks that wait for the time of their execute_at, or all others.
+  std::string error{};              ///< A part of the error's text.
+  std::optional<bool> scheduled{};  ///< Whether they are tasks waiting for their execute_at.
   std::optional<EventId> id{};
   std::optional<std::int64_t> seq{};
-  /// Only what comes after it, by subscription and seq: the next page.
+  /// Selects only events after this subscription and seq: the next page.
   std::optional<std::pair<std::int32_t, std::int64_t>> after{};
 };
 
@@ -154,13 +154,12 @@ struct ParkedListing {
   ParkedState state{ParkedState::retrying};
   std::size_t attempts{0};
   std::string error{};
-  std::int64_t parked_at_us{0};        ///< Microseconds since 1970, UTC, as all times here.
-  std::int64_t next_attempt_at_us{0};  ///< Of `retrying`.
+  std::int64_t parked_at_us{0};        ///< All times here are microseconds since 1970, UTC.
+  std::int64_t next_attempt_at_us{0};  ///< Only of `retrying`.
   std::int64_t created_at_us{0};
-  bool scheduled{
-      false};  ///< A task that is `retrying` since the time of its execute_at has not come.
-  // Of `running`:
-  std::string worker{};  ///< Its name; empty: it has left.
+  bool scheduled{false};  ///< A task that waits for its execute_at.
+  // Only of `running`:
+  std::string worker{};  ///< The worker's name; empty if it has left.
   std::optional<std::int64_t> begun_at_us{};
   std::optional<std::int64_t> percent{};
   std::string progress{};
@@ -180,8 +179,8 @@ struct ParkedCounts {
 struct ParkedEdit {
   std::int32_t subscription{0};
   std::int64_t seq{0};
-  EventId id{};      ///< Of the event as it is.
-  EventId new_id{};  ///< Of the copy.
+  EventId id{};      ///< The id of the event that is replaced.
+  EventId new_id{};  ///< The id of the copy.
   std::string event_type{};
   std::string payload{};
   std::string content_type{};
@@ -193,31 +192,31 @@ struct ParkedEdit {
 enum class ParkedOutcome : std::uint8_t { delivered, discarded, edited };
 [[nodiscard]] const char* to_string(ParkedOutcome outcome) noexcept;
 
-/// Most events that retry() and discard() take: their transactions must be short, since the relay waits for them.
+/// The most events that one retry() or discard() takes, since the relay waits for them.
 inline constexpr std::size_t kMostChanged = 1000;
 
-/// One thread at a time. What changes rows is one transaction, and the relay notices within a second.
+/// One thread at a time. Each change is one transaction; the relay notices it within a second.
 class ParkedEvents : public Interface {
  public:
-  /// In the order of subscription and seq, at most `limit`. `whole`: with payload and headers.
+  /// At most `limit` parked events, by subscription and seq. `whole` adds payloads and headers.
   [[nodiscard]] virtual Result<std::vector<ParkedListing>> list(const ParkedFilter& filter,
                                                                 std::size_t limit, bool whole) = 0;
   [[nodiscard]] virtual Result<ParkedCounts> counts(std::int32_t subscription) = 0;
-  /// Sends them again at once, or when it is their turn in their key. Returns how many there were.
+  /// Makes these events due now, or when it is their turn in their key. Returns how many.
   [[nodiscard]] virtual Result<std::size_t> retry(std::int32_t subscription,
                                                   std::span<const std::int64_t> seqs,
                                                   bool keep_attempts) = 0;
-  /// Removes them for good: they are never delivered. Returns how many there were.
+  /// Removes these events, which are never delivered. Returns how many.
   [[nodiscard]] virtual Result<std::size_t> discard(std::int32_t subscription,
                                                     std::span<const std::int64_t> seqs,
                                                     std::string_view actor,
                                                     std::string_view reason) = 0;
-  /// The copy is sent now, before what waits behind the event. Refused while another event of its key is before it, and while a live
-  /// relay may be sending it.
+  /// Replaces the event by a copy that is sent now, before what waits behind it. Fails while an
+  /// earlier event of its key is parked, or while a live relay may be sending it.
   [[nodiscard]] virtual Status edit(const ParkedEdit& edit) = 0;
 };
 
-// ---- What follows for an event that failed by its own fault, or was postponed: tried again when, or dead. Pure.
+// ---- Whether and when an event that failed or was postponed is tried again. Pure.
 
 struct Verdict {
   ParkedState state{ParkedState::retrying};
@@ -225,7 +224,7 @@ struct Verdict {
   std::chrono::milliseconds due_in{0};
 };
 
-/// `attempts`: before this one.
+/// `attempts` does not include the one that led to this outcome.
 [[nodiscard]] inline Verdict verdict(const subscription::RetryPolicy& policy,
                                      const Outcome& outcome, std::size_t attempts,
                                      std::int64_t seq) {

@@ -1,6 +1,6 @@
-// What a key with parked events does next, and what changes it: docs/design/parking.md, "The law". Pure: the store of SQLite and the
-// simulation apply these functions to what they read; the functions of migrations/postgres/0004_parking.sql do the same in sets, and
-// the test parking_model compares all of them.
+// What a key with parked events does next, and what changes it (docs/design/parking.md, "The law").
+// Pure: SQLite's store and the simulation apply these functions to the rows they read; those of
+// migrations/postgres/0004_parking.sql do the same in sets. The test parking_model compares all.
 #pragma once
 
 #include <algorithm>
@@ -22,12 +22,12 @@ inline constexpr Time kNever = std::numeric_limits<Time>::max();
 /// A row of `parked_key`.
 struct Key {
   std::int64_t version{0};
-  std::size_t attempts{0};  ///< Of its first event, as are due_at and error.
+  std::size_t attempts{0};  ///< Of its first event, as are `due_at` and `error`.
   Time due_at{0};
   std::string error{};
-  std::optional<std::int64_t> blocked_by{};  ///< The first dead event that holds it.
+  std::optional<std::int64_t> blocked_by{};  ///< The first dead event that blocks it.
   std::optional<std::int64_t> run_seq{};     ///< The event that is `running` or `ready`.
-  std::optional<EventId> worker{};           ///< Of `running`.
+  std::optional<EventId> worker{};           ///< The worker of the event that is `running`.
   std::int64_t token{0};
   std::optional<Time> begun_at{};
   std::optional<std::string> cancelled_by{};
@@ -43,11 +43,11 @@ struct Key {
   }
 };
 
-/// A row of `parked`, as far as the law goes.
+/// The columns of a row of `parked` that the law depends on.
 struct Facts {
   bool dead{false};
-  // Of a dead one:
-  bool blocks{false};  ///< It holds its key: it died where dead events block.
+  // Only set if the event is dead:
+  bool blocks{false};  ///< It blocks its key: dead events blocked when it died.
   std::size_t attempts{0};
   std::string error{};
   std::int64_t token{0};
@@ -62,8 +62,9 @@ struct Facts {
   return seq != first || blocked ? ParkedState::waiting : ParkedState::retrying;
 }
 
-/// An event of the stream that is not dead becomes parked. `event.state`, `attempts`, `due_in`, `error` and `worker` are what its relay
-/// knows; where the key has a row already it only comes behind, unless it runs: that is a fact. `first`: of its key, with this one.
+/// An event of the stream becomes parked and is not dead. Its state, attempts, due time, error and
+/// worker are what its relay knows; they count if the key has no row, or if the event runs, which
+/// is a fact. `first` is the first event of its key, this one included.
 inline void park(std::optional<Key>& key, std::int64_t seq, std::int64_t first, ParkedState state,
                  std::size_t attempts, Time due_at, const std::string& error, const EventId& worker,
                  Time now) {
@@ -74,7 +75,7 @@ inline void park(std::optional<Key>& key, std::int64_t seq, std::int64_t first, 
     key->due_at = due_at;
     key->error = error;
   } else if (!leaves_relay || key->run_seq) {
-    // It may come before a dead event that holds the key, since transactions do not commit in the order of seq.
+    // The event may precede a dead one that blocks the key: commits do not follow seq.
     if (key->due_at == kNever && !(key->blocked_by && *key->blocked_by < seq)) key->due_at = now;
     return;
   }
@@ -87,8 +88,8 @@ inline void park(std::optional<Key>& key, std::int64_t seq, std::int64_t first, 
   key->begun_at = now;
 }
 
-/// An event left, or died. `first`: the first one that is left now. `was_dead`: it was not the first, whatever its seq. `by_person`: what
-/// is in flight decides nothing any more.
+/// An event has left or died. `first` is the first event that is left. `was_dead`: the event was
+/// not the first, whatever its seq. `by_person`: results of sends in flight no longer count.
 inline void left(std::optional<Key>& key, std::int64_t seq, std::optional<std::int64_t> first,
                  bool was_dead, bool by_person, Time now) {
   if (!key) return;
@@ -107,16 +108,16 @@ inline void left(std::optional<Key>& key, std::int64_t seq, std::optional<std::i
   if (by_person) ++key->version;
 }
 
-/// Whether a result that is not an ack counts. `event`: none, it is gone, or has another id.
+/// Whether a result that is not an ack counts. `event` is not set if it is gone or replaced.
 [[nodiscard]] inline bool counts(const std::optional<Key>& key, const std::optional<Facts>& event,
                                  std::int64_t version, ParkedState state) {
   if (!key || !event || event->dead) return false;
-  if (state == ParkedState::running) return !key->run_seq;  // a fact
+  if (state == ParkedState::running) return !key->run_seq;  // the run is a fact
   return key->version == version;
 }
 
-/// The result counts, and the event is not dead: it is sent again, runs, or is ready. Of a run that ends while a person has put an event
-/// before it, only that it is over.
+/// A result counts, and the event is retried, runs or is ready. If a person has put another event
+/// before it during its run, the result counts only as the end of the run.
 inline void reschedule(Key& key, std::int64_t seq, std::int64_t first, ParkedState state,
                        std::size_t attempts, Time due_at, const std::string& error,
                        const EventId& worker, Time now) {
@@ -133,7 +134,7 @@ inline void reschedule(Key& key, std::int64_t seq, std::int64_t first, ParkedSta
   key.begun_at = now;
 }
 
-/// The result counts, and the event is dead. Then call left().
+/// A result counts, and the event is dead now. Then call left().
 inline void died(Key& key, Facts& event, std::int64_t seq, std::size_t attempts,
                  const std::string& error, bool blocks) {
   event = {.dead = true,
@@ -145,38 +146,39 @@ inline void died(Key& key, Facts& event, std::int64_t seq, std::size_t attempts,
   if (blocks) key.blocked_by = std::min(key.blocked_by.value_or(seq), seq);
 }
 
-/// An event that was dead when it was parked: its key has no row but for a dead one that blocks. Then call left().
+/// An event was dead when it was parked: its key has a row only if it blocks. Then call left().
 inline void park_dead(std::optional<Key>& key, std::int64_t seq, bool blocks) {
   if (!blocks) return;
   if (!key) key.emplace().due_at = kNever;
   key->blocked_by = std::min(key->blocked_by.value_or(seq), seq);
 }
 
-/// An event does not hold its key any more. `next`: the first other dead event that does.
+/// An event stops blocking its key. `next` is the first other dead event that blocks it.
 inline void release(std::optional<Key>& key, std::int64_t seq, std::optional<std::int64_t> next) {
   if (key && key->blocked_by == seq) key->blocked_by = next;
 }
 
-/// A person sends an event again, which does not hold its key any more. `first`: of its key, with this one. Changes the event too.
+/// A person sends an event again that does not block its key any more. `first` is the first event
+/// of its key, this one included. Changes the event, too.
 inline void retry(std::optional<Key>& key, Facts& event, std::int64_t seq, std::int64_t first,
                   bool keep_attempts, Time now) {
   const bool lives_again = event.dead;
   const std::size_t attempts = event.attempts;
   if (lives_again) {
     if (!key) key.emplace();
-    // Neither may come again: results and ends of runs name them.
+    // Neither may be used again, because results and ends of runs refer to them.
     key->version = std::max(key->version, event.version);
     key->token = std::max(key->token, event.token);
     event = {};
   }
   if (seq != first) return;
   ++key->version;
-  if (key->run_seq) return;  // what runs goes on
+  if (key->run_seq) return;  // a run goes on
   key->attempts = keep_attempts ? (lives_again ? attempts : key->attempts) : 0;
   key->due_at = key->blocked_by && *key->blocked_by < seq ? kNever : now;
 }
 
-/// On_dead is "continue" now, and no event of the key holds it any more.
+/// Dead events of the subscription do not block any more, so none blocks this key.
 inline void unblock(std::optional<Key>& key, std::optional<std::int64_t> first, Time now) {
   if (!key || !key->blocked_by) return;
   key->blocked_by.reset();

@@ -26,7 +26,7 @@
 
 namespace outbox::store {
 
-// ---- What a worker says about itself with each heartbeat: which types it has handlers for, and how long their runs took.
+// ---- What a worker reports with each heartbeat: its types, and how long their runs took.
 
 struct WorkerNote {
   struct Type {
@@ -38,52 +38,52 @@ struct WorkerNote {
   std::vector<Type> types{};
 };
 
-/// {"heartbeat_ms": 10000, "types": [{"queue": "reports", "type": "report.make", "runs": {"54": 12}}]}
+/// {"heartbeat_ms": 10000, "types": [{"queue": "pdf", "type": "pdf.make", "runs": {"54": 12}}]}
 [[nodiscard]] std::string to_json(const WorkerNote& note);
-/// What cannot be read is left out: another version may have written it.
+/// Leaves out what it cannot read, since another version may have written it.
 [[nodiscard]] WorkerNote worker_note_of(std::string_view json);
 
-// ---- Tasks whose row is `running`: what their workers write, and how the runs of a dead worker are found (docs/design/tasks.md).
+// ---- Tasks in the state `running` (docs/design/tasks.md): what workers write about them.
 
-/// One run: it is over when its row has another token, or another state.
+/// One run of a task. It is over once the task's row has another token or another state.
 struct TaskRunRow {
   std::int32_t subscription{0};
   std::string queue;  ///< The name of the subscription.
   std::int64_t seq{0};
   EventId id{};
-  std::size_t attempts{0};  ///< Before this run.
+  std::size_t attempts{0};  ///< Those before this run.
   std::int64_t token{0};
   std::string type;
   std::string headers;  ///< A JSON object.
-  /// By a person: its handler is told to stop, and unless it is done it ends so.
+  /// A person cancelled it: its handler is told to stop, and unless it is done it ends so.
   bool cancelled{false};
 };
 
-/// What is written about a task that has ended, beside its settlement or row: a row of `task_end`, once per task.
+/// The row of `task_end` about a task that has ended, which has at most one.
 struct TaskFinish {
   enum class Outcome : std::uint8_t { done, cancelled };
   EventId id{};
   Outcome outcome{Outcome::done};
   std::optional<std::string> result{};
   std::string reason{};
-  std::string unique_key{};      ///< That it gives up; empty: none.
-  std::optional<Event> event{};  ///< That is enqueued with that row.
+  std::string unique_key{};      ///< The key that the task gives up; empty if it has none.
+  std::optional<Event> event{};  ///< Enqueued in the same transaction.
 };
 
-/// How a run ended. `result.worker` is whose run it was; the generation does not matter.
+/// How a run ended. `result.worker` is the worker of the run; `result.generation` is ignored.
 struct TaskRunEnd {
   RetryResult result;
   std::int64_t token{0};
-  std::optional<TaskFinish> finish{};  ///< If the run was not over before.
+  std::optional<TaskFinish> finish{};  ///< Written if the run was not over before.
 };
 
-/// A parked task that another one with its unique key has replaced.
+/// A parked task that was replaced by a newer task with the same unique key.
 struct ReplacedTask {
   std::int32_t subscription{0};
   std::int64_t seq{0};
 };
 
-/// A task with a unique key that is to begin.
+/// A task with a unique key that its worker wants to run.
 struct UniqueTask {
   EventId id{};
   std::string queue;
@@ -91,9 +91,9 @@ struct UniqueTask {
 };
 enum class MayBegin : std::uint8_t {
   begin,
-  replaced,  ///< Another task has its key: it never begins.
-  later,     ///< The one that it has replaced still runs.
-  busy,      ///< Asked again soon.
+  replaced,  ///< It never begins, because another task has its key.
+  later,     ///< It has to wait until the task that it replaces has ended.
+  busy,      ///< The worker asks again soon.
 };
 
 struct TaskProgress {
@@ -104,20 +104,21 @@ struct TaskProgress {
   std::string text;
 };
 
-/// Another worker, and its last heartbeat; none: it has left.
+/// Another worker that has runs.
 struct OtherWorker {
   EventId id{};
+  /// Its heartbeat counter; not set if the worker has left.
   std::optional<std::int64_t> beat;
-  std::chrono::milliseconds heartbeat{0};  ///< How often it shows that it is alive; 0: not known.
+  std::chrono::milliseconds heartbeat{0};  ///< How often it beats; 0: unknown.
 };
 
-/// Workers that are alive beside one, and how many of their threads are free for a queue.
+/// The other workers that are alive, and how many of their threads are free for a queue.
 struct OtherThreads {
   std::int64_t workers{0};
   std::int64_t free{0};
 };
 
-/// A task that any worker might have taken; its row is `running` now.
+/// A `ready` task that this worker took; its row is `running` now.
 struct ClaimedTask {
   std::int32_t subscription{0};
   std::string subscription_name;
@@ -127,48 +128,51 @@ struct ClaimedTask {
 };
 struct ClaimedTasks {
   std::vector<ClaimedTask> tasks;
-  std::shared_ptr<const void> storage{};  ///< Owns what the events point into.
+  std::shared_ptr<const void> storage{};  ///< Owns the memory that the events refer to.
 };
 
-/// One thread at a time. All is committed, and flushed, on return.
+/// One thread at a time. Everything is committed and durable when a call returns.
 class TaskRuns : public Interface {
  public:
-  /// The worker is alive. A count, not a time: whether it changes is judged by the clock of who looks.
-  /// `note`: a WorkerNote as JSON. Returns the time by the clock of the store, in microseconds since 1970.
+  /// Counts a heartbeat of the worker. It is a count, not a time, so that observers judge it by
+  /// their own clocks. `note` is a WorkerNote as JSON. Returns the store's time
+  /// in microseconds since 1970.
   [[nodiscard]] virtual Result<std::int64_t> beat(const EventId& worker, std::string_view name,
                                                   std::string_view note) = 0;
-  /// It has no runs any more. Workers that were silent for a day are forgotten, too.
+  /// Removes a worker that has no runs any more, and workers that were silent for a day.
   [[nodiscard]] virtual Status leave(const EventId& worker) = 0;
-  /// The runs of a worker, at most `limit`, of these subscriptions.
+  /// At most `limit` runs of a worker in these subscriptions.
   [[nodiscard]] virtual Result<std::vector<TaskRunRow>> runs_of(
       const EventId& worker, std::span<const std::string> subscriptions, std::size_t limit) = 0;
-  /// Those with runs of these subscriptions.
+  /// The other workers that have runs in these subscriptions.
   [[nodiscard]] virtual Result<std::vector<OtherWorker>> others(
       const EventId& me, std::span<const std::string> subscriptions) = 0;
-  /// Those that are not over yet, whoever owns their lanes; and tasks that ended without a row. One transaction.
+  /// Records, in one transaction, the ends of runs that are not over yet, whoever owns their lanes,
+  /// and of tasks that ended without a row.
   [[nodiscard]] virtual Status end(std::span<const TaskRunEnd> ends,
                                    std::span<const TaskFinish> finishes) = 0;
-  /// In the order of the tasks. One that replaces one that has begun begins after it.
+  /// Answers in the order of `tasks`. A task that replaces a running one has to wait for its end.
   [[nodiscard]] virtual Result<std::vector<MayBegin>> begin_unique(
       std::span<const UniqueTask> tasks) = 0;
-  /// Of these subscriptions, some of them: none of them ever runs.
+  /// Some of the replaced tasks of these subscriptions, which are never to run.
   [[nodiscard]] virtual Result<std::vector<ReplacedTask>> replaced(
       std::span<const std::string> subscriptions) = 0;
-  // ---- Tasks that wait for a thread, where several workers can share them
+  // ---- Tasks that wait for a thread of any worker
 
-  /// By queue. Shown to other workers until it is changed.
+  /// Shows other workers how many threads are free by queue, until the next call.
   [[nodiscard]] virtual Status announce_free_threads(
       const EventId& worker, const std::map<std::string, std::size_t>& free) = 0;
-  /// Of workers whose last heartbeat is not older than this, or than three of theirs, by the clock of the store.
+  /// Counts workers whose last heartbeat is, by the store's clock, no older than `alive` or three
+  /// of their own heartbeats.
   [[nodiscard]] virtual Result<OtherThreads> other_threads(const EventId& me,
                                                            std::string_view queue,
                                                            std::chrono::milliseconds alive) = 0;
-  /// Rows that are `ready`, of these types. They are this worker's runs from then on.
+  /// Takes `ready` tasks of these types, which become runs of this worker.
   [[nodiscard]] virtual Result<ClaimedTasks> claim(const EventId& worker,
                                                    std::span<const std::string> subscriptions,
                                                    std::span<const std::string> types,
                                                    std::size_t limit) = 0;
-  /// Returns when `bell` is signalled, when rows have become `ready`, or at `until`. True: there may be such rows.
+  /// Waits for the bell, for `ready` rows, or until `until`. True if there may be such rows.
   [[nodiscard]] virtual Result<bool> wait(const EventFd& bell,
                                           std::chrono::steady_clock::time_point until) = 0;
 
@@ -176,9 +180,10 @@ class TaskRuns : public Interface {
                                       std::span<const TaskProgress> progress) = 0;
 };
 
-// ---- Tasks and their queues for people (docs/design/tasks.md). Rows of tasks are parked events (store/parked.hpp).
+// ---- Tasks and queues for people (docs/design/tasks.md). Rows are parked events
+// (store/parked.hpp).
 
-/// A task of the log that no worker has taken, or that has run for less than 1 s.
+/// A task of the log without a row: no worker has taken it, or it has run for less than 1 s.
 struct PendingTask {
   std::int64_t seq{0};
   EventId id{};
@@ -187,7 +192,7 @@ struct PendingTask {
   std::int64_t created_at_us{0};  ///< Microseconds since 1970, UTC.
 };
 
-/// Which of them; what is not given does not matter.
+/// Selects pending tasks. A field that is empty does not restrict the selection.
 struct PendingFilter {
   std::string type{};
   std::string key{};
@@ -199,17 +204,18 @@ struct TaskCount {
   std::string type;
   TaskState state{TaskState::pending};
   std::int64_t tasks{0};
-  /// How long the first of them could have begun, by the clock of the store: since it was enqueued, or since its next run is due.
+  /// How long the first of them could have run by now, by the store's clock: the time since it was
+  /// enqueued or its next run was due.
   std::chrono::microseconds waited{0};
 };
 
 struct WorkerRow {
   std::string name;
   std::chrono::microseconds silent{0};  ///< Since its last heartbeat, by the clock of the store.
-  std::int64_t running{0};              ///< Runs that have a row.
+  std::int64_t running{0};              ///< Counts only runs that have a row.
   WorkerNote note;
 
-  /// It has missed no more than two heartbeats.
+  /// Whether its last heartbeat is recent: it has missed at most two.
   [[nodiscard]] bool is_alive() const {
     return silent <= std::max<std::chrono::microseconds>(3 * note.heartbeat, kShortestSilence);
   }
@@ -218,36 +224,37 @@ struct WorkerRow {
 
 struct QueueReport {
   std::vector<TaskCount> counts;
-  std::set<std::int32_t> more;  ///< Subscriptions of which not all were counted.
+  std::set<std::int32_t> more;  ///< Those with more tasks than were counted.
   std::vector<WorkerRow> workers;
 };
 
-/// Rows of a subscription that are counted, at most.
+/// The most rows of a subscription that are counted.
 inline constexpr std::int64_t kMostRowsCounted = 100'000;
-/// Events that are looked at, at most, for pending tasks of a subscription.
+/// The most events of a subscription that a search for pending tasks reads.
 inline constexpr std::int64_t kMostPendingSearched = 100'000;
 
 /// One thread at a time.
 class TaskQueues : public Interface {
  public:
-  /// None: there is no task with this id.
+  /// Not set if there is no task with this id.
   [[nodiscard]] virtual Result<std::optional<TaskStatus>> task(const EventId& id) = 0;
-  /// Those of a subscription of a queue, the oldest first, at most `limit`.
+  /// At most `limit` pending tasks of a subscription of a queue, the oldest first.
   [[nodiscard]] virtual Result<std::vector<PendingTask>> pending(
       const SubscriptionRow& subscription, const PendingFilter& filter, std::size_t limit) = 0;
-  /// Of subscriptions of queues, and all workers of the last hour. `limit`: events that are looked at for pending tasks of each.
+  /// Counts tasks of subscriptions of queues, and lists all workers of the last hour. For pending
+  /// tasks at most `limit` events per subscription are read.
   [[nodiscard]] virtual Result<QueueReport> look(std::span<const SubscriptionRow> subscriptions,
                                                  std::int64_t limit) = 0;
 };
 
-// ---- Schedules of tasks as they are stored: who enqueues the task of a tick moves the schedule to its next one in the same transaction, so
-// that each tick is enqueued once.
+// ---- Stored schedules. The transaction that enqueues the task of a tick also moves the schedule
+// to its next tick, so that each tick is enqueued once.
 
 /// Times in microseconds since 1970, by the clock of the store.
 struct ScheduleRow {
   Schedule schedule;
   bool paused{false};
-  std::int64_t revision{0};  ///< Another one: the row has changed.
+  std::int64_t revision{0};  ///< Changes whenever the row does.
   std::int64_t next_at_us{0};
   std::optional<std::int64_t> last_at_us;  ///< The newest tick that enqueued a task.
   std::optional<EventId> last_task;
@@ -255,34 +262,34 @@ struct ScheduleRow {
 
 struct DueSchedules {
   std::int64_t now_us{0};
-  /// The next tick of all of them, due or not. None: there are none.
+  /// When the next tick of any of the schedules is, due or not; not set if there are no schedules.
   std::optional<std::int64_t> next_at_us{};
   std::vector<ScheduleRow> due{};  ///< In the order of their ticks.
 };
 
 struct Tick {
-  std::optional<Event> task{};  ///< None: the tick is skipped.
-  std::int64_t at_us{0};        ///< Of the task.
-  std::int64_t next_at_us{0};   ///< The one that follows.
+  std::optional<Event> task{};  ///< Not set if the tick is skipped.
+  std::int64_t at_us{0};        ///< The time of this tick.
+  std::int64_t next_at_us{0};   ///< The time of the next tick.
 };
 
 /// One thread at a time. All is committed on return.
 class Schedules : public Interface {
  public:
   [[nodiscard]] virtual Result<std::int64_t> now_us() = 0;
-  /// A new one, or another one in place of that with its name, which stays paused if it is. `next_at_us`: of a new one, and of one with
-  /// other ticks. False: it is there as it is.
+  /// Stores a new schedule or replaces the one with its name, which stays paused if it is.
+  /// `next_at_us` counts if the schedule is new or its ticks changed. False if nothing changed.
   [[nodiscard]] virtual Result<bool> apply(const Schedule& schedule, std::int64_t next_at_us) = 0;
-  /// Of these queues, without paused ones.
+  /// The schedules of these queues that are not paused.
   [[nodiscard]] virtual Result<DueSchedules> due(std::span<const std::string> queues) = 0;
-  /// False: the row has changed since it was read, or another worker is at it.
+  /// False if the row has changed since it was read, or another worker has locked it.
   [[nodiscard]] virtual Result<bool> tick(const ScheduleRow& row, const Tick& tick) = 0;
-  /// By name.
+  /// All schedules, by name.
   [[nodiscard]] virtual Result<std::vector<ScheduleRow>> list() = 0;
   [[nodiscard]] virtual Status pause(std::string_view name) = 0;
-  /// Of one that is paused. False: the row has changed since it was read.
+  /// Resumes a paused schedule. False if the row has changed since it was read.
   [[nodiscard]] virtual Result<bool> resume(const ScheduleRow& row, std::int64_t next_at_us) = 0;
-  /// False: there is none.
+  /// False if there is no such schedule.
   [[nodiscard]] virtual Result<bool> remove(std::string_view name) = 0;
 };
 
