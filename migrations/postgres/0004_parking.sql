@@ -32,7 +32,7 @@ CREATE INDEX parked_blocks ON {schema}.parked (subscription, key, seq) WHERE blo
 CREATE INDEX parked_id ON {schema}.parked (id);
 
 -- There is a row if the key has an event that is not dead, or one that blocks it. version: people's changes. attempts, next_attempt_at,
--- error: of its first event that is not dead. blocked_by: the first dead event that holds it. run_seq: the event that a worker runs, or,
+-- error: of what runs, else of its first event that is not dead. blocked_by: the first dead event that holds it. run_seq: the event that a worker runs, or,
 -- without a worker, that any worker may claim (docs/design/tasks.md). token: how often an event of it began to run. solo: one event without a key.
 CREATE TABLE {schema}.parked_key (
   subscription     integer NOT NULL,
@@ -177,10 +177,12 @@ BEGIN
     DELETE FROM {schema}.parked_key k USING moved m
     WHERE k.ctid = m.at AND m.first IS NULL AND k.blocked_by IS NULL)
   UPDATE {schema}.parked_key k
-  SET attempts = CASE WHEN m.anew THEN 0 ELSE k.attempts END, error = CASE WHEN m.anew THEN '' ELSE k.error END,
+  SET attempts = CASE WHEN m.anew OR k.run_seq = ANY (m.seqs) THEN 0 ELSE k.attempts END,
+    error = CASE WHEN m.anew OR k.run_seq = ANY (m.seqs) THEN '' ELSE k.error END,
     next_attempt_at = CASE WHEN m.first IS NULL OR k.blocked_by < m.first THEN 'infinity'
-                           WHEN m.anew OR k.next_attempt_at = 'infinity' THEN clock_timestamp() ELSE k.next_attempt_at END,
-    version = k.version + (m.anew AND by_person)::integer,
+                           WHEN m.anew OR k.run_seq = ANY (m.seqs) OR k.next_attempt_at = 'infinity' THEN clock_timestamp()
+                           ELSE k.next_attempt_at END,
+    version = k.version + ((m.anew OR k.run_seq IS NOT NULL AND k.run_seq = ANY (m.seqs)) AND by_person)::integer,
     run_seq = CASE WHEN k.run_seq = ANY (m.seqs) THEN NULL ELSE k.run_seq END,
     worker = CASE WHEN k.run_seq = ANY (m.seqs) THEN NULL ELSE k.worker END,
     begun_at = CASE WHEN k.run_seq = ANY (m.seqs) THEN NULL ELSE k.begun_at END,
@@ -293,10 +295,9 @@ BEGIN
     UPDATE {schema}.parked_key k
     SET run_seq = n.seq, worker = n.worker, token = k.token + (n.state = 'running')::integer,
       begun_at = CASE n.state WHEN 'running' THEN clock_timestamp() END,
-      attempts = CASE n.seq WHEN n.first THEN n.attempts ELSE k.attempts END
+      attempts = n.attempts
     FROM (
-      SELECT DISTINCT ON (n.key) n.*, (SELECT k.ctid FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = n.key) AS at,
-        (SELECT p.seq FROM {schema}.parked p WHERE p.subscription = sub AND p.key = n.key AND NOT p.dead ORDER BY p.seq LIMIT 1) AS first
+      SELECT DISTINCT ON (n.key) n.*, (SELECT k.ctid FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = n.key) AS at
       FROM unnest(seqs, states, new_attempts, workers, keys) n(seq, state, attempts, worker, key)
       WHERE n.state IN ('running', 'ready') ORDER BY n.key, n.seq OFFSET 0) n
     WHERE k.ctid = n.at AND k.run_seq IS NULL;
@@ -417,8 +418,9 @@ BEGIN
   END IF;
   WITH changed AS (
     UPDATE {schema}.parked_key k
-    SET attempts = CASE WHEN f.over THEN k.attempts ELSE n.attempts END, error = CASE WHEN f.over THEN k.error ELSE n.error END,
-      next_attempt_at = CASE WHEN f.over THEN k.next_attempt_at ELSE clock_timestamp() + n.due * interval '1 millisecond' END,
+    SET attempts = CASE WHEN f.over THEN 0 ELSE n.attempts END, error = CASE WHEN f.over THEN '' ELSE n.error END,
+      next_attempt_at = CASE WHEN NOT f.over THEN clock_timestamp() + n.due * interval '1 millisecond'
+                             WHEN k.blocked_by < f.first THEN 'infinity' ELSE clock_timestamp() END,
       run_seq = CASE WHEN n.state IN ('running', 'ready') THEN n.seq END, worker = n.worker,
       token = k.token + (n.state = 'running')::integer, begun_at = CASE n.state WHEN 'running' THEN clock_timestamp() END,
       percent = NULL, progress = NULL, cancelled_by = NULL, cancel_reason = NULL
@@ -431,8 +433,8 @@ BEGIN
         SELECT p.id, p.headers FROM {schema}.parked p
         WHERE p.subscription = sub AND p.seq = n.seq AND p.id = n.id AND NOT p.dead OFFSET 0) p
       -- Of a run that ends while a person has put an event before it, only that it is over.
-      CROSS JOIN LATERAL (SELECT n.state = 'retrying' AND n.seq <> (
-        SELECT e.seq FROM {schema}.parked e WHERE e.subscription = sub AND e.key = n.key AND NOT e.dead ORDER BY e.seq LIMIT 1) AS over) f
+      CROSS JOIN LATERAL (SELECT h.first, n.state = 'retrying' AND n.seq <> h.first AS over FROM (SELECT (
+        SELECT e.seq FROM {schema}.parked e WHERE e.subscription = sub AND e.key = n.key AND NOT e.dead ORDER BY e.seq LIMIT 1) AS first) h) f
     WHERE k.ctid = n.at
       AND CASE n.state WHEN 'running' THEN k.run_seq IS NULL ELSE k.version = n.version END
     RETURNING CASE WHEN n.state = 'retrying' AND p.headers ? 'task-unique-key' THEN p.id END AS with_key)
@@ -529,6 +531,7 @@ BEGIN
   SET version = k.version + 1,
     attempts = CASE WHEN k.run_seq IS NOT NULL THEN k.attempts WHEN NOT keep_attempts THEN 0
                     ELSE coalesce(had_attempts[array_position(alive_seqs, f.first)], k.attempts) END,
+    error = CASE WHEN k.run_seq IS NULL AND f.first = ANY (alive_seqs) THEN '' ELSE k.error END,
     next_attempt_at = CASE WHEN k.run_seq IS NOT NULL THEN k.next_attempt_at WHEN k.blocked_by < f.first THEN 'infinity'
                            ELSE clock_timestamp() END
   FROM (

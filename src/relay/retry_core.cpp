@@ -70,10 +70,15 @@ void RetryCore::compare_asked(const std::vector<store::AskedState>& rows, TimePo
 RetryCore::Keys RetryCore::busy() const {
   Keys busy = given_;
   for (const auto& [token, chain] : chains_) busy.insert(chain.key);
-  for (const auto& [seq, late] : gate_.late.all())
-    busy.insert(store::parked_key(late.key, late.seq));
-  for (const auto& [seq, key] : runs_) busy.insert(key);
+  add_keys_set_aside(busy);
   return busy;
+}
+
+/// Keys of which an event still runs after it was set aside, here or at a worker.
+void RetryCore::add_keys_set_aside(Keys& keys) const {
+  for (const auto& [seq, late] : gate_.late.all())
+    keys.insert(store::parked_key(late.key, late.seq));
+  for (const auto& [seq, key] : runs_) keys.insert(key);
 }
 
 void RetryCore::loaded(store::DueEvents due, TimePoint now) {
@@ -167,11 +172,17 @@ std::span<const RetryCore::Send> RetryCore::to_send(TimePoint now) {
   return batch_;
 }
 
-/// Two events of a key are never on their way at once. The stream sends no more of these keys.
+/// Two events of a key are never on their way at once. The stream sends no more of these keys. What
+/// it sets aside instead is looked after elsewhere: the chain is read again when that is over.
 void RetryCore::look_at_stream() {
   const auto waits = [](const auto& entry) { return entry.second.waits_for_stream; };
   if (std::none_of(chains_.begin(), chains_.end(), waits)) return;
   Keys keys;
+  add_keys_set_aside(keys);
+  std::erase_if(chains_, [&](const auto& entry) {
+    return entry.second.waits_for_stream && keys.contains(entry.second.key);
+  });
+  keys.clear();
   options_.keys_in_flight(keys);
   for (auto& [token, chain] : chains_) {
     if (!chain.waits_for_stream || keys.contains(chain.key)) continue;

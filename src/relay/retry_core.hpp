@@ -147,6 +147,7 @@ class RetryCore {
 
   [[nodiscard]] bool may_load() const;
   [[nodiscard]] Keys busy() const;
+  void add_keys_set_aside(Keys& keys) const;
   [[nodiscard]] bool is_suspect(const Chain& chain) const {
     return suspects_.contains(chain.row().event.seq);
   }

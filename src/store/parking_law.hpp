@@ -22,7 +22,8 @@ inline constexpr Time kNever = std::numeric_limits<Time>::max();
 /// A row of `parked_key`.
 struct Key {
   std::int64_t version{0};
-  std::size_t attempts{0};  ///< Of its first event, as are `due_at` and `error`.
+  std::size_t attempts{
+      0};  ///< Of what is `running` or `ready`, else of its first event; as `error`.
   Time due_at{0};
   std::string error{};
   std::optional<std::int64_t> blocked_by{};  ///< The first dead event that blocks it.
@@ -64,10 +65,9 @@ struct Facts {
 
 /// An event of the stream becomes parked and is not dead. Its state, attempts, due time, error and
 /// worker are what its relay knows; they count if the key has no row, or if the event runs, which
-/// is a fact. `first` is the first event of its key, this one included.
-inline void park(std::optional<Key>& key, std::int64_t seq, std::int64_t first, ParkedState state,
-                 std::size_t attempts, Time due_at, const std::string& error, const EventId& worker,
-                 Time now) {
+/// is a fact.
+inline void park(std::optional<Key>& key, std::int64_t seq, ParkedState state, std::size_t attempts,
+                 Time due_at, const std::string& error, const EventId& worker, Time now) {
   const bool leaves_relay = state == ParkedState::running || state == ParkedState::ready;
   if (!key) {
     key.emplace();
@@ -81,11 +81,16 @@ inline void park(std::optional<Key>& key, std::int64_t seq, std::int64_t first, 
   }
   if (!leaves_relay) return;
   key->run_seq = seq;
-  if (seq == first) key->attempts = attempts;
+  key->attempts = attempts;
   if (state != ParkedState::running) return;
   key->worker = worker;
   ++key->token;
   key->begun_at = now;
+}
+
+/// Whether a dead event holds the first event that is left, or is the last one of the key.
+[[nodiscard]] inline bool is_blocked(const Key& key, std::optional<std::int64_t> first) {
+  return !first || (key.blocked_by && *key.blocked_by < *first);
 }
 
 /// An event has left or died. `first` is the first event that is left. `was_dead`: the event was
@@ -93,11 +98,11 @@ inline void park(std::optional<Key>& key, std::int64_t seq, std::int64_t first, 
 inline void left(std::optional<Key>& key, std::int64_t seq, std::optional<std::int64_t> first,
                  bool was_dead, bool by_person, Time now) {
   if (!key) return;
-  if (key->run_seq == seq) key->forget_run();
+  const bool ran = key->run_seq == seq;
+  if (ran) key->forget_run();
   if (!first && !key->blocked_by) return key.reset();
-  const bool anew = !was_dead && (!first || *first > seq);
-  const bool blocked = !first || (key->blocked_by && *key->blocked_by < *first);
-  if (blocked) {
+  const bool anew = ran || (!was_dead && (!first || *first > seq));
+  if (is_blocked(*key, first)) {
     key->due_at = kNever;
   } else if (anew || key->due_at == kNever) {
     key->due_at = now;
@@ -121,11 +126,11 @@ inline void left(std::optional<Key>& key, std::int64_t seq, std::optional<std::i
 inline void reschedule(Key& key, std::int64_t seq, std::int64_t first, ParkedState state,
                        std::size_t attempts, Time due_at, const std::string& error,
                        const EventId& worker, Time now) {
+  const bool over = seq != first && state == ParkedState::retrying;
   key.forget_run();
-  if (seq != first && state == ParkedState::retrying) return;
-  key.attempts = attempts;
-  key.due_at = due_at;
-  key.error = error;
+  key.attempts = over ? 0 : attempts;
+  key.due_at = !over ? due_at : is_blocked(key, first) ? kNever : now;
+  key.error = over ? std::string{} : error;
   if (state != ParkedState::running && state != ParkedState::ready) return;
   key.run_seq = seq;
   if (state != ParkedState::running) return;
@@ -174,8 +179,9 @@ inline void retry(std::optional<Key>& key, Facts& event, std::int64_t seq, std::
   if (seq != first) return;
   ++key->version;
   if (key->run_seq) return;  // a run goes on
+  if (lives_again) key->error.clear();
   key->attempts = keep_attempts ? (lives_again ? attempts : key->attempts) : 0;
-  key->due_at = key->blocked_by && *key->blocked_by < seq ? kNever : now;
+  key->due_at = is_blocked(*key, first) ? kNever : now;
 }
 
 /// Dead events of the subscription do not block any more, so none blocks this key.

@@ -79,8 +79,8 @@ void ParkedTable::park(const store::ParkedEvent& event, const EventView& copied,
     law::park_dead(key, event.seq, dead_blocks_);
     law::left(key, event.seq, first(event.key), true, false, time_of(now));
   } else {
-    law::park(key, event.seq, first(event.key).value_or(event.seq), event.state, event.attempts,
-              due_of(now, event.due_in), event.error, event.worker, time_of(now));
+    law::park(key, event.seq, event.state, event.attempts, due_of(now, event.due_in), event.error,
+              event.worker, time_of(now));
   }
   put(event.key, key);
 }

@@ -198,9 +198,8 @@ Status settle_one(Connection& connection, const RetryResult& result, Place& plac
 
 /// Another one of the key may be there already, which the relay did not know.
 Status park_alive(Connection& connection, const ParkedEvent& event, KeyRow& key, std::int64_t now) {
-  OUTBOX_TRY(const auto first, key.first());
-  law::park(key.key(), event.seq, first.value_or(event.seq), event.state, event.attempts,
-            due_at(now, event.due_in), storable_text(event.error), event.worker, now);
+  law::park(key.key(), event.seq, event.state, event.attempts, due_at(now, event.due_in),
+            storable_text(event.error), event.worker, now);
   Status status = key.write();
   if (status && event.state == ParkedState::retrying)
     status = release_unique(connection, event.id, false);

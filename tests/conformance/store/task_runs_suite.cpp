@@ -213,10 +213,24 @@ TEST_P(TaskRunsSuite, of_one_key_one_event_runs) {
 TEST_P(TaskRunsSuite, one_that_runs_when_its_key_is_parked_already_runs_all_the_same) {
   settle(make_spec("mails"), {"a"}, {retrying(0)});
   settle_more({"a"}, {running(1)});
-  EXPECT_THAT(runs_of(worker_), ElementsAre("1 attempts 1 token 1"));
+  EXPECT_THAT(runs_of(worker_), ElementsAre("1 attempts 0 token 1"));
   EXPECT_THAT(due(), IsEmpty()) << "one of a key at a time";
   ASSERT_TRUE(ok(write_end(end(1, std::nullopt, 1))));
-  EXPECT_THAT(due(), ElementsAre("0 attempts 1"));
+  EXPECT_THAT(due(), ElementsAre("0 attempts 0")) << "the run's attempts are not those of event 0";
+}
+
+TEST_P(TaskRunsSuite, attempts_of_a_retry_that_still_runs_are_not_those_of_what_is_put_before_it) {
+  settle(make_spec("mails"), {"a", "a"}, {retrying(0)});
+  ASSERT_TRUE(ok(append({result(0, ParkedState::dead)})));
+  settle_more({"a"}, {retrying(2)});
+  EXPECT_EQ(due().size(), 1U) << "event 2 is sent";
+  EXPECT_EQ(retry({0}), 1U);
+  auto begun = result(2, ParkedState::running);
+  begun.worker = worker_;
+  ASSERT_TRUE(ok(append({begun})));
+  EXPECT_THAT(runs_of(worker_), ElementsAre("2 attempts 2 token 1"));
+  ASSERT_TRUE(ok(write_end(end(2, ParkedState::retrying, 1))));
+  EXPECT_THAT(due(), ElementsAre("0 attempts 0", "2 attempts 0"));
 }
 
 TEST_P(TaskRunsSuite, one_that_any_worker_may_take_is_ready_and_not_due) {
