@@ -34,7 +34,7 @@ Handlers handlers_of(std::atomic<std::int64_t>& done, bool bad) {
     });
   }
   if (!bad) return handlers;
-  handlers.on("t0", {.rate = "100/s"},
+  handlers.on("t0", {.rate = {100}},
               [](std::string_view, const TaskRun&) { return TaskEnd::failed("never works"); });
   handlers.on("t1", {.max_running = 2}, [](std::string_view, const TaskRun& run) {
     const auto until = std::chrono::steady_clock::now() + kLong;

@@ -56,13 +56,16 @@ void work_off(const std::string& url) {
     return wrap(*shop, payload, run);
   });
   // The lease is short, so that a killed worker's tasks go on while people watch.
-  const auto worker = test::must(
-      Worker::create({.relay = {.store_url = url, .schema = shop->schema(), .lease = seconds(3)},
-                      .queues = {kQueue},
-                      .threads = kThreads,
-                      .delays = {"100ms", "200ms", "500ms", "1s", "1s", "2s", "2s", "5s", "5s"},
-                      .heartbeat = seconds(1)},
-                     std::move(handlers)));
+  const auto worker = test::must(Worker::create(
+      {.relay = {.store_url = url, .schema = shop->schema(), .lease = seconds(3)},
+       .queues = {kQueue},
+       .threads = kThreads,
+       .delays = {std::chrono::milliseconds(100), std::chrono::milliseconds(200),
+                  std::chrono::milliseconds(500), std::chrono::seconds(1), std::chrono::seconds(1),
+                  std::chrono::seconds(2), std::chrono::seconds(2), std::chrono::seconds(5),
+                  std::chrono::seconds(5)},
+       .heartbeat = seconds(1)},
+      std::move(handlers)));
   test::must(worker->start());
   signals.wait();
   (void)worker->stop(kGrace);

@@ -72,7 +72,7 @@ void work() {
 }
 
 void limit(outbox::Handlers& handlers) {
-  handlers.on("sms.send", {.max_running = 2, .rate = "50/s"}, send_sms);
+  handlers.on("sms.send", {.max_running = 2, .rate = {50}}, send_sms);
 }
 
 void once(PGconn* connection, std::string_view payload, const outbox::TaskRun& run) {

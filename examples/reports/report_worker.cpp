@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
   options.relay.store_url = reports::database_url();
   options.queues = {"reports"};
   options.threads = 2;
-  options.delays = {"1s", "5s", "30s"};
+  options.delays = {std::chrono::seconds(1), std::chrono::seconds(5), std::chrono::seconds(30)};
   options.heartbeat =
       std::chrono::seconds(1);  // the reports of a dead worker begin again within 3 s
   auto worker = outbox::Worker::create(options, handlers);

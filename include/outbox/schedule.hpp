@@ -11,6 +11,8 @@
 // Errors: validate() names the field that is wrong.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <map>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
@@ -22,6 +24,13 @@ namespace outbox {
 /// The headers of a task that a schedule has enqueued.
 inline constexpr std::string_view kScheduleHeader = "task-schedule";
 inline constexpr std::string_view kScheduledAtHeader = "task-scheduled-at";
+
+/// What happens to ticks at which no worker ran.
+enum class MissedTicks : std::uint8_t {
+  one,   ///< One task is enqueued, however many ticks were missed.
+  skip,  ///< A tick that is more than 1 min late enqueues no task.
+  all,   ///< Each tick enqueues its task, but no more than the newest 1000.
+};
 
 struct Schedule {
   /// Letters, digits, '-', '_' and '.', at most 63 bytes. One of this name is replaced.
@@ -41,14 +50,13 @@ struct Schedule {
   /// Minute, hour, day of month, month, day of week: "30 8 * * mon-fri"; or @hourly, @daily, @weekly, @monthly, @yearly. Exactly one of
   /// cron and every is set. Default: empty.
   std::string cron{};
-  /// The time between ticks ("15min"), at least 1 s. They are at its multiples since 1970, so that all workers agree. Default: empty.
-  std::string every{};
+  /// The time between ticks, from 1 s to 366 days. They are at its multiples since 1970, so that all workers agree. Default: 0, not set.
+  std::chrono::milliseconds every{0};
   /// What cron means, by its name in the tz database ("Europe/Berlin"). What happens when its clock changes: docs/guide/tasks.md.
   /// Default: UTC.
   std::string time_zone{"UTC"};
-  /// Of ticks at which no worker ran. "one": however many were missed, one task. "all": each of them, the newest 1000 at most. "skip":
-  /// none that is more than 1 min late. Default: one.
-  std::string missed{"one"};
+  /// Default: one.
+  MissedTicks missed{MissedTicks::one};
 
   bool operator==(const Schedule&) const = default;
 };

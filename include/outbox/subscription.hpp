@@ -10,13 +10,33 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
+#include <outbox/rate.hpp>
 #include <string>
 #include <vector>
 
 namespace outbox {
+
+/// Where a new subscription begins.
+enum class Start : std::uint8_t {
+  beginning,  ///< At the oldest event that is retained.
+  now,        ///< At the next event.
+};
+
+/// What happens to an event that the destination rejects (docs/guide/operations.md).
+enum class OnReject : std::uint8_t {
+  park,  ///< It is set aside and tried again. Later events of its key wait behind it, all others go on.
+  stop,  ///< The subscription stops at it until a person resumes it.
+};
+
+/// What happens to the key of an event that is dead.
+enum class OnDead : std::uint8_t {
+  proceed,  ///< Its later events are delivered. The setting's word is "continue".
+  block,    ///< They wait until a person decides.
+};
 
 struct SubscriptionSpec {
   /// Letters, digits, '-', '_' and '.', at most 63 bytes.
@@ -46,25 +66,20 @@ struct SubscriptionSpec {
   std::string key{"{aggregate_id}"};
   /// Templates of further headers.
   std::map<std::string, std::string> headers{};
-  /// At most so many events: "200/s", "30/min", "1000/h", counted over all relays, replays and retries included; each relay sends its part by
-  /// the lanes that it has. Default: empty, no limit.
-  std::string rate{};
-  /// Where a new subscription begins: "beginning" (of what is retained) or "now". Of one that exists already it is not
-  /// looked at. Default: beginning.
-  std::string start{"beginning"};
-
-  // What becomes of an event that the destination rejects (docs/guide/operations.md).
-
-  /// "park": it is set aside and tried again, later events of its key wait behind it, all others go on. "stop": the
-  /// subscription stops at it until a person resumes it. Default: park.
-  std::string on_reject{"park"};
-  /// What happens to its key once it is dead: "continue", or "block" until a person decides. Default: continue.
-  std::string on_dead{"continue"};
+  /// At most so many events of all relays together, replays and retries included. Each relay sends the part that its lanes make up.
+  /// Default: no limit.
+  Rate rate{};
+  /// A subscription that exists already stays where it is. Default: beginning.
+  Start start{Start::beginning};
+  /// Default: park.
+  OnReject on_reject{OnReject::park};
+  /// Default: proceed.
+  OnDead on_dead{OnDead::proceed};
   /// So often it is tried before it is dead. Unit: attempts, the first one included. Default: 10.
   std::size_t max_attempts{10};
-  /// The pauses before the second attempt, the third and so on ("30s", "5min"); their number then decides instead of
+  /// The pauses before the second attempt, the third and so on, at most 30 days each; their number then decides instead of
   /// max_attempts. Empty: retry_base * retry_factor ^ n, at most retry_cap. Default: empty.
-  std::vector<std::string> delays{};
+  std::vector<std::chrono::milliseconds> delays{};
   /// Default: 1 s.
   std::chrono::milliseconds retry_base{1000};
   /// Default: 2.

@@ -146,19 +146,15 @@ class Handlers {
     /// Of one run.
     std::chrono::milliseconds deadline{std::chrono::minutes(30)};
     /// The pauses after failed runs of this type: n pauses are n retries. Default: none, those of the worker.
-    std::vector<std::string> delays{};
+    std::vector<std::chrono::milliseconds> delays{};
     /// So many runs of this type at once, in each worker and queue. A type with a limit is read from the log apart from the others: what it
     /// cannot begin holds nobody up, and its keys hold among its own tasks only. Default: 0, no limit but the threads.
     std::size_t max_running{0};
-    /// So many runs begin, "200/s", "30/min" or "1000/h": of all workers of a queue together, each of which has its part by its lanes.
-    /// Default: empty, no limit.
-    std::string rate{};
-
+    /// So many runs begin, of all workers of a queue together, each of which has the part that its lanes make up. Default: no limit.
+    Rate rate{};
     /// Its runs get their rows at once instead of after WorkerOptions::row_after: they are seen, and belong to their worker, from the
     /// beginning. Costs a few writes for each. Default: false.
     bool slow{false};
-
-    [[nodiscard]] bool has_limit() const { return max_running > 0 || !rate.empty(); }
   };
   struct Handler {
     std::string type;
@@ -168,7 +164,8 @@ class Handlers {
 
   /// `handle(payload, run)` returns a TaskEnd, or nothing when it is done. A second handler of a type replaces the first.
   ///
-  ///   handlers.on("report.make", {.deadline = std::chrono::minutes(5), .delays = {"10s", "1min"}}, make_report);
+  ///   using namespace std::chrono_literals;
+  ///   handlers.on("report.make", {.deadline = 5min, .delays = {10s, 1min}}, make_report);
   template <class T = std::string_view, class Function>
   Handlers& on(std::string type, Function handle) {
     return on<T>(std::move(type), Options(), std::move(handle));
@@ -210,8 +207,11 @@ struct WorkerOptions {
   /// Of each queue. Default: 8.
   std::size_t threads{8};
   /// The pauses after failed runs: n pauses are n retries. Default: 1 min, 5 min, 15 min, 30 min, 1 h, 2 h, 4 h, 8 h, 12 h, 24 h.
-  std::vector<std::string> delays{"1min", "5min", "15min", "30min", "1h",
-                                  "2h",   "4h",   "8h",    "12h",   "24h"};
+  std::vector<std::chrono::milliseconds> delays{std::chrono::minutes(1),  std::chrono::minutes(5),
+                                                std::chrono::minutes(15), std::chrono::minutes(30),
+                                                std::chrono::hours(1),    std::chrono::hours(2),
+                                                std::chrono::hours(4),    std::chrono::hours(8),
+                                                std::chrono::hours(12),   std::chrono::hours(24)};
   /// Each pause is this much longer or shorter at random. Unit: percent, 0 to 50. Default: 20.
   std::size_t jitter{20};
   /// A run that lasts longer gets a row, which shows it, and with which it goes on when the lanes of its worker change. Default: 1 s.

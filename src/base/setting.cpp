@@ -49,12 +49,8 @@ struct Assigner {
   const std::string& writing;
 
   Status operator()(std::string* slot) const {
-    if (setting.type == SettingType::choice && !is_choice()) {
-      // The suggestion is quoted, as in the file.
-      const auto near = nearest(text, setting.choices);
-      return wrong(near ? "did you mean " + quote(*near) + "?"
-                        : "choose one of " + setting.range());
-    }
+    if (setting.type == SettingType::choice && choice() == setting.choices.end())
+      return no_choice();
     if (setting.type == SettingType::path && text.starts_with('~')) {
       return fail(Errc::invalid_argument, "begins with ~, which only a shell expands",
                   "write the directory out, or ${env:HOME} in its place");
@@ -62,6 +58,13 @@ struct Assigner {
     if (setting.required && text.empty())
       return fail(Errc::invalid_argument, "is empty", setting.help);
     *slot = text;
+    return {};
+  }
+
+  Status operator()(WordSlot slot) const {
+    const auto found = choice();
+    if (found == setting.choices.end()) return no_choice();
+    *slot.value = static_cast<std::uint8_t>(found - setting.choices.begin());
     return {};
   }
 
@@ -90,15 +93,14 @@ struct Assigner {
     return {};
   }
 
-  Status operator()(std::vector<std::string>* slot) const {
-    slot->clear();
-    for (std::size_t from = 0; from <= text.size() && !text.empty();) {
-      const std::size_t comma = std::min(text.find(',', from), text.size());
-      slot->push_back(text.substr(from, comma - from));
-      from = comma + 1;
-    }
+  Status operator()(Rate* slot) const {
+    if (text.empty()) return *slot = {}, Status();
+    OUTBOX_TRY(*slot, parse_rate(text));
     return {};
   }
+
+  Status operator()(std::vector<std::string>* slot) const { return assign(slot, items()); }
+  Status operator()(std::vector<milliseconds>* slot) const { return assign(slot, items()); }
 
   Status operator()(std::map<std::string, std::string>* /*slot*/) const {
     return misfit(setting, "text", "set it in the configuration file");
@@ -111,9 +113,23 @@ struct Assigner {
   [[nodiscard]] tl::unexpected<Error> out_of_range() const {
     return wrong("choose a value from " + setting.range());
   }
-  [[nodiscard]] bool is_choice() const {
-    const auto& all = setting.choices;
-    return std::find(all.begin(), all.end(), text) != all.end();
+  [[nodiscard]] std::vector<std::string_view>::const_iterator choice() const {
+    return std::find(setting.choices.begin(), setting.choices.end(), text);
+  }
+  /// The suggestion is quoted, as in the file.
+  [[nodiscard]] tl::unexpected<Error> no_choice() const {
+    const auto near = nearest(text, setting.choices);
+    return wrong(near ? "did you mean " + quote(*near) + "?" : "choose one of " + setting.range());
+  }
+
+  [[nodiscard]] std::vector<std::string> items() const {
+    std::vector<std::string> items;
+    for (std::size_t from = 0; from <= text.size() && !text.empty();) {
+      const std::size_t comma = std::min(text.find(',', from), text.size());
+      items.push_back(text.substr(from, comma - from));
+      from = comma + 1;
+    }
+    return items;
   }
 
   Status count(std::size_t& slot) const {
@@ -153,10 +169,13 @@ SettingType type_of(Slot place, const Traits& traits) {
     SettingType operator()(const std::size_t*) const { return SettingType::count; }
     SettingType operator()(const milliseconds*) const { return SettingType::duration; }
     SettingType operator()(const microseconds*) const { return SettingType::duration; }
+    SettingType operator()(const Rate*) const { return SettingType::rate; }
     SettingType operator()(const std::vector<std::string>*) const { return SettingType::list; }
+    SettingType operator()(const std::vector<milliseconds>*) const { return SettingType::list; }
     SettingType operator()(const std::map<std::string, std::string>*) const {
       return SettingType::table;
     }
+    SettingType operator()(const WordSlot&) const { return SettingType::choice; }
   };
   if (traits.type != SettingType::text) return traits.type;
   return traits.choices.empty() ? std::visit(Type{}, place) : SettingType::choice;
@@ -168,8 +187,15 @@ struct ToJson {
   Json operator()(const std::size_t* value) const {
     return setting.type == SettingType::size ? Json(format_size(*value)) : Json(*value);
   }
+  Json operator()(const WordSlot& slot) const { return slot.words[*slot.value]; }
   Json operator()(const milliseconds* value) const { return format_duration(*value); }
   Json operator()(const microseconds* value) const { return format_duration(*value); }
+  Json operator()(const Rate* value) const { return format_rate(*value); }
+  Json operator()(const std::vector<milliseconds>* value) const {
+    Json items = Json::array();
+    for (const milliseconds item : *value) items.push_back(format_duration(item));
+    return items;
+  }
   template <class Value>
   Json operator()(const Value* value) const {
     return *value;
@@ -188,6 +214,7 @@ std::string_view to_string(SettingType type) {
     case SettingType::count: return "integer";
     case SettingType::size: return "size";
     case SettingType::duration: return "duration";
+    case SettingType::rate: return "rate";
     case SettingType::list: return "array of strings";
     case SettingType::table: return "table of strings";
   }
@@ -220,6 +247,7 @@ std::string Setting::expectation() const {
     case SettingType::count: return "an integer" + limits;
     case SettingType::size: return "a size such as \"16MiB\"" + limits;
     case SettingType::duration: return "a duration such as \"15s\"" + limits;
+    case SettingType::rate: return "a rate such as \"200/s\"";
     case SettingType::list: return "an array of strings";
     case SettingType::table: return "a table of strings";
   }
@@ -228,6 +256,8 @@ std::string Setting::expectation() const {
 
 Setting make_setting(std::string name, Slot place, Traits traits, std::string help) {
   const SettingType type = type_of(place, traits);
+  if (const auto* const slot = std::get_if<WordSlot>(&place))
+    traits.choices.assign(slot->words.begin(), slot->words.end());
   return {.name = std::move(name),
           .type = type,
           .help = std::move(help),
@@ -243,6 +273,23 @@ Setting make_setting(std::string name, Slot place, Traits traits, std::string he
 Status assign(const Setting& setting, Slot slot, const std::string& text,
               const std::string& writing) {
   return std::visit(Assigner{setting, text, writing}, slot);
+}
+
+Status assign(Slot slot, std::vector<std::string> items) {
+  if (auto* const* const texts = std::get_if<std::vector<std::string>*>(&slot)) {
+    **texts = std::move(items);
+    return {};
+  }
+  std::vector<milliseconds> lengths;
+  for (const std::string& item : items) {
+    const auto length = parse_duration(item);
+    if (!length || *length % milliseconds(1) != microseconds(0))
+      return fail(Errc::invalid_argument, in_quotes(item) + " is not a duration in whole ms",
+                  "such as \"5s\", \"10min\" or \"2h\"");
+    lengths.push_back(std::chrono::duration_cast<milliseconds>(*length));
+  }
+  *std::get<std::vector<milliseconds>*>(slot) = std::move(lengths);
+  return {};
 }
 
 tl::unexpected<Error> misfit(const Setting& setting, const std::string& found, std::string hint) {

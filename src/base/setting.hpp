@@ -11,15 +11,32 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <outbox/error.hpp>
+#include <outbox/rate.hpp>
+#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/words.hpp"
+
 namespace outbox {
 
-enum class SettingType { text, url, path, choice, boolean, count, size, duration, list, table };
+enum class SettingType {
+  text,
+  url,
+  path,
+  choice,
+  boolean,
+  count,
+  size,
+  duration,
+  rate,
+  list,
+  table
+};
 
 /// The type for help and reference: "integer", "duration".
 [[nodiscard]] std::string_view to_string(SettingType type);
@@ -44,10 +61,26 @@ struct Setting {
   [[nodiscard]] std::string expectation() const;
 };
 
+/// Where an enumeration of one byte is stored, and its words (base/words.hpp).
+struct WordSlot {
+  std::uint8_t* value{nullptr};
+  std::span<const std::string_view> words;
+};
+
 /// Where a value is stored. Its type corresponds to the setting's.
 using Slot = std::variant<std::string*, bool*, std::size_t*, std::chrono::milliseconds*,
                           std::chrono::microseconds*, std::vector<std::string>*,
-                          std::map<std::string, std::string>*>;
+                          std::map<std::string, std::string>*,
+                          std::vector<std::chrono::milliseconds>*, Rate*, WordSlot>;
+
+template <class Value>
+[[nodiscard]] Slot slot_at(Value* value) {
+  if constexpr (std::is_enum_v<Value>) {
+    return WordSlot{reinterpret_cast<std::uint8_t*>(value), kWords<Value>};
+  } else {
+    return value;
+  }
+}
 
 /// The least and the greatest value: counts, bytes, or durations.
 struct Range {
@@ -72,7 +105,7 @@ struct Traits {
   bool exclusive{false};
 };
 
-/// `place` is a null pointer of the type of the place.
+/// `place` is a slot of the type of the place, which is null.
 [[nodiscard]] Setting make_setting(std::string name, Slot place, Traits traits, std::string help);
 
 /// A row of a table: a setting of an Owner, and the member of the Owner that holds its value. That
@@ -85,9 +118,9 @@ struct SettingRow {
   /// {"port", &Printer::port, Traits{.range = {1, 65535}}, "Where it listens."}
   template <class Base, class Value>
   SettingRow(std::string name, Value Base::*place, Traits traits, std::string help)
-      : setting(make_setting(std::move(name), static_cast<Value*>(nullptr), std::move(traits),
+      : setting(make_setting(std::move(name), slot_at<Value>(nullptr), std::move(traits),
                              std::move(help))),
-        slot([place](Owner& owner) -> Slot { return &(owner.*place); }) {}
+        slot([place](Owner& owner) -> Slot { return slot_at(&(owner.*place)); }) {}
   template <class Base, class Value>
   SettingRow(std::string name, Value Base::*place, std::string help)
       : SettingRow(std::move(name), place, Traits{}, std::move(help)) {}
@@ -96,9 +129,9 @@ struct SettingRow {
   template <class Base, class Part, class Value>
   SettingRow(std::string name, Part Base::*part, Value Part::*place, Traits traits,
              std::string help)
-      : setting(make_setting(std::move(name), static_cast<Value*>(nullptr), std::move(traits),
+      : setting(make_setting(std::move(name), slot_at<Value>(nullptr), std::move(traits),
                              std::move(help))),
-        slot([part, place](Owner& owner) -> Slot { return &(owner.*part.*place); }) {}
+        slot([part, place](Owner& owner) -> Slot { return slot_at(&(owner.*part.*place)); }) {}
   template <class Base, class Part, class Value>
   SettingRow(std::string name, Part Base::*part, Value Part::*place, std::string help)
       : SettingRow(std::move(name), part, place, Traits{}, std::move(help)) {}
@@ -119,6 +152,8 @@ SettingRows<Owner> joined(std::initializer_list<SettingRows<Owner>> tables) {
 /// what precedes the value, such as "OUTBOX_RELAY_PAGE="; it is empty for `key = value` in a file.
 [[nodiscard]] Status assign(const Setting& setting, Slot slot, const std::string& text,
                             const std::string& writing = {});
+/// The same of a list.
+[[nodiscard]] Status assign(Slot slot, std::vector<std::string> items);
 /// The error of a value that does not fit. `found` is the value as it was written.
 [[nodiscard]] tl::unexpected<Error> misfit(const Setting& setting, const std::string& found,
                                            std::string hint);

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 namespace outbox {
 namespace {
@@ -34,6 +35,15 @@ constexpr std::uint64_t kMost = std::uint64_t{1} << 52U;
 constexpr std::string_view kTimeHint =
     "a duration is a whole number and a unit: us, ms, s, min, h or d";
 constexpr std::string_view kSizeHint = "a size is a whole number and a unit: B, KiB, MiB or GiB";
+
+struct Period {
+  std::string_view name;
+  std::chrono::seconds length;
+};
+constexpr std::array<Period, 3> kPeriods{{{"s", std::chrono::seconds(1)},
+                                          {"min", std::chrono::minutes(1)},
+                                          {"h", std::chrono::hours(1)}}};
+constexpr std::size_t kMostInPeriod = 10'000'000;
 
 struct Amount {
   std::uint64_t number{0};
@@ -90,11 +100,44 @@ Result<std::size_t> parse_size(std::string_view text) {
   return static_cast<std::size_t>(*value);
 }
 
+Result<Rate> parse_rate(std::string_view text) {
+  const auto amount = split(text);
+  for (const Period& period : kPeriods) {
+    if (!amount || amount->number == 0 || amount->number > kMostInPeriod) break;
+    if (amount->unit.starts_with('/') && amount->unit.substr(1) == period.name)
+      return Rate{amount->number, period.length};
+  }
+  return fail(Errc::invalid_argument, in_quotes(text) + " is not a rate",
+              "write it like \"200/s\", \"30/min\" or \"1000/h\"");
+}
+
 std::string format_duration(std::chrono::microseconds value) {
   const auto shown = static_cast<std::uint64_t>(std::max<std::int64_t>(value.count(), 0));
   return format(shown, std::span(kTimes).subspan(shown % 1000 == 0 ? 1 : 0));
 }
 
 std::string format_size(std::size_t bytes) { return format(bytes, kSizes); }
+
+std::string format_rate(const Rate& rate) {
+  if (rate.count == 0) return {};
+  std::string text = std::to_string(rate.count) + "/";
+  for (const Period& period : kPeriods) {
+    if (period.length == rate.per) text += period.name;
+  }
+  return text;
+}
+
+Status check_rate(const Rate& rate) {
+  if (rate.count > kMostInPeriod)
+    return fail(Errc::invalid_argument, "the rate is above 10000000", "0: there is no limit");
+  for (const Period& period : kPeriods) {
+    if (period.length == rate.per) return {};
+  }
+  return fail(Errc::invalid_argument, "the rate has another period than 1 s, 1 min or 1 h");
+}
+
+double per_second(const Rate& rate) {
+  return static_cast<double>(rate.count) / static_cast<double>(rate.per.count());
+}
 
 }  // namespace outbox

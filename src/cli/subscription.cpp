@@ -112,7 +112,7 @@ Change change_of(const SubscriptionSpec& wanted, const OpenSubscriptions& open,
                  const config::Loaded& loaded) {
   const store::SubscriptionRow* const row = open.find(wanted.name);
   if (row == nullptr)
-    return {.name = wanted.name, .action = "created", .from_now_on = wanted.start == "now"};
+    return {.name = wanted.name, .action = "created", .from_now_on = wanted.start == Start::now};
   const auto show = [&](const std::string& setting, const std::string& value) {
     return toml_text(config::shown_value(loaded, wanted.name, setting, Json::parse(value)));
   };

@@ -92,6 +92,12 @@ void refuse_during_replay(const OpenChange& open) {
 
 // ---- create
 
+Start start_of(const std::string& word) {
+  if (const auto start = from_word<Start>(word)) return *start;
+  throw Failure(kUsage, "--start: unknown value " + in_quotes(word),
+                did_you_mean(word, kWords<Start>));
+}
+
 int create(const ChangeOptions& options, const Context& context) {
   const auto loaded = context.configuration(Subscriptions::used);
   const auto& specs = loaded.config.relay.subscriptions;
@@ -103,7 +109,7 @@ int create(const ChangeOptions& options, const Context& context) {
                       (loaded.file.empty() ? "the configuration" : loaded.file),
                   "-c FILE with that section");
   SubscriptionSpec spec = *section;
-  if (options.start) spec.start = *options.start;
+  if (options.start) spec.start = start_of(*options.start);
   const auto store = Context::checked_store(loaded);
   const auto catalog = must(store->catalog());
   for (const auto& row : must(catalog->subscriptions())) {
@@ -113,8 +119,9 @@ int create(const ChangeOptions& options, const Context& context) {
                     "begin anew");
   }
   must(catalog->create(spec));
-  print("+ {} created, gets {}\n", spec.name,
-        spec.start == "now" ? "events from now on" : "everything from the beginning of the log");
+  print(
+      "+ {} created, gets {}\n", spec.name,
+      spec.start == Start::now ? "events from now on" : "everything from the beginning of the log");
   return kOk;
 }
 

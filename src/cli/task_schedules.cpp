@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
@@ -55,6 +56,10 @@ std::string shown(std::optional<std::int64_t> time_us) {
   return time_us ? event::time_text(*time_us) : "-";
 }
 
+std::string every_of(const Schedule& schedule) {
+  return schedule.every.count() == 0 ? "" : format_duration(schedule.every);
+}
+
 Json to_json(const store::ScheduleRow& row) {
   const Schedule& schedule = row.schedule;
   return {{"name", schedule.name},
@@ -62,9 +67,9 @@ Json to_json(const store::ScheduleRow& row) {
           {"type", schedule.type},
           {"key", or_null(schedule.key)},
           {"cron", or_null(schedule.cron)},
-          {"every", or_null(schedule.every)},
+          {"every", or_null(every_of(schedule))},
           {"time_zone", schedule.cron.empty() ? Json() : Json(schedule.time_zone)},
-          {"missed", schedule.missed},
+          {"missed", word_of(schedule.missed)},
           {"paused", row.paused},
           {"next_at", time_or_null(next_of(row))},
           {"last_at", time_or_null(row.last_at_us)},
@@ -88,8 +93,9 @@ int list(const ScheduleOptions& options, const Context& context) {
     const Schedule& schedule = row.schedule;
     const bool cron = !schedule.cron.empty();
     table.add({schedule.name, schedule.queue, schedule.type,
-               cron ? schedule.cron : "every " + schedule.every, cron ? schedule.time_zone : "-",
-               shown(next_of(row)), shown(row.last_at_us), row.paused ? "yes" : "no"});
+               cron ? schedule.cron : "every " + every_of(schedule),
+               cron ? schedule.time_zone : "-", shown(next_of(row)), shown(row.last_at_us),
+               row.paused ? "yes" : "no"});
   }
   table.print();
   return kOk;

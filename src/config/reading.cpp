@@ -32,7 +32,8 @@ bool fits(SettingType type, const toml::node& value) {
     case SettingType::url:
     case SettingType::path:
     case SettingType::choice:
-    case SettingType::duration: return value.is_string();
+    case SettingType::duration:
+    case SettingType::rate: return value.is_string();
     case SettingType::boolean: return value.is_boolean();
     case SettingType::count: return value.is_integer();
     case SettingType::size: return value.is_string() || value.is_integer();
@@ -137,8 +138,7 @@ Status assign(const Setting& setting, Slot slot, const toml::node& value) {
       if (!item.is_string()) return item_misfit(setting, item, " in it");
       list.push_back(text_of(item));
     }
-    *std::get<std::vector<std::string>*>(slot) = std::move(list);
-    return {};
+    return outbox::assign(slot, std::move(list));
   }
   if (const auto* const table = value.as_table()) {
     Texts texts;

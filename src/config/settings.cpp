@@ -5,7 +5,9 @@
 #include <cctype>
 
 #include "format/format.hpp"
+#include "schedule/schedule.hpp"
 #include "sink/registry.hpp"
+#include "subscription/spec.hpp"
 
 namespace outbox::config {
 namespace {
@@ -123,7 +125,7 @@ SettingRows<Schedule> schedule_rows() {
        "The time between ticks, such as \"15min\", from 1s to 366d. They are at its multiples since 1970, UTC."},
       {"time_zone", &Schedule::time_zone,
        "What cron means: a name of the tz database such as \"Europe/Berlin\"."},
-      {"missed", &Schedule::missed, Traits{.choices = {"one", "skip", "all"}},
+      {"missed", &Schedule::missed,
        "Of ticks at which no worker ran: one task however many there were; none that is more than 1min late; each of the newest 1000."},
   };
 }
@@ -168,11 +170,11 @@ SettingRows<SubscriptionSpec> spec_rows() {
        "Templates of additional headers."},
       {"rate", &SubscriptionSpec::rate, Traits{.default_note = "none"},
        "At most so many events, such as \"200/s\", \"30/min\" or \"1000/h\"; all relays together."},
-      {"start", &SubscriptionSpec::start, Traits{.choices = {"beginning", "now"}},
+      {"start", &SubscriptionSpec::start,
        "Where a new subscription starts: at the oldest retained event, or at the next one."},
-      {"on_reject", &SubscriptionSpec::on_reject, Traits{.choices = {"park", "stop"}},
+      {"on_reject", &SubscriptionSpec::on_reject,
        "An event that the destination rejects is parked and tried again, or stops the subscription."},
-      {"on_dead", &SubscriptionSpec::on_dead, Traits{.choices = {"continue", "block"}},
+      {"on_dead", &SubscriptionSpec::on_dead,
        "Once an event is dead its key continues, or stays blocked until a person decides."},
       {"max_attempts", &SubscriptionSpec::max_attempts, Traits{.range = {1, 1000}},
        "Attempts, the first included, after which an event is dead."},

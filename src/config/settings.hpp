@@ -23,9 +23,9 @@ struct TaskSpec {
   std::string handler{"exec"};
   std::vector<std::string> command{};
   std::chrono::milliseconds deadline{std::chrono::minutes(30)};
-  std::vector<std::string> delays{};
+  std::vector<std::chrono::milliseconds> delays{};
   std::size_t max_running{0};
-  std::string rate{};
+  Rate rate{};
   bool slow{false};
   /// The sink, settings and messages of the handlers http and smtp.
   SubscriptionSpec delivery{};

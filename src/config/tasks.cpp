@@ -15,7 +15,6 @@
 #include "config/section.hpp"
 #include "config/subscriptions.hpp"
 #include "sink/registry.hpp"
-#include "subscription/rate.hpp"
 
 namespace outbox::config {
 namespace {
@@ -133,14 +132,11 @@ class TaskReader {
   }
 
   void check_limits() {
-    const bool limited = effective_.max_running > 0 || !effective_.rate.empty();
+    const bool limited = effective_.max_running > 0 || effective_.rate.count > 0;
     if (limited && effective_.type.find_first_of("*?") != std::string::npos) {
       reading_.complain(path_ + ": a type with max_running or rate has * or ?", path_, section_.at,
                         "give the type another name");
     }
-    if (effective_.rate.empty()) return;
-    if (const auto rate = subscription::parse_rate(effective_.rate); !rate)
-      reading_.complain(path_ + ".rate", task_.position_of("rate"), rate.error());
   }
 
   void check_command() {
@@ -167,7 +163,7 @@ class TaskReader {
                   .members = of_delivery_,
                   .rows = task_message_settings(),
                   // As far as the sink knows, what is refused is dead.
-                  .preset = {.name = "task", .sink = sink, .on_reject = "stop"},
+                  .preset = {.name = "task", .sink = sink, .on_reject = OnReject::stop},
                   .settled = settled_by_worker(sink),
                   .owner = "task"};
     for (const auto& row : task_settings()) part.others.push_back(row.setting.name);

@@ -21,7 +21,7 @@ bool is_scheduled(const store::ParkedEvent& event) {
 std::string SubscriptionLoop::trouble() const {
   const SinkState& sink = sink_state_;
   if (sink.mode() == Mode::rejected) return sink.rejection()->error.text();
-  if (!replay_ && row_.spec.on_reject == "park" && gate_.live() >= row_.spec.max_waiting)
+  if (!replay_ && row_.spec.on_reject == OnReject::park && gate_.live() >= row_.spec.max_waiting)
     return count("event", gate_.live(), "is", "are") +
            " parked, no new ones are delivered until there are fewer than " +
            std::to_string(row_.spec.max_waiting) + " (max_waiting)";

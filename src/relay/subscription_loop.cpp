@@ -9,9 +9,9 @@
 #include "base/log.hpp"
 #include "base/steady.hpp"
 #include "base/thread.hpp"
+#include "base/units.hpp"
 #include "event/key.hpp"
 #include "relay/strand.hpp"
-#include "subscription/rate.hpp"
 
 namespace outbox::relay {
 namespace {
@@ -60,7 +60,7 @@ CoreOptions core_options(const store::SubscriptionRow& row, const LoopOptions& o
   core.settle_interval = options.settle_interval;
   core.settle_events = options.settle_events;
   core.first_token = first_token;
-  if (row.spec.on_reject == "park")
+  if (row.spec.on_reject == OnReject::park)
     core.parking = options.replay ? replay_parking() : parking_rules(row.spec);
   return core;
 }
@@ -115,7 +115,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, format::Renderer 
       links_(Links{.settler = &settler, .trust = &trust, .listener = std::move(listener)}),
       sink_(std::move(retained.sink)),
       run_owner_(run_owner_of(*sink_, options)),
-      offering_(*sink_, row_.spec.on_reject == "park"),
+      offering_(*sink_, row_.spec.on_reject == OnReject::park),
       sink_state_({}, static_cast<std::uint64_t>(row_.id)),
       trial_(options.trial),
       retries_(retry_options(row_, options, sink_->traits(), retained.next_token, run_owner_,
@@ -157,11 +157,8 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, format::Renderer 
   if (replay_) {
     for (const std::uint64_t key : replay_->skipped_keys) gate_.found(key);
   }
-  if (!row_.spec.rate.empty()) {
-    // It was checked when it was applied.
-    const double rate = subscription::parse_rate(row_.spec.rate).value_or(1.0);
-    rate_.emplace(rate * share_of(holding_), now_steady());
-  }
+  if (row_.spec.rate.count > 0)
+    rate_.emplace(per_second(row_.spec.rate) * share_of(holding_), now_steady());
   if (run_owner_ != nullptr)
     run_owner_->follow({.share = share_of(holding_), .paused_types = row_.paused_types});
   sink_->on_ready([box = box_] { box->ring(); });

@@ -290,7 +290,8 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
   if (replay) {
     strands = replay->strands;
   } else {
-    OUTBOX_TRY(parked, loader_->parked_keys(row.id, holding.lanes, row.spec.on_dead == "block"));
+    OUTBOX_TRY(parked,
+               loader_->parked_keys(row.id, holding.lanes, row.spec.on_dead == OnDead::block));
     told_of_parked_[row.id] = row.parked_version;
   }
   OUTBOX_TRY(auto trial, begin_runs(row, holding, *strands));
@@ -327,7 +328,7 @@ Result<TrialGate> Tenure::begin_runs(const store::SubscriptionRow& row,
                                      const store::Holding& holding,
                                      const std::vector<store::Strand>& strands) {
   // Without parking there is nothing to be done about an event that kills the relay.
-  TrialGate trial(row.spec.on_reject == "park" ? options_.window_events : 0);
+  TrialGate trial(row.spec.on_reject == OnReject::park ? options_.window_events : 0);
   const MutexLock lock(trials_mutex_);
   std::size_t source = TrialGate::kRetries;
   for (const store::Strand& strand : strands) {

@@ -1,6 +1,7 @@
 // The ticks of a schedule, and the tasks that they enqueue. Pure but for the file of the time zone.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +11,16 @@
 #include <string_view>
 #include <vector>
 
+#include "base/words.hpp"
 #include "schedule/cron.hpp"
 #include "schedule/time_zone.hpp"
+
+namespace outbox {
+
+template <>
+inline constexpr std::array<std::string_view, 3> kWords<MissedTicks>{"one", "skip", "all"};
+
+}  // namespace outbox
 
 namespace outbox::schedule {
 

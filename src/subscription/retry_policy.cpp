@@ -17,25 +17,18 @@ constexpr std::size_t kMostDelays = 1000;
 }  // namespace
 
 RetryPolicy::RetryPolicy(const SubscriptionSpec& spec)
-    : max_attempts_(spec.delays.empty() ? spec.max_attempts : spec.delays.size() + 1),
+    : delays_(spec.delays),
+      max_attempts_(spec.delays.empty() ? spec.max_attempts : spec.delays.size() + 1),
       base_(spec.retry_base),
       factor_(spec.retry_factor),
       cap_(spec.retry_cap),
-      jitter_(spec.retry_jitter) {
-  for (const auto& text : spec.delays)
-    delays_.push_back(std::chrono::duration_cast<milliseconds>(
-        parse_duration(text).value_or(std::chrono::microseconds(base_))));
-}
+      jitter_(spec.retry_jitter) {}
 
 void RetryPolicy::check(const SubscriptionSpec& spec, FieldErrors& errors) {
   if (spec.delays.size() > kMostDelays) errors.add({"delays", "has more than 1000 entries"});
-  for (const auto& text : spec.delays) {
-    const auto delay = parse_duration(text);
-    if (delay && *delay <= kLongestDelay) continue;
-    errors.add({"delays", in_quotes(text) + " is not a duration up to 30 days",
-                "such as \"5s\", \"10min\" or \"2h\""});
-    break;
-  }
+  const auto wrong = [](milliseconds delay) { return delay.count() < 0 || delay > kLongestDelay; };
+  if (std::any_of(spec.delays.begin(), spec.delays.end(), wrong))
+    errors.add({"delays", "a pause is below 0 or longer than 30 days"});
   if (spec.max_attempts == 0)
     errors.add({"max_attempts", "is 0", "1: an event is never tried again"});
   if (spec.max_waiting == 0) errors.add({"max_waiting", "is 0", "at least 1"});

@@ -1,10 +1,10 @@
 #include "subscription/spec.hpp"
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -16,10 +16,19 @@
 #include "event/utf8.hpp"
 #include "format/render.hpp"
 #include "subscription/group.hpp"
-#include "subscription/rate.hpp"
 #include "subscription/retry_policy.hpp"
 
-/// Stores durations as text with a unit.
+/// Stores durations and rates as text with a unit.
+template <>
+struct nlohmann::adl_serializer<outbox::Rate> {
+  static void to_json(json& to, const outbox::Rate& from) { to = outbox::format_rate(from); }
+  static void from_json(const json& from, outbox::Rate& to) {
+    const auto text = from.get<std::string>();
+    const auto rate = outbox::parse_rate(text.empty() ? "1/s" : text);
+    if (!rate) throw json::type_error::create(302, "not a rate", &from);
+    to = text.empty() ? outbox::Rate{} : *rate;
+  }
+};
 template <>
 struct nlohmann::adl_serializer<std::chrono::milliseconds> {
   static void to_json(json& to, std::chrono::milliseconds from) {
@@ -38,10 +47,6 @@ namespace {
 using Json = nlohmann::json;
 using Texts = std::map<std::string, std::string>;
 using Globs = std::vector<std::string>;
-
-constexpr std::array<std::string_view, 2> kStarts{"beginning", "now"};
-constexpr std::array<std::string_view, 2> kOnReject{"park", "stop"};
-constexpr std::array<std::string_view, 2> kOnDead{"continue", "block"};
 
 Status check_globs(std::string_view field, const Globs& globs) {
   for (const auto& glob : globs) {
@@ -72,19 +77,22 @@ Status check_sink(const SubscriptionSpec& spec) {
   return {};
 }
 
-Status check_choice(std::string_view field, std::string_view value,
-                    const std::array<std::string_view, 2>& choices) {
-  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return {};
-  return bad_field(field, "unknown value " + in_quotes(value), did_you_mean(value, choices));
-}
-
 /// The members of the stored object: one table for reading, writing and comparing.
 using Time = std::chrono::milliseconds;
 using Member = std::variant<std::string SubscriptionSpec::*, Globs SubscriptionSpec::*,
                             Texts SubscriptionSpec::*, std::size_t SubscriptionSpec::*,
-                            Time SubscriptionSpec::*>;
-constexpr std::array<const char*, 5> kKinds{"a string", "an array of strings",
-                                            "an object of strings", "a number", "a duration"};
+                            Time SubscriptionSpec::*, std::vector<Time> SubscriptionSpec::*,
+                            Rate SubscriptionSpec::*, OnReject SubscriptionSpec::*,
+                            OnDead SubscriptionSpec::*>;
+constexpr std::array<const char*, 9> kKinds{"a string",
+                                            "an array of strings",
+                                            "an object of strings",
+                                            "a number",
+                                            "a duration",
+                                            "an array of durations",
+                                            "a rate",
+                                            "a string",
+                                            "a string"};
 constexpr std::array<std::pair<std::string_view, Member>, 21> kMembers{{
     {"format", &SubscriptionSpec::format},
     {"group", &SubscriptionSpec::group},
@@ -113,6 +121,29 @@ std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+template <class Value>
+Json json_of(const Value& value) {
+  if constexpr (std::is_enum_v<Value>) {
+    return word_of(value);
+  } else {
+    return value;
+  }
+}
+
+template <class Value>
+Status read_value(const std::string& name, const Json& json, Value& into) {
+  if constexpr (std::is_enum_v<Value>) {
+    const auto word = json.get<std::string>();
+    const auto value = from_word<Value>(word);
+    if (!value)
+      return bad_field(name, "unknown value " + in_quotes(word), did_you_mean(word, kWords<Value>));
+    into = *value;
+  } else {
+    json.get_to(into);
+  }
+  return {};
+}
+
 Status read_member(const std::string& name, const Json& value, SubscriptionSpec& into) {
   std::array<std::string_view, kMembers.size()> known;
   for (std::size_t i = 0; i < known.size(); ++i) {
@@ -120,8 +151,7 @@ Status read_member(const std::string& name, const Json& value, SubscriptionSpec&
     if (known[i] != name) continue;
     const Member& found = kMembers[i].second;
     try {
-      std::visit([&](auto member) { value.get_to(into.*member); }, found);
-      return {};
+      return std::visit([&](auto member) { return read_value(name, value, into.*member); }, found);
     } catch (const Json::type_error&) {
       return bad_field(name, std::string("is not ") + kKinds.at(found.index()));
     }
@@ -132,22 +162,17 @@ Status read_member(const std::string& name, const Json& value, SubscriptionSpec&
 }  // namespace
 
 void check(const SubscriptionSpec& spec, FieldErrors& errors) {
-  for (const Status& status :
-       {event::check_plain_name("name", spec.name), check_sink(spec),
-        check_globs("event_types", spec.event_types),
-        check_globs("aggregate_types", spec.aggregate_types),
-        check_match_headers(spec.match_headers), check_choice("start", spec.start, kStarts),
-        check_choice("on_reject", spec.on_reject, kOnReject),
-        check_choice("on_dead", spec.on_dead, kOnDead), check_group(spec)}) {
+  for (const Status& status : {event::check_plain_name("name", spec.name), check_sink(spec),
+                               check_globs("event_types", spec.event_types),
+                               check_globs("aggregate_types", spec.aggregate_types),
+                               check_match_headers(spec.match_headers), check_group(spec)}) {
     if (!status) errors.add(status.error());
   }
   if (spec.key.empty()) {
     errors.add(
         {"key", "is empty: all events would have the same key", "the default is {aggregate_id}"});
   }
-  if (!spec.rate.empty()) {
-    if (const auto rate = parse_rate(spec.rate); !rate) errors.add("rate", rate.error());
-  }
+  if (const Status rate = check_rate(spec.rate); !rate) errors.add("rate", rate.error());
   RetryPolicy::check(spec, errors);
   format::Renderer::check(spec, errors);
 }
@@ -161,7 +186,8 @@ Status validate(const SubscriptionSpec& spec) {
 std::string to_json(const SubscriptionSpec& spec) {
   Json json = Json::object();
   for (const auto& [name, member] : kMembers) {
-    std::visit([&, key = std::string(name)](auto of_spec) { json[key] = spec.*of_spec; }, member);
+    std::visit([&, key = std::string(name)](auto of_spec) { json[key] = json_of(spec.*of_spec); },
+               member);
   }
   return text_of(json);
 }
@@ -189,7 +215,7 @@ class Comparison {
 
   template <class Value>
   void value(std::string_view name, const Value& before, const Value& after) {
-    if (before != after) add(std::string(name), text_of(before), text_of(after));
+    if (before != after) add(std::string(name), text_of(json_of(before)), text_of(json_of(after)));
   }
   void value(std::string_view /*name*/, const Texts& /*before*/, const Texts& /*after*/) {}
 

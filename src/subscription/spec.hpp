@@ -1,6 +1,7 @@
 // Subscriptions: their validation, and their JSON (column `config` of table `subscription`). Pure.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <outbox/subscription.hpp>
 #include <string>
@@ -8,6 +9,18 @@
 #include <vector>
 
 #include "base/field_error.hpp"
+#include "base/words.hpp"
+
+namespace outbox {
+
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<Start>{"beginning", "now"};
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<OnReject>{"park", "stop"};
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<OnDead>{"continue", "block"};
+
+}  // namespace outbox
 
 namespace outbox::subscription {
 

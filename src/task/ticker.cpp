@@ -135,7 +135,7 @@ Result<bool> Ticker::tick(const store::ScheduleRow& row, std::int64_t now_us) {
     current.next_at_us = one.next_at_us;
   }
   (void)faults_.erase(schedule.name);
-  if (newest.more && schedule.missed != "one")
+  if (newest.more && schedule.missed != MissedTicks::one)
     log::warn("ticks of a schedule were skipped", {{"schedule", schedule.name}, {"tasks", count}});
   return true;
 }

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
-#include "subscription/rate.hpp"
+#include "base/units.hpp"
 
 namespace outbox::task {
 namespace {
@@ -15,9 +15,9 @@ constexpr std::uint32_t kSampled = 16;
 /// What takes less is counted each 16th time, for sixteen.
 constexpr std::chrono::milliseconds kAllCounted{1};
 
-SubscriptionSpec spec_of(const std::vector<std::string>& delays, std::size_t jitter) {
+SubscriptionSpec spec_of(std::vector<std::chrono::milliseconds> delays, std::size_t jitter) {
   SubscriptionSpec spec;
-  spec.delays = delays;
+  spec.delays = std::move(delays);
   spec.retry_jitter = jitter;
   return spec;
 }
@@ -29,16 +29,14 @@ std::uint64_t seed_of(const EventId& id) {
 }
 
 std::shared_ptr<TypeLimit> limit_of(const Handlers::Options& options) {
-  if (!options.has_limit()) return nullptr;
-  const double rate =
-      options.rate.empty() ? 0 : subscription::parse_rate(options.rate).value_or(1.0);
-  return std::make_shared<TypeLimit>(options.max_running, rate);
+  if (!has_limit(options)) return nullptr;
+  return std::make_shared<TypeLimit>(options.max_running, per_second(options.rate));
 }
 
 }  // namespace
 
-RetrySchedule::RetrySchedule(const std::vector<std::string>& delays, std::size_t jitter)
-    : policy_(spec_of(delays, jitter)), runs_(delays.size() + 1) {}
+RetrySchedule::RetrySchedule(std::vector<std::chrono::milliseconds> delays, std::size_t jitter)
+    : runs_(delays.size() + 1), policy_(spec_of(std::move(delays), jitter)) {}
 
 void RetrySchedule::decide(Outcome& outcome, std::size_t attempt,
                            std::optional<std::size_t> max_attempts, const EventId& id) const {

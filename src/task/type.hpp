@@ -23,7 +23,7 @@ namespace outbox::task {
 class RetrySchedule {
  public:
   /// `delays` and `jitter`: without errors.
-  RetrySchedule(const std::vector<std::string>& delays, std::size_t jitter);
+  RetrySchedule(std::vector<std::chrono::milliseconds> delays, std::size_t jitter);
 
   /// Of a run that has ended: when the task runs again, or that it is dead. `max_attempts`: of this task; none: one more than there are
   /// pauses.
@@ -31,12 +31,17 @@ class RetrySchedule {
               const EventId& id) const;
 
  private:
-  subscription::RetryPolicy policy_;
   std::size_t runs_;  ///< At most, as long as the task does not say otherwise.
+  subscription::RetryPolicy policy_;
 };
 
 /// For the relay, and for what the keeper writes: without a schedule.
 [[nodiscard]] Outcome outcome_of(Token token, const TaskEnd& end);
+
+/// Whether runs of the type are limited.
+[[nodiscard]] inline bool has_limit(const Handlers::Options& options) {
+  return options.max_running > 0 || options.rate.count > 0;
+}
 
 /// What Handlers::Options say is checked.
 class TaskType {

@@ -9,10 +9,10 @@
 #include "base/field_error.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "event/task.hpp"
 #include "event/task_queue.hpp"
 #include "subscription/group.hpp"
-#include "subscription/rate.hpp"
 #include "subscription/retry_policy.hpp"
 #include "task/queue_sink.hpp"
 #include "task/run_keeper.hpp"
@@ -30,7 +30,7 @@ constexpr std::chrono::milliseconds kShortestRowAfter{10};
 /// Of a priority and worker; with more, nothing is read. What is scheduled for next month must not stop what is to be done now.
 constexpr std::size_t kMostRows = 1'000'000;
 
-Status check_delays(const std::vector<std::string>& delays) {
+Status check_delays(const std::vector<std::chrono::milliseconds>& delays) {
   SubscriptionSpec spec;
   spec.delays = delays;
   FieldErrors errors;
@@ -52,14 +52,13 @@ Status check_schedules(const std::vector<Schedule>& schedules) {
 
 /// A type with a limit is named in the filter of its subscription.
 Status check_limits(const Handlers::Handler& handler) {
-  if (!handler.options.has_limit()) return {};
+  if (!task::has_limit(handler.options)) return {};
   if (handler.type.find_first_of("*?") != std::string::npos)
     return bad_field("handlers", handler.type + ": a type with max_running or rate has * or ?",
                      "give the type another name");
-  if (handler.options.rate.empty()) return {};
-  const auto rate = subscription::parse_rate(handler.options.rate);
+  const Status rate = check_rate(handler.options.rate);
   if (rate) return {};
-  return bad_field("handlers", handler.type + ": rate: " + rate.error().message, rate.error().hint);
+  return bad_field("handlers", handler.type + ": " + rate.error().message, rate.error().hint);
 }
 
 Status check(const WorkerOptions& options, const Handlers& handlers) {
@@ -116,7 +115,7 @@ std::vector<SubscriptionSpec> subscriptions_of(const std::string& queue, const H
     const SubscriptionSpec base = subscription_of(queue, priority, options);
     all.push_back(base);
     for (const Handlers::Handler& handler : handlers.all()) {
-      if (handler.options.has_limit()) all.push_back(event::spec_of_type(base, handler.type));
+      if (task::has_limit(handler.options)) all.push_back(event::spec_of_type(base, handler.type));
     }
   }
   return all;

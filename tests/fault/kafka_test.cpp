@@ -22,7 +22,7 @@ class KafkaFault : public ::testing::Test {
   }
 
   [[nodiscard]] std::unique_ptr<Relay> relay_to(const KafkaTopic& topic,
-                                                const std::string& on_reject = "park") const {
+                                                OnReject on_reject = OnReject::park) const {
     RelayOptions options;
     options.store_url = database_->url();
     options.page_rows = 200;
@@ -99,7 +99,7 @@ TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_
     attempts.push_back(attempt);
   }
   connection.exec("COMMIT");
-  const auto relay = relay_to(topic, "stop");
+  const auto relay = relay_to(topic, OnReject::stop);
   ASSERT_TRUE(relay->start());
   ASSERT_TRUE(eventually([&] { return subscription().state == store::SubscriptionState::stopped; },
                          std::chrono::seconds(120)))

@@ -88,7 +88,8 @@ int main(int argc, char** argv) {
   options.relay.lease = std::chrono::milliseconds(std::atoi(argv[3]));
   options.heartbeat = std::chrono::milliseconds(std::atoi(argv[4]));
   options.threads = 4;
-  options.delays = {"50ms", "50ms", "50ms"};
+  options.delays = {std::chrono::milliseconds(50), std::chrono::milliseconds(50),
+                    std::chrono::milliseconds(50)};
   auto worker = outbox::Worker::create(options, handlers);
   if (!worker) {
     std::fprintf(stderr, "%s\n", worker.error().text().c_str());

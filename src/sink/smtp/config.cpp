@@ -169,7 +169,8 @@ void check(const SmtpSettings& settings, FieldErrors& errors) {
 
 /// Refuses to park what is unknown if parked events are sent again by themselves.
 void check_use(const SmtpSettings& settings, const SubscriptionSpec& spec, FieldErrors& errors) {
-  const bool once = spec.on_reject == "stop" || (spec.max_attempts == 1 && spec.delays.empty());
+  const bool once =
+      spec.on_reject == OnReject::stop || (spec.max_attempts == 1 && spec.delays.empty());
   if (!settings.park_unknown() || once) return;
   errors.add({"smtp.on_unknown",
               "is park, but this subscription sends parked events again by itself",

@@ -87,7 +87,7 @@ class PostgresCatalog final : public sql::Catalog {
   /// events in the whole of the current partition.
   [[nodiscard]] Result<bool> is_applied(const SubscriptionSpec& spec, const std::string& /*config*/,
                                         Wanted /*wanted*/) override {
-    if (spec.start != "now") return false;
+    if (spec.start != Start::now) return false;
     OUTBOX_TRY(const auto rows, subscriptions());
     if (std::any_of(rows.begin(), rows.end(),
                     [&](const auto& row) { return row.spec.name == spec.name; }))

@@ -100,7 +100,7 @@ Result<Catalog::Applied> Catalog::insert(const SubscriptionSpec& spec, const std
   // That of a type begins where that of its queue stands, when its lanes start next.
   if (!event::is_of_type(spec)) {
     OUTBOX_TRY(db_->run(&Statements::first_settlement,
-                        {created.first<std::int32_t>(), spec.start == "now"}));
+                        {created.first<std::int32_t>(), spec.start == Start::now}));
   }
   return Applied::changed;
 }

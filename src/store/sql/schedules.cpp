@@ -3,13 +3,17 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/units.hpp"
 #include "event/json_event.hpp"
+#include "schedule/schedule.hpp"
 #include "store/enqueue.hpp"
 #include "store/sql/parts.hpp"
 #include "store/tasks.hpp"
 
 namespace outbox::store::sql {
 namespace {
+
+using std::chrono::milliseconds;
 
 std::string headers_json(const std::map<std::string, std::string>& headers) {
   return event::headers_to_json({headers.begin(), headers.end()});
@@ -22,14 +26,24 @@ std::map<std::string, std::string> headers_map(std::string_view json) {
                  : std::map<std::string, std::string>();
 }
 
+/// What was written by hand may be anything. Below 0 it is an error of the schedule.
+milliseconds interval_of(std::string_view text) {
+  const auto length = parse_duration(text);
+  return length ? std::chrono::duration_cast<milliseconds>(*length) : milliseconds(-1);
+}
+
 ScheduleRow schedule_of(Row row) {
   ScheduleRow found;
   Schedule& schedule = found.schedule;
   std::string headers;
+  std::string every;
+  std::string missed;
   row.read(schedule.name, schedule.queue, schedule.type, schedule.payload, schedule.content_type,
-           schedule.key, headers, schedule.cron, schedule.every, schedule.time_zone,
-           schedule.missed, found.paused, found.revision, found.next_at_us, found.last_at_us,
-           found.last_task);
+           schedule.key, headers, schedule.cron, every, schedule.time_zone, missed, found.paused,
+           found.revision, found.next_at_us, found.last_at_us, found.last_task);
+  schedule.every = every.empty() ? milliseconds(0) : interval_of(every);
+  // The table has no other words.
+  schedule.missed = from_word<MissedTicks>(missed).value_or(MissedTicks::one);
   schedule.headers = headers_map(headers);
   return found;
 }
@@ -45,10 +59,11 @@ class SqlSchedules final : public store::Schedules {
 
   [[nodiscard]] Result<bool> apply(const Schedule& schedule, std::int64_t next_at_us) override {
     const std::string headers = headers_json(schedule.headers);
+    const std::string every = schedule.every.count() == 0 ? "" : format_duration(schedule.every);
     return changed(&Statements::apply_schedule,
                    {schedule.name, schedule.queue, schedule.type, Bytes{schedule.payload},
-                    schedule.content_type, schedule.key, headers, schedule.cron, schedule.every,
-                    schedule.time_zone, schedule.missed, Time{next_at_us}});
+                    schedule.content_type, schedule.key, headers, schedule.cron, every,
+                    schedule.time_zone, word_of(schedule.missed), Time{next_at_us}});
   }
 
   [[nodiscard]] Result<DueSchedules> due(std::span<const std::string> queues) override {

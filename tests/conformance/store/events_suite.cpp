@@ -236,7 +236,7 @@ TEST_P(EventsSuite,
   other.headers = wanted.headers;
   auto ids = write({wanted, other, make_event("b")});
   auto late = make_spec("late");
-  late.start = "now";
+  late.start = Start::now;
   const auto late_row = subscribe(late);
   settle(row);
   EXPECT_THAT(states(ids), ElementsAre("published", "filtered", "filtered"));

@@ -27,7 +27,7 @@ class ParkingSuite : public StoreTest {
   }
   /// Makes a subscription and events of these keys, and settles all, with those in `parked` parked.
   void settle(SubscriptionSpec spec, const Texts& keys, std::vector<store::ParkedEvent> parked) {
-    spec.start = "now";
+    spec.start = Start::now;
     row_ = subscribe(spec);
     keys_.clear();
     seqs_.clear();
@@ -41,8 +41,8 @@ class ParkingSuite : public StoreTest {
     SubscriptionSpec spec = make_spec("mails");
     settle(spec, {"a", "a", "a"}, {retrying(0), waiting(1), waiting(2)});
     ASSERT_TRUE(ok(append({result(0, store::ParkedState::dead)})));
-    spec.on_dead = "block";
-    spec.start = "now";
+    spec.on_dead = OnDead::block;
+    spec.start = Start::now;
     subscribe(spec);
     ASSERT_TRUE(ok(append({result(1, store::ParkedState::dead)})));
   }
@@ -210,7 +210,7 @@ class ParkingSuite : public StoreTest {
   }
   static SubscriptionSpec blocking(const std::string& name = "mails") {
     SubscriptionSpec spec = make_spec(name);
-    spec.on_dead = "block";
+    spec.on_dead = OnDead::block;
     return spec;
   }
 

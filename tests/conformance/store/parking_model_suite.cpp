@@ -46,8 +46,8 @@ class ParkingModel : public StoreTest {
     generation_ = relay_->keep(seconds(600))->generation;
     dead_blocks_ = chance(50);
     SubscriptionSpec spec = make_spec("s" + std::to_string(seed));
-    spec.start = "now";
-    spec.on_dead = dead_blocks_ ? "block" : "continue";
+    spec.start = Start::now;
+    spec.on_dead = dead_blocks_ ? OnDead::block : OnDead::proceed;
     row_ = subscribe(spec);
     model_.emplace(dead_blocks_);
     events_.clear();

@@ -196,8 +196,8 @@ TEST_P(ParkingSuite, when_dead_events_no_longer_block_what_waits_behind_them_goe
   SubscriptionSpec spec = blocking();
   settle(spec, {"a", "a", "b"}, {retrying(0), waiting(1), retrying(2)});
   ASSERT_TRUE(ok(append({result(0, ParkedState::dead), result(2, ParkedState::dead)})));
-  spec.on_dead = "continue";
-  spec.start = "now";
+  spec.on_dead = OnDead::proceed;
+  spec.start = Start::now;
   subscribe(spec);
   EXPECT_THAT(blocked(true), ElementsAre("a", "b")) << "not before the relay begins anew";
   EXPECT_THAT(blocked(), ElementsAre("a"));
@@ -208,8 +208,8 @@ TEST_P(ParkingSuite, what_died_while_keys_went_on_blocks_nothing_later) {
   SubscriptionSpec spec = make_spec("mails");
   settle(spec, {"a", "a"}, {retrying(0), waiting(1)});
   ASSERT_TRUE(ok(append({result(0, ParkedState::dead)})));
-  spec.on_dead = "block";
-  spec.start = "now";
+  spec.on_dead = OnDead::block;
+  spec.start = Start::now;
   subscribe(spec);
   EXPECT_THAT(blocked(true), ElementsAre("a"));
   EXPECT_THAT(due(), ElementsAre("1 attempts 0"));

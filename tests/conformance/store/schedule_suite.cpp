@@ -37,7 +37,7 @@ class ScheduleSuite : public StoreTest {
             .headers = {{"team", "sales"}, {"umlaut", "\xc3\xa4"}},
             .cron = "0 3 * * *",
             .time_zone = "Europe/Berlin",
-            .missed = "all"};
+            .missed = MissedTicks::all};
   }
   bool apply(const Schedule& schedule, std::int64_t next_at) {
     const auto changed = schedules_->apply(schedule, next_at);
@@ -95,7 +95,7 @@ TEST_P(ScheduleSuite, other_ticks_are_counted_from_now_and_anything_else_leaves_
   apply(nightly(), now_ + kHour);
   Schedule other = nightly();
   other.payload = "[]";
-  other.missed = "skip";
+  other.missed = MissedTicks::skip;
   EXPECT_TRUE(apply(other, now_ + 2 * kHour));
   EXPECT_EQ(row_of().schedule, other);
   EXPECT_EQ(row_of().next_at_us, now_ + kHour);
@@ -106,7 +106,7 @@ TEST_P(ScheduleSuite, other_ticks_are_counted_from_now_and_anything_else_leaves_
   EXPECT_TRUE(apply(other, now_ + 3 * kHour));
   EXPECT_EQ(row_of().next_at_us, now_ + 3 * kHour);
   other.cron = "";
-  other.every = "1h";
+  other.every = std::chrono::hours(1);
   EXPECT_TRUE(apply(other, now_ + 4 * kHour));
   EXPECT_EQ(row_of().next_at_us, now_ + 4 * kHour);
 }

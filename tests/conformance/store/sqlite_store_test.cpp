@@ -202,7 +202,7 @@ TEST_F(SqliteStore, a_log_that_was_set_back_is_refused_with_the_repair) {
   auto writer = store->writer();
   ASSERT_TRUE(ok((*writer)->write(make_events(5))));
   SubscriptionSpec spec = make_spec("mails");
-  spec.start = "now";
+  spec.start = Start::now;
   ASSERT_TRUE(ok((*catalog)->apply(spec)));
   EXPECT_TRUE(ok(store->check()));
   Application(database_.path())

@@ -59,7 +59,7 @@ TEST_P(SubscriptionSuite, starts_at_the_beginning_or_now) {
   write(make_events(3, "old"));
   const auto all = subscribe(make_spec("all"));
   SubscriptionSpec late_spec = make_spec("late");
-  late_spec.start = "now";
+  late_spec.start = Start::now;
   const auto late = subscribe(late_spec);
   write(make_events(2, "new"));
   LogDrive from_beginning(*store_, load(all.id).cursor);
@@ -236,7 +236,7 @@ TEST_P(SubscriptionSuite, the_overview_is_what_is_known_of_each) {
   (void)subscribe(make_spec("audit"));
   (void)write(make_events(5));
   auto late = make_spec("late");
-  late.start = "now";
+  late.start = Start::now;
   (void)subscribe(late);
   test::LaneOwner relay(*store_, "relay");
   const auto generation = relay.keep()->generation;

@@ -110,7 +110,7 @@ TEST_F(PostgresCatalog, pending_from_now_on_includes_who_was_in_flight) {
   enqueue(5);
   Pg writer(database_->url());
   (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'late', 'E', '1')");
-  ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null", .start = "now"})));
+  ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null", .start = Start::now})));
   EXPECT_EQ(progress().pending, 0);
   EXPECT_EQ(progress().oldest_pending_at, "");
   (void)writer.exec("COMMIT");
@@ -122,7 +122,7 @@ TEST_F(PostgresCatalog, pending_from_now_on_includes_who_was_in_flight) {
 TEST_F(PostgresCatalog, a_start_now_has_a_mark_below_it) {
   // Without one the first fetch searches the whole current partition for late events.
   (void)connect().exec("SELECT outbox.enqueue('a', '', 'E', '1') FROM generate_series(1, 1000)");
-  const SubscriptionSpec spec{.name = "mails", .sink = "null", .start = "now"};
+  const SubscriptionSpec spec{.name = "mails", .sink = "null", .start = Start::now};
   ASSERT_TRUE(ok(catalog_->apply(spec)));
   EXPECT_EQ(
       value("SELECT max(m.l) FROM outbox.settlement m, outbox.settlement first "

@@ -149,7 +149,7 @@ TEST_P(PostgresCore, does_all_that_is_promised) {
   // One of another kind inside this program, whose destination rejects an event until it is told not to.
   RelayOptions options{.store_url = url_};
   SubscriptionSpec strict = custom("strict", {"Poison", "Paid"});
-  strict.delays = {"100ms"};
+  strict.delays = {std::chrono::milliseconds(100)};
   options.subscriptions = {strict};
   const auto mended = std::make_shared<std::atomic<bool>>(false);
   auto sink = std::make_unique<testing::FailingSink>([mended](const EventView& event) {
@@ -178,7 +178,7 @@ TEST_P(PostgresCore, does_all_that_is_promised) {
   WorkerOptions worker_options;
   worker_options.relay.store_url = url_;
   worker_options.queues = {"mail"};
-  worker_options.delays = {"50ms"};
+  worker_options.delays = {std::chrono::milliseconds(50)};
   auto worker = Worker::create(worker_options, handlers);
   ASSERT_TRUE(ok(worker));
   ASSERT_TRUE(ok((*worker)->start()));

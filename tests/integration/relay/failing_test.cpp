@@ -58,7 +58,7 @@ class FailingTest : public OnBothStores {
   static SubscriptionSpec spec() {
     SubscriptionSpec spec = custom("mails");
     spec.max_attempts = 2;
-    spec.on_dead = "block";
+    spec.on_dead = OnDead::block;
     spec.retry_base = milliseconds(20);
     spec.retry_jitter = 0;
     return spec;

@@ -17,7 +17,7 @@ class ParkedTest : public OnBothStores {
     OnBothStores::SetUp();
     options_.store_url = url_;
   }
-  static SubscriptionSpec spec(std::size_t max_attempts, const std::string& on_dead = "continue") {
+  static SubscriptionSpec spec(std::size_t max_attempts, OnDead on_dead = OnDead::proceed) {
     SubscriptionSpec spec = custom("mails");
     spec.max_attempts = max_attempts;
     spec.on_dead = on_dead;
@@ -109,7 +109,7 @@ TEST_P(ParkedTest, a_dead_event_rests_until_a_person_sends_it_again) {
 TEST_P(ParkedTest, a_dead_event_that_blocks_its_key_is_discarded_and_the_key_goes_on) {
   write("a", {"Poison", "A2"});
   write("b", {"B1"});
-  const auto relay = start(spec(1, "block"), 1000);
+  const auto relay = start(spec(1, OnDead::block), 1000);
   ASSERT_TRUE(eventually([&] { return counts().dead == 1 && arrived("b").size() == 1; }));
   write("a", {"A3"});
   ASSERT_TRUE(eventually([&] { return counts().waiting == 2; }));

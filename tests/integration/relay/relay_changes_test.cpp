@@ -193,7 +193,7 @@ TEST_F(RelayOnPostgres, a_new_subscription_starts_at_the_beginning_or_now) {
   ASSERT_TRUE(relay->start());
   ASSERT_TRUE(eventually([&] { return early->events().size() == 30; }));
   SubscriptionSpec now = custom("fresh");
-  now.start = "now";
+  now.start = Start::now;
   ASSERT_TRUE(catalog()->apply(now).value());
   ASSERT_TRUE(catalog()->apply(custom("complete")).value());
   ASSERT_TRUE(eventually([&] { return complete->events().size() == 30; }));
@@ -211,7 +211,7 @@ TEST_F(RelayOnPostgres, start_now_does_not_lose_what_was_in_flight) {
   OpenSale open(database().url(), "late");
   write(3);
   SubscriptionSpec now = custom("fresh");
-  now.start = "now";
+  now.start = Start::now;
   options_.subscriptions = {now};
   const auto relay = relay_of(options_);
   const auto fresh = record(*relay, "fresh");

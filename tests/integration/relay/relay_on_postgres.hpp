@@ -17,7 +17,7 @@ namespace outbox::test {
 /// A subscription that a rejected event stops.
 inline SubscriptionSpec stopping(const std::string& name) {
   SubscriptionSpec spec = custom(name);
-  spec.on_reject = "stop";
+  spec.on_reject = OnReject::stop;
   return spec;
 }
 

@@ -283,7 +283,7 @@ TEST_P(ReplayTest, the_keys_of_skipped_events_are_known_to_the_next_relay) {
 }
 
 TEST_P(ReplayTest, where_a_rejected_event_stops_the_subscription_it_stops_the_replay_only) {
-  options_.subscriptions.front().on_reject = "stop";
+  options_.subscriptions.front().on_reject = OnReject::stop;
   write("a", {"A1", "Poison", "A3"});
   const auto relay = start();
   ASSERT_TRUE(settled());

@@ -103,7 +103,7 @@ TEST_P(RunOnceTest, a_limit_that_comes_first_is_no_error_and_nothing_is_lost) {
 TEST_P(RunOnceTest, a_stopped_subscription_is_an_error) {
   write("a", {"Poison"});
   SubscriptionSpec mails = custom("mails");
-  mails.on_reject = "stop";
+  mails.on_reject = OnReject::stop;
   const auto once = relay_of({.store_url = url_, .subscriptions = {mails}});
   ASSERT_TRUE(once->use("mails", std::make_unique<testing::FailingSink>(
                                      [](const EventView&) { return Outcome::Kind::rejected; })));

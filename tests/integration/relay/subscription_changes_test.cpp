@@ -205,7 +205,8 @@ TEST_P(SubscriptionChanges, parked_events_that_come_again_go_and_the_others_stay
 
 TEST_P(SubscriptionChanges, what_stays_parked_is_retried_after_a_reset) {
   SubscriptionSpec spec = custom("orders");
-  spec.delays = {"50ms", "50ms", "50ms", "1h"};
+  spec.delays = {std::chrono::milliseconds(50), std::chrono::milliseconds(50),
+                 std::chrono::milliseconds(50), std::chrono::hours(1)};
   options_.subscriptions = {spec};
   const auto mended = std::make_shared<std::atomic<bool>>(false);
   const auto relay = relay_of(options_);

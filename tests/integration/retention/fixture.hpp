@@ -63,7 +63,7 @@ class RetentionTest : public PostgresTest {
     make_small_partitions(*admin_, 50, 100);
   }
 
-  std::int32_t subscribe(const std::string& name, const std::string& start = "beginning") {
+  std::int32_t subscribe(const std::string& name, Start start = Start::beginning) {
     SubscriptionSpec spec;
     spec.name = name;
     spec.sink = "null";

@@ -185,7 +185,7 @@ TEST_F(PostgresRetention, what_is_young_stays) {
 TEST_F(PostgresRetention, the_ledger_counts_from_where_a_subscription_began) {
   const auto whole = subscribe("whole");
   const std::string before = enqueue();
-  const auto later = subscribe("later", "now");
+  const auto later = subscribe("later", Start::now);
   const std::string after = enqueue();
   close_partition();
   settle(whole);

@@ -26,7 +26,7 @@ class SqliteRetention : public ::testing::Test {
     file_ = std::make_unique<SqliteFile>(path_);
   }
 
-  std::string subscribe(const std::string& name, const std::string& start = "beginning") {
+  std::string subscribe(const std::string& name, Start start = Start::beginning) {
     SubscriptionSpec spec;
     spec.name = name;
     spec.sink = "null";
@@ -79,7 +79,7 @@ class SqliteRetention : public ::testing::Test {
 TEST_F(SqliteRetention, what_all_have_passed_goes_and_is_in_the_ledger) {
   const std::string first = subscribe("first");
   enqueue(10);
-  const std::string later = subscribe("later", "now");
+  const std::string later = subscribe("later", Start::now);
   enqueue(1200);
   const std::string of_first = sum(1, 600);
   const std::string of_later = sum(11, 600);

@@ -193,7 +193,10 @@ TEST_P(TaskLimitTest, a_type_is_paused_and_resumed_while_workers_run) {
 TEST_P(TaskLimitTest, what_had_a_row_before_its_type_was_paused_waits_too) {
   std::atomic<bool> fails{true};
   std::atomic<int> runs{0};
-  handlers_.on("fail", {.delays = {"100ms", "100ms", "100ms", "100ms", "1h"}},
+  handlers_.on("fail",
+               {.delays = {std::chrono::milliseconds(100), std::chrono::milliseconds(100),
+                           std::chrono::milliseconds(100), std::chrono::milliseconds(100),
+                           std::chrono::hours(1)}},
                [&](std::string_view, const TaskRun&) {
                  ++runs;
                  return fails ? TaskEnd::retry_after(milliseconds(300), "not yet")
@@ -217,10 +220,11 @@ TEST_P(TaskLimitTest, what_had_a_row_before_its_type_was_paused_waits_too) {
 }
 
 TEST_P(TaskLimitTest, a_wrong_limit_is_refused) {
-  handlers_.on("send", {.rate = "fast"}, [](std::string_view, const TaskRun&) {});
+  handlers_.on("send", {.rate = {1, std::chrono::seconds(2)}},
+               [](std::string_view, const TaskRun&) {});
   auto worker = Worker::create(options(), handlers_);
   ASSERT_FALSE(worker);
-  EXPECT_NE(worker.error().text().find("'fast' is not a rate"), std::string::npos)
+  EXPECT_NE(worker.error().text().find("send: the rate has another period"), std::string::npos)
       << worker.error().text();
   Handlers others;
   others.on("send*", {.max_running = 1}, [](std::string_view, const TaskRun&) {});

@@ -45,11 +45,15 @@ class ScheduleTest : public OnBothStores {
     });
   }
 
-  static Schedule often(const std::string& name, const std::string& missed = "all") {
-    return {.name = name, .queue = "mail", .type = "look", .every = "1s", .missed = missed};
+  static Schedule often(const std::string& name, MissedTicks missed = MissedTicks::all) {
+    return {.name = name,
+            .queue = "mail",
+            .type = "look",
+            .every = std::chrono::seconds(1),
+            .missed = missed};
   }
   /// Daily, at a time that was six hours ago.
-  [[nodiscard]] Schedule daily(const std::string& name, const std::string& missed) const {
+  [[nodiscard]] Schedule daily(const std::string& name, MissedTicks missed) const {
     const std::int64_t minutes = (now_ - 6 * kHour) / (60 * kSecond);
     return {
         .name = name,
@@ -149,7 +153,7 @@ TEST_P(ScheduleTest, a_worker_that_leaves_takes_no_tick_with_it) {
 
 TEST_P(ScheduleTest, a_worker_writes_its_schedules_and_leaves_the_others) {
   put(often("other"), now_ + kHour);
-  Schedule mine = daily("mine", "one");
+  Schedule mine = daily("mine", MissedTicks::one);
   mine.payload = R"({"a": 1})";
   {
     const auto worker = start({mine});
@@ -164,8 +168,8 @@ TEST_P(ScheduleTest, a_worker_writes_its_schedules_and_leaves_the_others) {
 }
 
 TEST_P(ScheduleTest, missed_ticks_are_made_up_for_as_the_schedule_says) {
-  for (const std::string missed : {"one", "skip", "all"})
-    put(daily(missed, missed), newest_daily() - 2 * kDay);
+  for (const MissedTicks missed : {MissedTicks::one, MissedTicks::skip, MissedTicks::all})
+    put(daily(std::string(word_of(missed)), missed), newest_daily() - 2 * kDay);
   const auto worker = start();
   for (const std::string name : {"one", "skip", "all"})
     EXPECT_TRUE(eventually([&] { return row_of(name).next_at_us == newest_daily() + kDay; }))
@@ -176,13 +180,13 @@ TEST_P(ScheduleTest, missed_ticks_are_made_up_for_as_the_schedule_says) {
 }
 
 TEST_P(ScheduleTest, a_paused_one_misses_nothing) {
-  put(daily("paused", "all"), newest_daily() - 2 * kDay);
+  put(daily("paused", MissedTicks::all), newest_daily() - 2 * kDay);
   ASSERT_TRUE(schedules_->pause("paused"));
   put(often("often"), now_);
-  const auto worker = start({daily("paused", "all"), often("often")});
+  const auto worker = start({daily("paused", MissedTicks::all), often("often")});
   EXPECT_TRUE(eventually([&] { return ticks("often").size() >= 3; }));
   EXPECT_TRUE(row_of("paused").paused) << "starting a worker does not resume it";
-  const auto plan = schedule::Ticks::of(daily("paused", "all")).value();
+  const auto plan = schedule::Ticks::of(daily("paused", MissedTicks::all)).value();
   EXPECT_TRUE(schedules_->resume(row_of("paused"), *plan.next_us(now_)).value());
   const std::size_t before = ticks("often").size();
   EXPECT_TRUE(eventually([&] { return ticks("often").size() >= before + 2; }));
@@ -191,7 +195,7 @@ TEST_P(ScheduleTest, a_paused_one_misses_nothing) {
 }
 
 TEST_P(ScheduleTest, one_that_cannot_tick_holds_no_other_up) {
-  Schedule wrong = daily("wrong", "all");
+  Schedule wrong = daily("wrong", MissedTicks::all);
   wrong.time_zone = "Nowhere/Land";
   put(wrong, now_ - kDay);
   Schedule worse = often("worse");

@@ -127,7 +127,7 @@ class WorkerTest : public OnBothStores {
     return {.relay = {.store_url = url_},
             .queues = {"mail"},
             .threads = 4,
-            .delays = {"20ms", "20ms"},
+            .delays = {std::chrono::milliseconds(20), std::chrono::milliseconds(20)},
             .jitter = 0,
             .unknown_type_pause = milliseconds(50)};
   }

@@ -524,7 +524,7 @@ TEST_P(WorkerTest, wrong_options_are_refused_with_the_field) {
   wrong.threads = 0;
   EXPECT_EQ(complaint(wrong), "threads: must be from 1 to 1024");
   wrong = options();
-  wrong.delays = {"soon"};
+  wrong.delays = {std::chrono::hours(24 * 31)};
   EXPECT_NE(complaint(wrong).find("delays"), std::string::npos) << complaint(wrong);
 }
 

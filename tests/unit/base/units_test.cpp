@@ -13,6 +13,18 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
+TEST(Units, rates_are_a_number_and_a_period) {
+  for (const char* text : {"200/s", "30/min", "7200/h"})
+    EXPECT_EQ(format_rate(parse_rate(text).value()), text);
+  EXPECT_DOUBLE_EQ(per_second(parse_rate("30/min").value()), 0.5);
+  EXPECT_EQ(format_rate({}), "");
+  for (const char* text : {"", "200", "0/s", "-1/s", "1.5/s", "200/", "/s", "200/d",
+                           "99999999999999999999/s", "10000001/s"})
+    EXPECT_FALSE(parse_rate(text)) << text;
+  EXPECT_FALSE(check_rate({1, seconds(2)}));
+  EXPECT_FALSE(check_rate({10'000'001}));
+}
+
 TEST(Units, durations_have_a_unit) {
   EXPECT_EQ(parse_duration("250us").value(), microseconds(250));
   EXPECT_EQ(parse_duration("50ms").value(), milliseconds(50));

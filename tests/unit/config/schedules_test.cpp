@@ -36,8 +36,9 @@ every = "15min"
   EXPECT_THAT(schedules[0].headers, ElementsAre(Pair("team", "sales")));
   EXPECT_EQ(schedules[0].cron, "30 6 1 * *");
   EXPECT_EQ(schedules[0].time_zone, "Europe/Berlin");
-  EXPECT_EQ(schedules[0].missed, "all");
-  EXPECT_EQ(schedules[1], (Schedule{.name = "often.enough", .type = "look", .every = "15min"}));
+  EXPECT_EQ(schedules[0].missed, MissedTicks::all);
+  EXPECT_EQ(schedules[1],
+            (Schedule{.name = "often.enough", .type = "look", .every = std::chrono::minutes(15)}));
   EXPECT_EQ(file.shown("schedule.monthly", "cron"), R"("30 6 1 * *" outbox.toml:7)");
   EXPECT_EQ(file.shown("schedule.monthly", "payload"),
             R"("{\"kind\": \"${env:KIND}\"}" outbox.toml:4)");

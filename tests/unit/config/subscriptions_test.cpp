@@ -34,7 +34,7 @@ TEST(Subscriptions, are_read_in_the_order_of_the_file) {
                                       .event_types = {"Order*"},
                                       .format = "json",
                                       .headers = {{"x", "{seq}"}},
-                                      .start = "now"}));
+                                      .start = Start::now}));
   EXPECT_EQ(all[1].sink_settings, (Texts{{"path", file.path("x")}}));
 }
 

@@ -117,7 +117,7 @@ store::SubscriptionRow row() {
   row.config_version = 2;
   row.spec.name = "orders";
   row.spec.sink = "custom";
-  row.spec.on_reject = "stop";
+  row.spec.on_reject = OnReject::stop;
   return row;
 }
 
@@ -137,8 +137,7 @@ class LoopTest : public ::testing::Test {
   void begin(std::unique_ptr<Sink> sink, std::vector<EventRef> acks = {}) {
     begin(RetainedSink{.sink = std::move(sink), .unsettled_acks = std::move(acks)});
   }
-  void begin(RetainedSink retained, const store::ParkedKeys& blocked = {},
-             const std::string& rate = {}) {
+  void begin(RetainedSink retained, const store::ParkedKeys& blocked = {}, const Rate& rate = {}) {
     LoopOptions options{.settle_interval = std::chrono::milliseconds(0),
                         .holding = {.lanes = 0xFF, .generation = 7}};
     store::SubscriptionRow row = relay::row();
@@ -279,7 +278,7 @@ TEST_F(LoopTest, sends_no_more_than_its_rate_and_everything_in_the_end) {
   const auto recording = sink->recording();
   const auto begun = std::chrono::steady_clock::now();
   // 8 of the 64 lanes: 40 a second are its part, 4 at once.
-  begin(RetainedSink{.sink = std::move(sink), .unsettled_acks = {}}, {}, "320/s");
+  begin(RetainedSink{.sink = std::move(sink), .unsettled_acks = {}}, {}, {320});
   log_.commit(20);
   ASSERT_TRUE(recording->wait_for(20, kLimit));
   EXPECT_GE(std::chrono::steady_clock::now() - begun,

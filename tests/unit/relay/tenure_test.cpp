@@ -156,7 +156,7 @@ class TenureTest : public ::testing::Test {
     SubscriptionSpec spec;
     spec.name = name;
     spec.sink = "custom";
-    spec.on_reject = "stop";
+    spec.on_reject = OnReject::stop;
     EXPECT_TRUE(people_->apply(spec));
     auto sink = std::make_unique<testing::RecordingSink>();
     auto recording = sink->recording();

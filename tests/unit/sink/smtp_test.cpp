@@ -145,9 +145,9 @@ TEST(SmtpSettings, parking_what_is_in_doubt_needs_a_subscription_that_does_not_s
   EXPECT_TRUE(contains(complaint_of(parks), "smtp.on_unknown: is park"));
   parks.max_attempts = 1;
   EXPECT_EQ(complaint_of(parks), "");
-  parks.delays = {"1s"};
+  parks.delays = {std::chrono::seconds(1)};
   EXPECT_TRUE(contains(complaint_of(parks), "smtp.on_unknown: is park"));
-  parks.on_reject = "stop";
+  parks.on_reject = OnReject::stop;
   EXPECT_EQ(complaint_of(parks), "");
 }
 

@@ -37,7 +37,7 @@ TEST(RetryPolicy, one_attempt_means_dead_at_once) {
 
 TEST(RetryPolicy, a_list_gives_the_pauses_and_their_number_the_attempts) {
   SubscriptionSpec spec = without_jitter();
-  spec.delays = {"5s", "1min"};
+  spec.delays = {std::chrono::seconds(5), std::chrono::minutes(1)};
   spec.max_attempts = 100;
   const RetryPolicy policy(spec);
   EXPECT_EQ(policy.pause_after(1, 7), milliseconds(5000));
@@ -77,21 +77,20 @@ TEST(RetryPolicy, a_huge_factor_and_a_huge_cap_do_not_overflow) {
 
 TEST(RetryPolicy, wrong_settings_are_refused_all_at_once) {
   SubscriptionSpec spec = without_jitter();
-  spec.delays = {"5s", "soon"};
+  spec.delays = {std::chrono::seconds(5), std::chrono::hours(24 * 31)};
   spec.retry_cap = milliseconds(10);
   spec.retry_jitter = 90;
-  spec.on_dead = "explode";
   FieldErrors errors;
   check(spec, errors);
-  for (const char* field : {"delays", "retry_cap", "retry_jitter", "on_dead"})
+  for (const char* field : {"delays", "retry_cap", "retry_jitter"})
     EXPECT_TRUE(errors.of(field)) << field;
 }
 
 TEST(RetryPolicy, its_settings_are_stored_and_read_back) {
   SubscriptionSpec spec = without_jitter();
-  spec.on_reject = "stop";
-  spec.on_dead = "block";
-  spec.delays = {"5s", "2h"};
+  spec.on_reject = OnReject::stop;
+  spec.on_dead = OnDead::block;
+  spec.delays = {std::chrono::seconds(5), std::chrono::hours(2)};
   spec.retry_base = milliseconds(1500);
   spec.retry_cap = std::chrono::hours(1);
   spec.max_waiting = 17;

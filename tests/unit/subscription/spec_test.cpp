@@ -18,7 +18,7 @@ SubscriptionSpec full() {
           .topic = "{aggregate_type|kebab}.v1",
           .key = "{header:tenant}/{aggregate_id}",
           .headers = {{"x-tenant", "{header:tenant}"}},
-          .rate = "200/s"};
+          .rate = {200}};
 }
 
 std::string wrong(const SubscriptionSpec& spec) {
@@ -53,8 +53,6 @@ TEST(Spec, names_what_is_wrong) {
   EXPECT_EQ(
       wrong(&SubscriptionSpec::format, std::string("xml")),
       "format: unknown format 'xml' (hint: known are raw, json, cloudevents, cloudevents-json, debezium)");
-  EXPECT_EQ(wrong(&SubscriptionSpec::start, std::string("begining")),
-            "start: unknown value 'begining' (hint: did you mean beginning?)");
   EXPECT_EQ(wrong(&SubscriptionSpec::event_types, Globs{"a", ""}),
             "event_types: a glob is empty: it would match nothing (hint: write * for everything)");
   EXPECT_EQ(wrong(&SubscriptionSpec::aggregate_types, Globs{"a\n"}),
@@ -101,7 +99,7 @@ TEST(Spec, a_difference_is_named_and_what_may_be_secret_is_not_shown) {
   SubscriptionSpec before = full();
   EXPECT_TRUE(differences(before, before).empty());
   SubscriptionSpec after = before;
-  after.start = "now";
+  after.start = Start::now;
   EXPECT_TRUE(differences(before, after).empty()) << "it has started";
   after.event_types = {"Order*"};
   after.format = "raw";
@@ -133,6 +131,10 @@ TEST(Spec, a_stored_form_that_is_not_ours_is_refused) {
   EXPECT_EQ(error(R"({"format": 1})"), "format: is not a string");
   EXPECT_EQ(error(R"({"event_types": ["a", 1]})"), "event_types: is not an array of strings");
   EXPECT_EQ(error(R"({"headers": {"a": 1}})"), "headers: is not an object of strings");
+  EXPECT_EQ(error(R"({"delays": ["soon"]})"), "delays: is not an array of durations");
+  EXPECT_EQ(error(R"({"rate": "fast"})"), "rate: is not a rate");
+  EXPECT_EQ(error(R"({"on_dead": "explode"})"),
+            "on_dead: unknown value 'explode' (hint: known are continue, block)");
 }
 
 }  // namespace

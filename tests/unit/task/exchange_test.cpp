@@ -88,7 +88,7 @@ class ExchangeTest : public ::testing::Test {
 
   static constexpr std::size_t kThreads = 8;
   const std::shared_ptr<TaskType> type_{std::make_shared<TaskType>(
-      Handlers::Handler{.type = "send", .run = {}}, RetrySchedule({"1s"}, 0))};
+      Handlers::Handler{.type = "send", .run = {}}, RetrySchedule({std::chrono::seconds(1)}, 0))};
   OneOther rows_;
   const std::shared_ptr<RunnerCore> queue_{std::make_shared<RunnerCore>(
       "mail", RunnerCore::Types{type_}, RunnerCore::Options{.threads = kThreads},

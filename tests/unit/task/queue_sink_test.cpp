@@ -33,9 +33,11 @@ class QueueSinkTest : public ::testing::Test {
     RunnerCore::Types types;
     for (const auto& handler : handlers_.all()) {
       types.push_back(std::make_shared<TaskType>(
-          handler, RetrySchedule(handler.options.delays.empty() ? std::vector<std::string>{"1min"}
-                                                                : handler.options.delays,
-                                 0)));
+          handler,
+          RetrySchedule(handler.options.delays.empty()
+                            ? std::vector<std::chrono::milliseconds>{std::chrono::minutes(1)}
+                            : handler.options.delays,
+                        0)));
     }
     const auto runner = make_runner("mail", types, {.threads = threads});
     sink_ =
@@ -196,7 +198,7 @@ TEST_F(QueueSinkTest, a_task_whose_time_has_not_come_waits_by_the_clock_of_the_s
 }
 
 TEST_F(QueueSinkTest, a_task_may_have_fewer_or_more_attempts_than_its_type_has_delays) {
-  handlers_.on("fail", {.delays = {"1min", "2min"}},
+  handlers_.on("fail", {.delays = {std::chrono::minutes(1), std::chrono::minutes(2)}},
                [](std::string_view, const TaskRun&) { return TaskEnd::failed("no"); });
   make();
   const auto after = [&](std::size_t attempt, const char* headers) {

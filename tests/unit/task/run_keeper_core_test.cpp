@@ -9,7 +9,7 @@ namespace {
 using std::chrono::seconds;
 
 TEST(RunKeeperCore, a_stop_is_looked_at_at_once) {
-  RunKeeperCore core(EventId::generate(), {.retries = RetrySchedule({"1s"}, 0)});
+  RunKeeperCore core(EventId::generate(), {.retries = RetrySchedule({std::chrono::seconds(1)}, 0)});
   core.start();
   const TimePoint now{seconds(1000)};
   core.begin_round(now);

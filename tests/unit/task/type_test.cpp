@@ -19,7 +19,7 @@ std::uint64_t all_of(const DurationCounts& counts) {
 }
 
 TEST(TaskType, quick_runs_are_sampled_and_slow_ones_are_all_counted) {
-  TaskType type({}, RetrySchedule({"1min"}, 0));
+  TaskType type({}, RetrySchedule({std::chrono::minutes(1)}, 0));
   for (int i = 0; i < 950; ++i) {
     type.took(microseconds(100));
     if (i % 19 == 0) type.took(milliseconds(500));
@@ -34,7 +34,7 @@ TEST(TaskType, quick_runs_are_sampled_and_slow_ones_are_all_counted) {
 }
 
 TEST(TaskType, threads_lose_no_count) {
-  TaskType type({}, RetrySchedule({"1min"}, 0));
+  TaskType type({}, RetrySchedule({std::chrono::minutes(1)}, 0));
   {
     std::vector<std::jthread> threads;
     for (int thread = 0; thread < 4; ++thread) {
