@@ -23,8 +23,7 @@ outbox::TaskEnd send_sms(std::string_view payload, const outbox::TaskRun& run);
 
 outbox::EventId enqueue(PGconn* connection);
 void look(PGconn* connection, const outbox::EventId& id);
-void enqueue_more(outbox::postgres::Transaction& tx,
-                  std::chrono::sys_time<std::chrono::microseconds> tomorrow_at_six);
+void enqueue_more(outbox::postgres::Transaction& tx, outbox::Timestamp tomorrow_at_six);
 void work();
 void limit(outbox::Handlers& handlers);
 void once(PGconn* connection, std::string_view payload, const outbox::TaskRun& run);
@@ -45,8 +44,7 @@ void look(PGconn* connection, const outbox::EventId& id) {
     show(outbox::to_string(status->state), status->percent, status->progress, status->error);
 }
 
-void enqueue_more(outbox::postgres::Transaction& tx,
-                  std::chrono::sys_time<std::chrono::microseconds> tomorrow_at_six) {
+void enqueue_more(outbox::postgres::Transaction& tx, outbox::Timestamp tomorrow_at_six) {
   tx.enqueue(
       {.queue = "reports",
        .type = "report.make",

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <optional>
 #include <outbox/error.hpp>
+#include <outbox/time.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,7 +66,7 @@ struct Event {
   std::optional<bool> lock_key{};
   /// When it happened, for events that are imported later; in the years 1 to 9999, from a clock's now() with
   /// std::chrono::floor. It changes neither order nor delivery. Default: the moment it is written (created_at).
-  std::optional<std::chrono::sys_time<std::chrono::microseconds>> occurred_at{};
+  std::optional<Timestamp> occurred_at{};
 };
 
 /// Limits of an event. The SQL functions and the command line check the same ones.
@@ -89,10 +90,9 @@ struct EventView {
   std::string_view payload;
   std::string_view content_type;  ///< Empty: unknown.
   std::string_view headers;       ///< A JSON object of strings.
-  std::int64_t created_at_us{
-      0};  ///< When it was written, by the clock of the database. Unit: microseconds since 1970, UTC.
-  /// When it happened, if the writer gave it. Same unit.
-  std::optional<std::int64_t> occurred_at_us{};
+  Timestamp created_at{};         ///< When it was written.
+  /// When it happened, if the writer gave it.
+  std::optional<Timestamp> occurred_at{};
 };
 
 }  // namespace outbox

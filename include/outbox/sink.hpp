@@ -26,9 +26,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <outbox/duration.hpp>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
+#include <outbox/time.hpp>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -61,6 +61,17 @@ struct Message {
   std::size_t attempt{1};
 };
 
+namespace detail {
+
+struct OfTask {
+  /// `final` and retry_after decide what follows a rejection, not the delays of the subscription.
+  bool own_schedule{false};
+  /// What is postponed may be done at once by any worker that has a thread free.
+  bool for_any_worker{false};
+};
+
+}  // namespace detail
+
 /// What became of one message.
 struct Outcome {
   enum class Kind : std::uint8_t {
@@ -82,15 +93,13 @@ struct Outcome {
   std::optional<Duration> retry_after{};
   /// Of `rejected`: no attempt can succeed, the event is dead.
   bool final{false};
-  /// Of `rejected`: `final` and retry_after alone decide what follows, whatever the delays of the subscription.
-  bool own_schedule{false};
   /// Of `rejected`: the sink refused the message by itself, before the destination's client had any
   /// of it (an illegal name, too large, not to be expressed in the protocol). That stops nothing and
   /// says nothing about the destination. A gapless sink goes on too, but takes nothing behind the
   /// message in the same send(); the relay then offers the rest, except later events of its key.
   bool unsent{false};
-  /// Of `postponed`, by a sink of tasks: its row is for any worker that has a thread free, at once.
-  bool for_any_worker{false};
+  /// Set by workers only.
+  detail::OfTask task{};
 };
 
 [[nodiscard]] const char* to_string(Outcome::Kind kind) noexcept;

@@ -82,15 +82,12 @@ enum class EventState : std::uint8_t {
 };
 [[nodiscard]] const char* to_string(EventState state) noexcept;
 
-using StatusTime =
-    std::chrono::sys_time<std::chrono::microseconds>;  ///< By the clock of the store.
-
 struct EventInSubscription {
   std::string subscription;
   EventState state{EventState::pending};
-  std::optional<StatusTime> published_by{};  ///< Of `published`: not later than this.
-  std::optional<std::size_t> attempts{};     ///< Of an event that is or was set aside.
-  std::optional<StatusTime> next_attempt_at{};
+  std::optional<Timestamp> published_by{};  ///< Of `published`: not later than this.
+  std::optional<std::size_t> attempts{};    ///< Of an event that is or was set aside.
+  std::optional<Timestamp> next_attempt_at{};
   std::string error{};  ///< Of its last attempt; empty: none.
   std::optional<EventId>
       waiting_for{};  ///< Of `waiting`: the first event of its key that is set aside.
@@ -103,7 +100,7 @@ struct EventStatus {
   std::string aggregate_type;
   std::string aggregate_id;
   std::string event_type;
-  StatusTime created_at{};
+  Timestamp created_at{};
   /// False: a corrected copy, or an event that retention has removed since it was set aside.
   bool in_log{true};
   std::vector<EventInSubscription> subscriptions;

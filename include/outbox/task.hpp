@@ -70,7 +70,7 @@ struct Task {
   /// within each. Default: 2.
   std::size_t priority{2};
   /// Not before this time, by the clock of the store. Default: at once.
-  std::optional<std::chrono::sys_time<std::chrono::microseconds>> execute_at{};
+  std::optional<Timestamp> execute_at{};
   /// It is dead after so many failed runs: 1 to 1000. Default: one more than its type has delays.
   std::optional<std::size_t> max_attempts{};
   /// At most one task of the queue with this key is there at a time, until it has ended. At most 255 bytes. Default: empty, none.
@@ -102,8 +102,6 @@ enum class TaskState : std::uint8_t {
 
 /// What has become of a task.
 struct TaskStatus {
-  using Time = std::chrono::sys_time<std::chrono::microseconds>;  ///< By the clock of the store.
-
   EventId id{};
   std::string queue;
   std::string type;
@@ -111,12 +109,12 @@ struct TaskStatus {
   std::size_t priority{2};
   TaskState state{TaskState::pending};
   std::size_t attempts{0};  ///< That are counted: as long as it has a row.
-  Time enqueued_at{};
-  std::optional<Time> next_attempt_at{};  ///< Of `scheduled` and `retrying`.
-  std::optional<Time> ended_at{};         ///< Of `completed`: not later than this.
+  Timestamp enqueued_at{};
+  std::optional<Timestamp> next_attempt_at{};  ///< Of `scheduled` and `retrying`.
+  std::optional<Timestamp> ended_at{};         ///< Of `completed`: not later than this.
   // Of `running`:
   std::string worker{};
-  std::optional<Time> running_since{};
+  std::optional<Timestamp> running_since{};
   std::optional<std::size_t> percent{};  ///< What its handler reported.
   std::string progress{};
   std::string error{};  ///< Of its last run, or why it is cancelled; empty: none.

@@ -28,13 +28,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <outbox/duration.hpp>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
 #include <outbox/payload.hpp>
 #include <outbox/relay.hpp>
 #include <outbox/schedule.hpp>
 #include <outbox/task.hpp>
+#include <outbox/time.hpp>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -60,7 +60,7 @@ struct TaskRun {
   std::size_t attempt{1};    ///< Failed runs before it, plus one.
   std::int64_t seq{0};       ///< Its place in the log.
   /// When it was enqueued, by the clock of the store.
-  std::chrono::sys_time<std::chrono::microseconds> created_at{};
+  Timestamp created_at{};
   std::chrono::steady_clock::time_point deadline{};
   /// Stop is requested when the deadline has passed, and when the worker must give the task up. What a handler does after that may
   /// be done by another worker, too.

@@ -29,12 +29,12 @@ struct EnqueueOptions {
   bool progress{false};
 };
 
-std::chrono::sys_time<std::chrono::microseconds> parse_time(const std::string& text) {
+Timestamp parse_time(const std::string& text) {
   const auto us = event::read_time(text);
   if (!us)
     throw Failure(kUsage, "--occurred-at " + text + ": is not a time",
                   "RFC 3339, for example 2026-01-05T08:09:12.5Z");
-  return std::chrono::sys_time<std::chrono::microseconds>(std::chrono::microseconds(*us));
+  return Timestamp(std::chrono::microseconds(*us));
 }
 
 Event make_event(const EnqueueOptions& options) {

@@ -106,8 +106,8 @@ Json to_json(const store::EventListing& event, bool payload) {
             {"aggregate_id", event.aggregate_id},
             {"event_type", event.event_type},
             {"content_type", or_null(event.content_type)},
-            {"created_at", event::time_text(event.created_at_us)},
-            {"occurred_at", time_or_null(event.occurred_at_us)},
+            {"created_at", event::time_text(event::us_of(event.created_at))},
+            {"occurred_at", time_or_null(event.occurred_at)},
             {"in_log", event.in_log},
             {"subscriptions", Json::array()}};
   for (const auto& life : event.subscriptions) json["subscriptions"].push_back(to_json(life));
@@ -125,8 +125,8 @@ void print_text(const store::EventPage& page, bool payload) {
   }
   Table table({"SEQ", "CREATED", "KEY", "TYPE", "ID"});
   for (const auto& event : page.events) {
-    table.add({std::to_string(event.seq), time_or_dash(event.created_at_us), key_of(event),
-               event.event_type, event.id.str()});
+    table.add({std::to_string(event.seq), time_or_dash(event::us_of(event.created_at)),
+               key_of(event), event.event_type, event.id.str()});
     if (!event.in_log) table.note("  not in the log: a corrected copy, or removed from it");
     for (const auto& life : event.subscriptions) table.note(line_of(life));
     if (payload) table.note("  headers: " + event.headers);

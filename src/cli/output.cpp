@@ -39,6 +39,9 @@ Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text
 Json time_or_null(std::optional<std::int64_t> us) {
   return us ? Json(event::time_text(*us)) : Json();
 }
+Json time_or_null(std::optional<Timestamp> time) {
+  return time ? Json(event::time_text(event::us_of(*time))) : Json();
+}
 
 void name_program(const std::string& name) { own_name = name; }
 

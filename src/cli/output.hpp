@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <outbox/time.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,7 @@ void print_json(const Json& json);
 [[nodiscard]] Json or_null(const std::string& text);
 /// Unit: microseconds since 1970.
 [[nodiscard]] Json time_or_null(std::optional<std::int64_t> us);
+[[nodiscard]] Json time_or_null(std::optional<Timestamp> time);
 
 /// Whose errors these are. Before the first one.
 void name_program(const std::string& name);

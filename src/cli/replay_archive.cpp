@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "cli/exit.hpp"
 #include "cli/progress.hpp"
+#include "event/time_text.hpp"
 #include "store/archive_read.hpp"
 
 namespace outbox::cli {
@@ -48,7 +49,7 @@ class Loader {
 }  // namespace
 
 void ReplayCount::add(const EventView& event) {
-  const std::pair place{event.seq, event.created_at_us};
+  const std::pair place{event.seq, event::us_of(event.created_at)};
   ++events;
   if (first == 0 || event.seq < first) std::tie(first, first_us) = place;
   if (event.seq > last) std::tie(last, last_us) = place;

@@ -1,6 +1,7 @@
 // Points in time as RFC 3339 text, UTC, with microseconds. Pure.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,6 +10,13 @@
 #include <string_view>
 
 namespace outbox::event {
+
+[[nodiscard]] constexpr Timestamp timestamp(std::int64_t us_since_1970) {
+  return Timestamp(std::chrono::microseconds(us_since_1970));
+}
+[[nodiscard]] constexpr std::int64_t us_of(Timestamp time) {
+  return time.time_since_epoch().count();
+}
 
 /// The length of "2024-05-01T12:34:56.123456Z".
 inline constexpr std::size_t kTimeChars = 27;
@@ -32,13 +40,13 @@ void write_time(std::int64_t us_since_1970, char* to) noexcept;
 
 /// When the event happened or, if that is not given, when it was written.
 [[nodiscard]] inline std::int64_t happened_us(const EventView& event) noexcept {
-  return event.occurred_at_us.value_or(event.created_at_us);
+  return us_of(event.occurred_at.value_or(event.created_at));
 }
 
 /// The time that an event to enqueue gives.
 [[nodiscard]] inline std::optional<std::int64_t> occurred_us(const Event& event) {
   if (!event.occurred_at) return std::nullopt;
-  return event.occurred_at->time_since_epoch().count();
+  return us_of(*event.occurred_at);
 }
 
 }  // namespace outbox::event

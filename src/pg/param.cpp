@@ -69,9 +69,9 @@ void ArrayParam::add(const EventId& id) {
   add(std::string_view(reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()));
 }
 
-void ArrayParam::add_time_us(std::optional<std::int64_t> value) {
+void ArrayParam::add_time(std::optional<Timestamp> value) {
   if (value) {
-    add(*value - wire::kEpochUs);
+    add(value->time_since_epoch().count() - wire::kEpochUs);
   } else {
     add_null();
   }

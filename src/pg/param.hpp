@@ -75,7 +75,7 @@ class ArrayParam {
   void add(std::string_view bytes);
   void add(std::int64_t value);  ///< int8
   void add(const EventId& id);   ///< uuid
-  void add_time_us(std::optional<std::int64_t> value);
+  void add_time(std::optional<Timestamp> value);
   void add_null();
   [[nodiscard]] Param take();
 

@@ -33,9 +33,9 @@ bool read_number(std::string_view value, std::int64_t& into) {
   return error == std::errc{} && end == value.data() + value.size() && into > 0;
 }
 
-bool read_moment(std::string_view value, std::int64_t& into) {
+bool read_moment(std::string_view value, Timestamp& into) {
   const auto us = is_string(value) ? event::read_time(event::json_text(value)) : std::nullopt;
-  into = us.value_or(0);
+  into = event::timestamp(us.value_or(0));
   return us.has_value();
 }
 
@@ -51,8 +51,8 @@ bool take(Line& line, const std::string& name, std::string_view value) {
   if (name == "aggregate_id") return take_text(value, event.aggregate_id);
   if (name == "event_type") return take_text(value, event.event_type);
   if (name == "content_type") return take_text(value, event.content_type);
-  if (name == "created_at") return read_moment(value, event.created_at_us);
-  if (name == "occurred_at") return read_moment(value, event.occurred_at_us.emplace());
+  if (name == "created_at") return read_moment(value, event.created_at);
+  if (name == "occurred_at") return read_moment(value, event.occurred_at.emplace());
   if (name == "headers") event.headers = value;
   if (name == "payload" || name == "payload_base64") {
     line.payload = value;
@@ -128,8 +128,8 @@ EventView ArchivedEvent::view() const {
           .payload = payload,
           .content_type = content_type,
           .headers = headers,
-          .created_at_us = created_at_us,
-          .occurred_at_us = occurred_at_us};
+          .created_at = created_at,
+          .occurred_at = occurred_at};
 }
 
 Result<ArchivedEvent> read_archive_line(std::string_view text) {
@@ -143,7 +143,7 @@ Result<ArchivedEvent> read_archive_line(std::string_view text) {
   if (!line.wrong.empty()) return unreadable(line.wrong + " cannot be read");
   const ArchivedEvent& event = line.event;
   if (event.seq == 0 || event.aggregate_type.empty() || event.event_type.empty() ||
-      event.created_at_us == 0 || event.id == EventId{})
+      event.created_at == Timestamp{} || event.id == EventId{})
     return unreadable("seq, id, aggregate_type, event_type or created_at is missing");
   if (!read_payload(line)) return unreadable("the payload cannot be read");
   return std::move(line.event);

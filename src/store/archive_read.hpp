@@ -21,8 +21,8 @@ struct ArchivedEvent {
   std::string payload{};
   std::string content_type{};
   std::string headers{"{}"};  ///< A JSON object.
-  std::int64_t created_at_us{0};
-  std::optional<std::int64_t> occurred_at_us{};
+  Timestamp created_at{};
+  std::optional<Timestamp> occurred_at{};
 
   /// Points into this.
   [[nodiscard]] EventView view() const;

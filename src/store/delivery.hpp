@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <outbox/duration.hpp>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
+#include <outbox/time.hpp>
 #include <span>
 #include <vector>
 

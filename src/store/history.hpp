@@ -66,8 +66,8 @@ struct EventListing {
   std::string aggregate_id{};
   std::string event_type{};
   std::string content_type{};
-  std::int64_t created_at_us{0};
-  std::optional<std::int64_t> occurred_at_us{};
+  Timestamp created_at{};
+  std::optional<Timestamp> occurred_at{};
   /// False for a corrected copy of a parked event, and for a parked event that the log lost since.
   bool in_log{true};
   std::vector<EventLife> subscriptions{};

@@ -234,11 +234,11 @@ struct Verdict {
     return std::chrono::ceil<std::chrono::milliseconds>(std::min(pause, Duration(kLongest)));
   };
   constexpr Duration kPostponed = std::chrono::seconds(1);
-  if (outcome.kind == Outcome::Kind::postponed && outcome.for_any_worker)
+  if (outcome.kind == Outcome::Kind::postponed && outcome.task.for_any_worker)
     return {.state = ParkedState::ready, .attempts = attempts};
   if (outcome.kind == Outcome::Kind::postponed)
     return {.attempts = attempts, .due_in = in_ms(outcome.retry_after.value_or(kPostponed))};
-  if (outcome.own_schedule && !outcome.final)
+  if (outcome.task.own_schedule && !outcome.final)
     return {.attempts = attempts + 1, .due_in = in_ms(outcome.retry_after.value_or(kPostponed))};
   const auto pause = policy.pause_after(attempts + 1, static_cast<std::uint64_t>(seq));
   if (outcome.final || !pause) return {.state = ParkedState::dead, .attempts = attempts + 1};

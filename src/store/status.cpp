@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "event/time_text.hpp"
 #include "store/store.hpp"
 
 namespace outbox {
@@ -27,10 +28,8 @@ constexpr std::size_t kMostOfOneId = 1000;
 /// The stores count one more than the limit.
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max() - 1;
 
-StatusTime time_of(std::int64_t us) { return StatusTime(std::chrono::microseconds(us)); }
-
-std::optional<StatusTime> time_of(const std::optional<std::int64_t>& us) {
-  return us ? std::optional(time_of(*us)) : std::nullopt;
+std::optional<Timestamp> time_of(const std::optional<std::int64_t>& us) {
+  return us ? std::optional(event::timestamp(*us)) : std::nullopt;
 }
 
 Activity activity_of(store::SubscriptionState state) {
@@ -137,7 +136,7 @@ Result<std::vector<EventStatus>> StatusReader::events(const EventId& id) const {
                        .aggregate_type = std::move(event.aggregate_type),
                        .aggregate_id = std::move(event.aggregate_id),
                        .event_type = std::move(event.event_type),
-                       .created_at = time_of(event.created_at_us),
+                       .created_at = event.created_at,
                        .in_log = event.in_log,
                        .subscriptions = {}};
     for (store::EventLife& life : event.subscriptions) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "event/time_text.hpp"
 
 namespace outbox::subscription {
 namespace {
@@ -68,8 +69,9 @@ bool ReplayFilter::matches(const EventView& event) const {
   if (!aggregate_id_.empty() &&
       (event.aggregate_type != aggregate_type_ || event.aggregate_id != aggregate_id_))
     return false;
-  if (event.created_at_us < since_us_.value_or(event.created_at_us)) return false;
-  if (until_us_ && event.created_at_us >= *until_us_) return false;
+  const std::int64_t created_us = event::us_of(event.created_at);
+  if (created_us < since_us_.value_or(created_us)) return false;
+  if (until_us_ && created_us >= *until_us_) return false;
   return filter_.matches(event);
 }
 

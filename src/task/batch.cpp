@@ -10,7 +10,7 @@ void Batch::add(TaskType& type, const Message& message,
           .token = message.token,
           .id = message.event->id,
           .seq = message.event->seq,
-          .created_at_us = message.event->created_at_us,
+          .created_at = message.event->created_at,
           .attempt = message.attempt,
           .rules = std::move(rules),
           .payload = text_.size()};

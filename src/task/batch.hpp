@@ -36,7 +36,7 @@ class Batch {
     Token token{0};
     EventId id{};
     std::int64_t seq{0};
-    std::int64_t created_at_us{0};
+    Timestamp created_at{};
     std::size_t attempt{1};
     std::shared_ptr<const event::TaskRules> rules{};  ///< Null: its headers say nothing.
     // Where its parts begin in the text, one after the other.

@@ -137,7 +137,7 @@ bool QueueSink::give_away(const TaskType& type, const Message& message,
   if (own || !refuses_since_ || now - *refuses_since_ < options_.long_without_thread) return false;
   if (!runner_->take_elsewhere()) return false;
   postpone(message, {}, "no thread was free here, another worker has one");
-  ready_.back().for_any_worker = true;
+  ready_.back().task.for_any_worker = true;
   return true;
 }
 

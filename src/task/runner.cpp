@@ -116,8 +116,7 @@ TaskEnd Runner::run(const Batch& batch, RunnerCore::Begun begun, RunnerCore::Slo
                      .headers = batch.part(job.headers, job.end),
                      .attempt = job.attempt,
                      .seq = job.seq,
-                     .created_at = std::chrono::sys_time<std::chrono::microseconds>(
-                         std::chrono::microseconds(job.created_at_us)),
+                     .created_at = job.created_at,
                      .deadline = began + handler.options.deadline,
                      .stop = std::move(begun.stop),
                      .report_progress = [&slot](std::size_t percent, std::string_view text) {

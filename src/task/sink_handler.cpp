@@ -178,7 +178,7 @@ class SinkHandler {
                           .payload = payload,
                           .content_type = run.content_type,
                           .headers = run.headers,
-                          .created_at_us = run.created_at.time_since_epoch().count()};
+                          .created_at = run.created_at};
     format::RenderBuffer& buffer = sender.buffer();
     buffer.clear();
     renderer_.render(1, event, buffer, run.attempt);

@@ -41,7 +41,7 @@ RetrySchedule::RetrySchedule(std::vector<std::chrono::milliseconds> delays, std:
 void RetrySchedule::decide(Outcome& outcome, std::size_t attempt,
                            std::optional<std::size_t> max_attempts, const EventId& id) const {
   if (outcome.kind != Outcome::Kind::rejected || outcome.final) return;
-  outcome.own_schedule = true;
+  outcome.task.own_schedule = true;
   if (attempt >= max_attempts.value_or(runs_)) {
     outcome.final = true;
     return;

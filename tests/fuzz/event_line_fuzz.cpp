@@ -22,8 +22,8 @@ EventView view_of(const Event& event, const std::string& headers) {
           .payload = event.payload,
           .content_type = event.content_type,
           .headers = headers,
-          .created_at_us = 1,
-          .occurred_at_us = event::occurred_us(event)};
+          .created_at = event::timestamp(1),
+          .occurred_at = event.occurred_at};
 }
 
 /// nlohmann refuses numbers that a double cannot hold; the line is still JSON.

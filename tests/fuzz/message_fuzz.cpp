@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
                         .payload = parts[5],
                         .content_type = parts[3],
                         .headers = parts[4],
-                        .created_at_us = 1};
+                        .created_at = event::timestamp(1)};
   static const auto raw = format::Renderer::create(
       {.name = "r", .sink = "file", .headers = {{"type", "{event_type|kebab}"}}});
   static const auto enveloped =

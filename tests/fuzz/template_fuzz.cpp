@@ -1,6 +1,7 @@
 // Templates of topics, keys and headers: TEMPLATE~EVENT TYPE~AGGREGATE TYPE~AGGREGATE ID~HEADERS.
 #include <string>
 
+#include "event/time_text.hpp"
 #include "event/utf8.hpp"
 #include "format/template.hpp"
 #include "fuzz/fuzz.hpp"
@@ -25,7 +26,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
                         .payload = "{}",
                         .content_type = "application/json",
                         .headers = parts[4],
-                        .created_at_us = static_cast<std::int64_t>(size) << 45U};
+                        .created_at = event::timestamp(static_cast<std::int64_t>(size) << 45U)};
   event::Arena arena;
   // Braces that are doubled are characters, whatever stands between them.
   const auto literal = format::Template::compile("topic", escaped(parts[0]));

@@ -4,6 +4,7 @@
 #include <outbox/event.hpp>
 #include <string_view>
 
+#include "event/time_text.hpp"
 #include "pg/rows.hpp"
 
 namespace outbox::store::postgres {
@@ -35,8 +36,9 @@ inline EventView view_of(const Rows& rows, int row) {
   event.aggregate_id = rows.bytes(row, kAggregateId);
   event.event_type = rows.bytes(row, kEventType);
   event.content_type = rows.bytes(row, kContentType);
-  event.created_at_us = rows.time_us(row, kCreated);
-  if (!rows.is_null(row, kOccurred)) event.occurred_at_us = rows.time_us(row, kOccurred);
+  event.created_at = event::timestamp(rows.time_us(row, kCreated));
+  if (!rows.is_null(row, kOccurred))
+    event.occurred_at = event::timestamp(rows.time_us(row, kOccurred));
   return event;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "event/time_text.hpp"
 #include "store/history.hpp"
 #include "store/postgres/parts.hpp"
 
@@ -17,11 +18,11 @@ EventListing event_listing_of(const Rows& rows, int row) {
                      .aggregate_id = rows.text(row, 4),
                      .event_type = rows.text(row, 5),
                      .content_type = rows.text(row, 6),
-                     .created_at_us = rows.time_us(row, 7),
+                     .created_at = event::timestamp(rows.time_us(row, 7)),
                      .in_log = rows.boolean(row, 2),
                      .payload = rows.text(row, 9),
                      .headers = rows.text(row, 10)};
-  if (!rows.is_null(row, 8)) event.occurred_at_us = rows.time_us(row, 8);
+  if (!rows.is_null(row, 8)) event.occurred_at = event::timestamp(rows.time_us(row, 8));
   return event;
 }
 

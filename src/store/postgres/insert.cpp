@@ -82,7 +82,7 @@ Step many(const EnqueueQueries& queries, std::span<const Event> events,
       media.add(event.content_type);
     }
     headers.add(headers_text(event));
-    times.add_time_us(event::occurred_us(event));
+    times.add_time(event.occurred_at);
   }
   return Step{.query = &queries.insert_events,
               .params = {uuids.take(), types.take(), keys.take(), names.take(), payloads.take(),

@@ -49,8 +49,8 @@ class PostgresReplays final : public sql::Replays {
       payloads.add(event.payload);
       event.content_type.empty() ? contents.add_null() : contents.add(event.content_type);
       headers.add(event.headers.empty() ? std::string_view("{}") : event.headers);
-      created.add_time_us(event.created_at_us);
-      occurred.add_time_us(event.occurred_at_us);
+      created.add_time(event.created_at);
+      occurred.add_time(event.occurred_at);
     }
     OUTBOX_TRY(const Rows rows,
                connection_.exec_with(&Queries::flushed, queries_.load,

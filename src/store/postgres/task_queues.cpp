@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "event/time_text.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/snapshot.hpp"
 #include "store/postgres/strands.hpp"
@@ -46,10 +47,10 @@ class StatusRow {
     const auto column = find(name);
     return column ? rows_.text(row_, *column) : std::string();
   }
-  [[nodiscard]] std::optional<TaskStatus::Time> time(const char* name) const {
+  [[nodiscard]] std::optional<Timestamp> time(const char* name) const {
     const auto column = find(name);
     if (!column) return std::nullopt;
-    return sql::task_time(rows_.time_us(row_, *column));
+    return event::timestamp(rows_.time_us(row_, *column));
   }
   [[nodiscard]] std::size_t int4(const char* name) const {
     const auto column = find(name);

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "event/time_text.hpp"
+
 namespace outbox::store::sqlite {
 namespace {
 
@@ -26,8 +28,8 @@ EventView view_of(const Statement& row) {
   view.payload = row.bytes(kPayload);
   view.content_type = row.bytes(kContentType);
   view.headers = row.bytes(kHeaders);
-  view.created_at_us = row.integer(kCreatedAt);
-  if (!row.is_null(kOccurredAt)) view.occurred_at_us = row.integer(kOccurredAt);
+  view.created_at = event::timestamp(row.integer(kCreatedAt));
+  if (!row.is_null(kOccurredAt)) view.occurred_at = event::timestamp(row.integer(kOccurredAt));
   return view;
 }
 

@@ -164,8 +164,8 @@ class SqliteEvents final : public Events {
                            .aggregate_id = std::string(event.aggregate_id),
                            .event_type = std::string(event.event_type),
                            .content_type = std::string(event.content_type),
-                           .created_at_us = event.created_at_us,
-                           .occurred_at_us = event.occurred_at_us,
+                           .created_at = event.created_at,
+                           .occurred_at = event.occurred_at,
                            .in_log = in_log,
                            .payload = std::string(event.payload),
                            .headers = std::string(event.headers)};

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "event/time_text.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/event_row.hpp"
@@ -54,8 +55,9 @@ class SqliteReplays final : public sql::Replays {
       OUTBOX_TRY(connection_.run(
           query::kLoadEvent, replay, event.seq, bytes_of(event.id), event.aggregate_type,
           event.aggregate_id, event.event_type, event.payload, event.content_type,
-          event.headers.empty() ? std::string_view("{}") : event.headers, event.created_at_us,
-          event.occurred_at_us.value_or(kNoTime), kNoTime));
+          event.headers.empty() ? std::string_view("{}") : event.headers,
+          event::us_of(event.created_at),
+          event.occurred_at ? event::us_of(*event.occurred_at) : kNoTime, kNoTime));
       added += connection_.changes();
     }
     OUTBOX_TRY(transaction.commit());

@@ -5,6 +5,7 @@
 #include "event/arena.hpp"
 #include "event/task.hpp"
 #include "event/task_queue.hpp"
+#include "event/time_text.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/parts.hpp"
@@ -17,11 +18,11 @@ namespace {
 constexpr std::size_t kMostWithOneId = 16;
 
 /// It waits for the time that its header names; none: it does not.
-std::optional<TaskStatus::Time> scheduled_at(const EventListing& event) {
+std::optional<Timestamp> scheduled_at(const EventListing& event) {
   event::Arena arena;
   const auto rules = event::rules_of(event.headers, arena);
   if (!rules || !rules->execute_at_us || *rules->execute_at_us <= wall_us()) return std::nullopt;
-  return sql::task_time(*rules->execute_at_us);
+  return event::timestamp(*rules->execute_at_us);
 }
 
 void add_schedule(const EventListing& event, TaskStatus& status) {
@@ -35,8 +36,8 @@ void add_schedule(const EventListing& event, TaskStatus& status) {
 
 void add_life(const EventLife& life, TaskStatus& status) {
   status.attempts = static_cast<std::size_t>(life.attempts.value_or(0));
-  if (life.next_attempt_at_us) status.next_attempt_at = sql::task_time(*life.next_attempt_at_us);
-  if (life.published_by_us) status.ended_at = sql::task_time(*life.published_by_us);
+  if (life.next_attempt_at_us) status.next_attempt_at = event::timestamp(*life.next_attempt_at_us);
+  if (life.published_by_us) status.ended_at = event::timestamp(*life.published_by_us);
   status.error = life.reason.empty() ? life.error : life.reason;
   sql::set_state(status, life.state);
 }
@@ -49,7 +50,7 @@ Status add_end(Connection& connection, TaskStatus& status) {
   status.state = row.bytes(0) == "done" ? TaskState::completed : TaskState::cancelled;
   if (!row.is_null(1)) status.result = std::string(row.bytes(1));
   if (!row.bytes(2).empty()) status.error = row.text(2);
-  status.ended_at = sql::task_time(row.integer(3));
+  status.ended_at = event::timestamp(row.integer(3));
   return {};
 }
 
@@ -59,7 +60,7 @@ Status add_run(Connection& connection, const EventListing& event, const EventLif
              connection.query(query::kTaskRow, life.subscription, event.seq, bytes_of(event.id)));
   if (!row.has_row()) return {};
   status.worker = row.text(0);
-  if (!row.is_null(1)) status.running_since = sql::task_time(row.integer(1));
+  if (!row.is_null(1)) status.running_since = event::timestamp(row.integer(1));
   if (!row.is_null(2)) status.percent = static_cast<std::size_t>(row.integer(2));
   status.progress = row.text(3);
   if (!row.is_null(4)) status.error = row.text(4);
@@ -82,7 +83,7 @@ Result<std::optional<TaskStatus>> status_of(Connection& connection, const EventL
                     .queue = event::queue_of_task(event.aggregate_type),
                     .type = event.event_type,
                     .key = event.aggregate_id,
-                    .enqueued_at = sql::task_time(event.created_at_us)};
+                    .enqueued_at = event.created_at};
   status.priority = event::place_of(event.aggregate_type).priority;
   if (known) {
     add_life(*life, status);

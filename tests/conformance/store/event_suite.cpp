@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "conformance/store/fixture.hpp"
+#include "event/time_text.hpp"
 
 namespace outbox::conformance {
 
@@ -110,7 +111,8 @@ TEST_P(EventSuite, created_at_is_now) {
   const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
                        std::chrono::system_clock::now().time_since_epoch())
                        .count();
-  EXPECT_NEAR(static_cast<double>(events[0].created_at_us), static_cast<double>(now), 60e6);
+  EXPECT_NEAR(static_cast<double>(event::us_of(events[0].created_at)), static_cast<double>(now),
+              60e6);
 }
 
 TEST_P(EventSuite, it_may_have_happened_before_it_was_written) {
@@ -125,11 +127,11 @@ TEST_P(EventSuite, it_may_have_happened_before_it_was_written) {
   LogDrive drive(*store_, load(row.id).cursor);
   const auto events = drive.rest();
   ASSERT_EQ(events.size(), 4U);
-  EXPECT_EQ(events[0].occurred_at_us, 981'173'106'789'012);
-  EXPECT_EQ(events[1].occurred_at_us, -62'135'596'800'000'000);
-  EXPECT_EQ(events[2].occurred_at_us, std::nullopt);
-  EXPECT_EQ(events[3].occurred_at_us, 981'173'106'789'012);
-  EXPECT_GT(events[3].created_at_us, 1'700'000'000'000'000);
+  EXPECT_EQ(events[0].occurred_at, event::timestamp(981'173'106'789'012));
+  EXPECT_EQ(events[1].occurred_at, event::timestamp(-62'135'596'800'000'000));
+  EXPECT_EQ(events[2].occurred_at, std::nullopt);
+  EXPECT_EQ(events[3].occurred_at, event::timestamp(981'173'106'789'012));
+  EXPECT_GT(events[3].created_at, event::timestamp(1'700'000'000'000'000));
 }
 
 TEST_P(EventSuite, refuses_a_time_that_nobody_can_write) {

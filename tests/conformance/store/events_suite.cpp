@@ -3,6 +3,7 @@
 
 #include "conformance/store/fixture.hpp"
 #include "event/key.hpp"
+#include "event/time_text.hpp"
 #include "support/lane_owner.hpp"
 
 namespace outbox::conformance {
@@ -114,7 +115,7 @@ TEST_P(EventsSuite, events_are_listed_newest_first_and_whole_on_request) {
   EXPECT_EQ(page->events[0].aggregate_id, "c");
   EXPECT_EQ(page->events[0].event_type, "OrderPlaced");
   EXPECT_EQ(page->events[0].content_type, "application/json");
-  EXPECT_GT(page->events[0].created_at_us, 0);
+  EXPECT_GT(page->events[0].created_at, Timestamp());
   EXPECT_TRUE(page->events[0].in_log);
   EXPECT_EQ(page->events[0].payload, "");
   EXPECT_THAT(page->events[0].subscriptions, IsEmpty());
@@ -152,11 +153,11 @@ TEST_P(EventsSuite, they_are_chosen_by_key_type_and_time) {
         0U);
     const auto all = list({});
     ASSERT_EQ(all.size(), 4U);
-    const std::int64_t last = all.front().created_at_us;
+    const std::int64_t last = event::us_of(all.front().created_at);
     EXPECT_EQ(list({.since_us = last + 1}).size(), 0U);
     EXPECT_EQ(list({.until_us = last + 1}).size(), 4U);
-    EXPECT_EQ(list({.since_us = all.back().created_at_us}).size(), 4U);
-    EXPECT_EQ(list({.until_us = all.back().created_at_us}).size(), 0U);
+    EXPECT_EQ(list({.since_us = event::us_of(all.back().created_at)}).size(), 4U);
+    EXPECT_EQ(list({.until_us = event::us_of(all.back().created_at)}).size(), 0U);
     EXPECT_EQ(list({.since_us = last}).front().id, all.front().id);
   }
 }
@@ -197,7 +198,7 @@ TEST_P(EventsSuite, an_event_is_pending_until_the_cursor_passes_it) {
   ASSERT_EQ(events.size(), 1U);
   const auto by = events[0].subscriptions.at(0).published_by_us;
   ASSERT_TRUE(by.has_value());
-  EXPECT_GE(*by, events[0].created_at_us);
+  EXPECT_GE(*by, event::us_of(events[0].created_at));
 }
 
 TEST_P(EventsSuite, the_settlement_that_passed_it_says_when) {

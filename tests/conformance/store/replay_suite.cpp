@@ -1,5 +1,6 @@
 // Replays: what may start, what relays read and write of them, when they end.
 #include "conformance/store/fixture.hpp"
+#include "event/time_text.hpp"
 #include "support/lane_owner.hpp"
 
 namespace outbox::conformance {
@@ -280,8 +281,8 @@ TEST_P(ReplaySuite, of_an_archive_it_reads_what_was_loaded_and_the_log_has_no_mo
                       .payload = "\xff",
                       .content_type = "text/plain",
                       .headers = R"({"a": "b"})",
-                      .created_at_us = 5'000'000,
-                      .occurred_at_us = 4'000'000});
+                      .created_at = event::timestamp(5'000'000),
+                      .occurred_at = event::timestamp(4'000'000)});
   }
   EXPECT_EQ(replays_->load(*id, events).value(), 2);
   EXPECT_EQ(replays_->load(*id, events).value(), 0);
@@ -299,8 +300,8 @@ TEST_P(ReplaySuite, of_an_archive_it_reads_what_was_loaded_and_the_log_has_no_mo
   EXPECT_EQ(event.payload, "\xff");
   EXPECT_EQ(event.content_type, "text/plain");
   EXPECT_EQ(event.headers, R"({"a": "b"})");
-  EXPECT_EQ(event.created_at_us, 5'000'000);
-  EXPECT_EQ(event.occurred_at_us, 4'000'000);
+  EXPECT_EQ(event.created_at, event::timestamp(5'000'000));
+  EXPECT_EQ(event.occurred_at, event::timestamp(4'000'000));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "conformance/store/fixture.hpp"
 #include "conformance/store/sqlite_database.hpp"
+#include "event/time_text.hpp"
 
 namespace outbox::conformance {
 namespace {
@@ -45,7 +46,7 @@ TEST(SqliteForeign, python_writes_through_the_view) {
   for (const EventView& event : events) {
     EXPECT_EQ(event.content_type, "application/json");
     EXPECT_EQ(event.headers, "{}");
-    EXPECT_GT(event.created_at_us, 1'700'000'000'000'000);
+    EXPECT_GT(event.created_at, event::timestamp(1'700'000'000'000'000));
   }
 }
 

@@ -42,8 +42,7 @@ TEST_F(PqxxEnqueue, commit_writes_all_of_the_event) {
   event.content_type = "application/octet-stream";
   event.headers = {{"tenant", "a, \"b\" \\ {c}"}};
   event.id = EventId::parse("0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1").value();
-  event.occurred_at = std::chrono::sys_time<std::chrono::microseconds>(
-      std::chrono::microseconds(1'600'000'000'123'456));
+  event.occurred_at = Timestamp(std::chrono::microseconds(1'600'000'000'123'456));
   event.lock_key = true;
   Event untyped = order("43");
   untyped.content_type.clear();

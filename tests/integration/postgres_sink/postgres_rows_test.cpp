@@ -1,4 +1,5 @@
 // What a row is: tables, columns, types, and events that a table does not take.
+#include "event/time_text.hpp"
 #include "integration/postgres_sink/fixture.hpp"
 
 namespace outbox::test {
@@ -14,7 +15,7 @@ TEST_F(PostgresSinkTest, the_sink_makes_its_tables_and_fills_the_columns) {
   open({{"table", "public." + name}});
   Load load;
   load.add("42", R"({"total": 12.5})");
-  load.item(0).event.occurred_at_us = 1'714'566'896'123'456;
+  load.item(0).event.occurred_at = event::timestamp(1'714'566'896'123'456);
   load.item(0).headers = {{.name = "tenant", .value = "a \"quote\"\n"},
                           {.name = "none", .value = "", .absent = true}};
   load.add(std::nullopt, "{}");

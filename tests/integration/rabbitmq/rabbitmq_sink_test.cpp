@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "event/time_text.hpp"
 #include "integration/rabbitmq/rabbit_fixture.hpp"
 #include "sink/rabbitmq/config.hpp"
 #include "sink/rabbitmq/management.hpp"
@@ -24,7 +25,7 @@ TEST_F(RabbitSinkTest, a_message_has_the_events_properties_and_all_headers) {
   item.headers.push_back({.name = "empty", .value = ""});
   item.headers.push_back({.name = "none", .value = "", .absent = true});
   item.headers.push_back({.name = "correlation_id", .value = "request 7"});
-  item.event.occurred_at_us = 1'700'000'000'500'000;
+  item.event.occurred_at = event::timestamp(1'700'000'000'500'000);
   open();
   EXPECT_EQ(outcome_of(load).kind, Kind::acked);
   const auto& messages = queue.messages();

@@ -7,6 +7,7 @@
 
 #include "conformance/sink/sending.hpp"
 #include "conformance/sink/smtp_server.hpp"
+#include "event/time_text.hpp"
 #include "sink/registry.hpp"
 #include "support/eventually.hpp"
 #include "support/tcp_gate.hpp"
@@ -94,7 +95,7 @@ TEST_F(SmtpSink, a_mail_looks_to_its_reader_as_it_was_written) {
                               "text/plain; charset=utf-8");
   item.event.payload =
       "{\"name\":\"Zo\xc3\xab \\\"Z\\\" M\xc3\xbcller, Dr.\",\"email\":\"zoe@example.com\"}";
-  item.event.created_at_us = 1'700'000'000'000'000;
+  item.event.created_at = event::timestamp(1'700'000'000'000'000);
   item.event.aggregate_id = "42";
   item.headers.push_back({.name = "tenant", .value = "n\xc3\xb6rdlich \xe6\x97\xa5\xe6\x9c\xac"});
   const std::string subject =

@@ -82,7 +82,7 @@ class TaskRulesTest : public WorkerTest {
     task.content_type = "text/plain";
     return task;
   }
-  static std::chrono::sys_time<std::chrono::microseconds> in(Duration ahead) {
+  static Timestamp in(Duration ahead) {
     return std::chrono::time_point_cast<std::chrono::microseconds>(
         std::chrono::system_clock::now() +
         std::chrono::duration_cast<std::chrono::microseconds>(ahead));

@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-std::chrono::sys_time<std::chrono::microseconds> in_an_hour() {
+Timestamp in_an_hour() {
   return std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now()) +
          std::chrono::hours(1);
 }
@@ -46,7 +46,7 @@ class TaskStatusTest : public OnBothStores {
 
   /// In a transaction of the application.
   EventId enqueue(const std::string& type, const std::string& key = {},
-                  std::optional<TaskStatus::Time> execute_at = {}) {
+                  std::optional<Timestamp> execute_at = {}) {
     Task task{.queue = "mail", .type = type, .payload = "{}", .key = key, .execute_at = execute_at};
     if (pg_) {
       postgres::Transaction tx(pg_->native());

@@ -99,7 +99,7 @@ std::vector<Outcome> SimRunner::receive(task::Source source) {
       continue;
     }
     if (outcome.kind == Outcome::Kind::unknown) world_.runs.forgotten(sent->second.number);
-    if (outcome.for_any_worker) ++world_.result.given_away;
+    if (outcome.task.for_any_worker) ++world_.result.given_away;
     sent_.erase(sent);
   }
   return outcomes;

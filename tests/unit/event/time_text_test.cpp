@@ -60,9 +60,9 @@ RC_GTEST_PROP(TimeText, what_was_written_is_read, ()) {
 
 TEST(TimeText, an_event_happened_when_it_was_written_unless_it_says_otherwise) {
   EventView event;
-  event.created_at_us = 2;
+  event.created_at = event::timestamp(2);
   EXPECT_EQ(happened_us(event), 2);
-  event.occurred_at_us = 1;
+  event.occurred_at = event::timestamp(1);
   EXPECT_EQ(happened_us(event), 1);
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "event/time_text.hpp"
 #include "format/render.hpp"
 
 namespace outbox::format {
@@ -23,7 +24,7 @@ EventView placed_event() {
   event.headers =
       R"({"tenant": "acme 50%", "X-Shop": "a", "id": "not ours", "correlation_id": "c1",
           "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})";
-  event.created_at_us = 1'714'566'896'123'456;
+  event.created_at = event::timestamp(1'714'566'896'123'456);
   return event;
 }
 

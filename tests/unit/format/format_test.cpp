@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "event/time_text.hpp"
 #include "format/render.hpp"
 
 namespace outbox::format {
@@ -22,7 +23,7 @@ EventView placed_order() {
   event.content_type = "application/json";
   event.headers =
       R"({"tenant": "acme", "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})";
-  event.created_at_us = 1'714'566'896'123'456;
+  event.created_at = event::timestamp(1'714'566'896'123'456);
   return event;
 }
 

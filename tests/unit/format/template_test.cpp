@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "event/time_text.hpp"
+
 namespace outbox::format {
 namespace {
 
@@ -16,7 +18,7 @@ EventView purchase() {
   event.event_type = "OrderPlaced";
   event.content_type = "application/json";
   event.headers = R"({"tenant": "Acme"})";
-  event.created_at_us = 1'714'566'896'123'456;
+  event.created_at = event::timestamp(1'714'566'896'123'456);
   return event;
 }
 

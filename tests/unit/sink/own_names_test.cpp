@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "event/time_text.hpp"
 #include "format/format.hpp"
 #include "format/render.hpp"
 #include "sink/asynq/tasks.hpp"
@@ -225,7 +226,7 @@ class Way {
                           .payload = R"({"total": 12.5})",
                           .content_type = "application/json",
                           .headers = headers,
-                          .created_at_us = 1'714'566'896'123'456};
+                          .created_at = event::timestamp(1'714'566'896'123'456)};
     format::RenderBuffer buffer;
     renderer_->render(1, event, buffer);
     return kind_.look(buffer.messages().front());

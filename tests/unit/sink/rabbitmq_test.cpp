@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/sink/suite.hpp"
+#include "event/time_text.hpp"
 #include "sink/kind.hpp"
 #include "sink/rabbitmq/config.hpp"
 #include "sink/rabbitmq/error_map.hpp"
@@ -213,7 +214,7 @@ TEST(RabbitMessage, has_the_events_properties_and_all_headers) {
   Load::Item& item = load.add("k", "B");
   item.headers.push_back({.name = "note", .value = "a\r\nb"});
   item.headers.push_back({.name = "gone", .value = "", .absent = true});
-  item.event.occurred_at_us = 1'700'000'000'999'999;
+  item.event.occurred_at = event::timestamp(1'700'000'000'999'999);
   const Sent one = sent(load.message(0, 1));
   EXPECT_EQ(one.properties, (Given{{"content_type", "application/json"},
                                    {"message_id", item.id_text},

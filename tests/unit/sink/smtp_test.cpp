@@ -7,6 +7,7 @@
 #include <map>
 
 #include "conformance/sink/suite.hpp"
+#include "event/time_text.hpp"
 #include "sink/registry.hpp"
 #include "sink/smtp/address.hpp"
 #include "sink/smtp/content.hpp"
@@ -383,7 +384,7 @@ class SmtpMail : public testing::Test {
     settings_.to = {"{json:email}"};
     Load::Item& item = load_.add("42", "Hello", "text/plain");
     item.event.payload = R"({"email":"ada@example.com","name":"<b>Ada</b>"})";
-    item.event.created_at_us = 1'700'000'000'999'999;
+    item.event.created_at = event::timestamp(1'700'000'000'999'999);
   }
   [[nodiscard]] EventView& event() { return load_.item(0).event; }
   [[nodiscard]] Result<Mail> compose() {
@@ -446,7 +447,7 @@ TEST_F(SmtpMail, has_the_events_time) {
   EXPECT_EQ(date_text(1'709'164'800'000'000), "Thu, 29 Feb 2024 00:00:00 +0000");
   EXPECT_TRUE(contains(date_text(INT64_MIN), "1900"));
   EXPECT_TRUE(contains(date_text(INT64_MAX), "9999"));
-  event().occurred_at_us = 0;
+  event().occurred_at = event::timestamp(0);
   EXPECT_TRUE(contains(text(), "Date: Thu, 01 Jan 1970"));
 }
 

@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "event/time_text.hpp"
 #include "store/archive.hpp"
 #include "support/temp_dir.hpp"
 
@@ -24,7 +25,7 @@ EventView view(std::string_view payload, std::string_view content_type) {
           .payload = payload,
           .content_type = content_type,
           .headers = R"({"tenant": "acme"})",
-          .created_at_us = 1'700'000'000'123'456};
+          .created_at = event::timestamp(1'700'000'000'123'456)};
 }
 
 ArchivedEvent through(const EventView& event) {
@@ -56,12 +57,12 @@ TEST(ArchiveRead, every_event_comes_back) {
     EXPECT_EQ(read.aggregate_id, event.aggregate_id);
     EXPECT_EQ(read.event_type, event.event_type);
     EXPECT_EQ(read.headers, event.headers);
-    EXPECT_EQ(read.created_at_us, event.created_at_us);
-    EXPECT_FALSE(read.occurred_at_us.has_value());
+    EXPECT_EQ(read.created_at, event.created_at);
+    EXPECT_FALSE(read.occurred_at.has_value());
   }
   EventView imported = view("{}", "application/json");
-  imported.occurred_at_us = -5'000'000;
-  EXPECT_EQ(through(imported).occurred_at_us, -5'000'000);
+  imported.occurred_at = event::timestamp(-5'000'000);
+  EXPECT_EQ(through(imported).occurred_at, event::timestamp(-5'000'000));
 }
 
 TEST(ArchiveRead, a_line_that_is_not_one_is_refused) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "event/time_text.hpp"
 #include "store/archive.hpp"
 #include "store/history.hpp"
 #include "support/temp_dir.hpp"
@@ -45,7 +46,7 @@ TEST(Archive, text_and_bytes_are_kept_as_they_are) {
   EventView event = an_event();
   event.content_type = "text/plain";
   event.payload = "a \"word\"";
-  event.occurred_at_us = 1'000'000;
+  event.occurred_at = event::timestamp(1'000'000);
   EXPECT_THAT(line_of(event), ::testing::HasSubstr("\"payload\":\"a \\\"word\\\"\","));
   EXPECT_THAT(line_of(event),
               ::testing::HasSubstr("\"occurred_at\":\"1970-01-01T00:00:01.000000Z\"}"));

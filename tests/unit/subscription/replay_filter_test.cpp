@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "event/time_text.hpp"
+
 namespace outbox::subscription {
 namespace {
 
@@ -12,7 +14,7 @@ EventView view(std::string_view type, std::string_view key, std::int64_t created
           .payload = {},
           .content_type = {},
           .headers = R"({"tenant": "acme"})",
-          .created_at_us = created_us};
+          .created_at = event::timestamp(created_us)};
 }
 
 TEST(ReplayFilter, what_is_not_given_does_not_matter) {

@@ -1,4 +1,4 @@
-// outbox/duration.hpp: a length of time, as fine as any clock of ours.
+// outbox/time.hpp: lengths of time and points in time, as fine as any clock of ours.
 //
 // Threads: values; Const methods from any thread.
 // Lifetime: values.
@@ -10,5 +10,7 @@
 namespace outbox {
 
 using Duration = std::chrono::nanoseconds;
+/// By the clock of the store, UTC.
+using Timestamp = std::chrono::sys_time<std::chrono::microseconds>;
 
 }  // namespace outbox
