@@ -145,10 +145,6 @@ int list(const TasksOptions& options, const Context& context) {
 
 // ---- show
 
-Json time_or_null(const std::optional<TaskStatus::Time>& time) {
-  return time ? Json(event::time_text(time->time_since_epoch().count())) : Json();
-}
-
 Json to_json(const FoundTask& found) {
   const auto& [event, status] = found;
   const std::set<std::string> its{

@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/units.hpp"
 #include "support/fault_points.hpp"
 
 namespace {
@@ -140,7 +141,8 @@ int main(int argc, char** argv) {
   lines.retry_base = std::chrono::milliseconds(50);
   lines.retry_factor = 1;
   lines.max_attempts = 1000;
-  if (const char* rate = std::getenv("OUTBOX_TEST_RATE")) lines.rate = rate;
+  if (const char* rate = std::getenv("OUTBOX_TEST_RATE"))
+    lines.rate = outbox::parse_rate(rate).value();
   options.subscriptions = {lines};
   if (number_in("OUTBOX_TEST_RETENTION") != 0) options.retention = std::chrono::milliseconds(0);
   auto relay = outbox::Relay::create(options);
