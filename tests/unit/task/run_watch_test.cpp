@@ -127,7 +127,7 @@ TEST(EndOfTest, a_run_that_is_given_back_counts_no_attempt_and_one_of_a_dead_wor
   EXPECT_EQ(back.token, 3);
   store::TaskRunRow left = row(1, 3);
   left.headers = "{}";
-  const RetrySchedule schedule({"1s"}, 0);
+  const RetrySchedule schedule({std::chrono::seconds(1)}, 0);
   EXPECT_EQ(end_of_dead(left, id_of(99), schedule).result.attempts, 1U);
   left.attempts = 1;
   EXPECT_EQ(end_of_dead(left, id_of(99), schedule).result.state, store::ParkedState::dead);
