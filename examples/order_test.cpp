@@ -1,5 +1,6 @@
-// How to test a service that enqueues: what it enqueued arrives at a sink of the test, through a real relay that runs as long as there is
-// something to deliver. Needs GoogleTest, and before the first run: outbox migrate --store sqlite:shop.db
+// How to test a service that enqueues: what it enqueued arrives at a sink of the test, through a
+// real relay that runs as long as there is something to deliver. Needs GoogleTest, and before the
+// first run: outbox migrate --store sqlite:shop.db
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 

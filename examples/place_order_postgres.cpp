@@ -1,5 +1,5 @@
-// Places an order in the database that DATABASE_URL names: the order and its event are one transaction.
-// Before the first run: outbox migrate --store "$DATABASE_URL"
+// Places an order in the database that DATABASE_URL names: the order and its event are one
+// transaction. Before the first run: outbox migrate --store "$DATABASE_URL"
 #include <libpq-fe.h>
 
 #include <cstdio>

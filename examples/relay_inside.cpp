@@ -1,5 +1,6 @@
-// A service that relays by itself, to a destination of its own: no second process, no configuration file.
-// usage: relay_inside STORE_URL, for example sqlite:shop.db. Ends when everything is delivered.
+// A service that relays by itself, to a destination of its own: no second process, no configuration
+// file. usage: relay_inside STORE_URL, for example sqlite:shop.db. Ends when everything is
+// delivered.
 #include <cstdio>
 #include <memory>
 #include <outbox/relay.hpp>
@@ -8,7 +9,8 @@
 
 namespace {
 
-/// One blocking function is enough. A destination that can fail says so in `failure`, and returns how many it took.
+/// One blocking function is enough. A destination that can fail says so in `failure`, and returns
+/// how many it took.
 class Printer final : public outbox::BatchSink {
  public:
   outbox::SinkTraits traits() const noexcept override {

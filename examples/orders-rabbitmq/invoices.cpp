@@ -1,7 +1,9 @@
-// invoices AMQP_URL QUEUE: writes an invoice into invoices.db for each order that arrives, until it is stopped.
+// invoices AMQP_URL QUEUE: writes an invoice into invoices.db for each order that arrives, until it
+// is stopped.
 //
-// A message can arrive twice: when the relay or this program dies before the confirmation. So its id, the event's id, is remembered
-// in the transaction that writes the invoice, and the message is acknowledged after that. Each order gets one invoice.
+// A message can arrive twice: when the relay or this program dies before the confirmation. So its
+// id, the event's id, is remembered in the transaction that writes the invoice, and the message is
+// acknowledged after that. Each order gets one invoice.
 #if __has_include(<rabbitmq-c/amqp.h>)  // since version 0.12 of the library
 #include <rabbitmq-c/amqp.h>
 #include <rabbitmq-c/tcp_socket.h>

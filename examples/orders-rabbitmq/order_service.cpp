@@ -1,5 +1,6 @@
-// order_service CUSTOMER AMOUNT CURRENCY: places an order in the database that DATABASE_URL names, and prints its number. The order
-// and the event OrderPlaced are one transaction. Before the first one: outbox migrate --store "$DATABASE_URL"
+// order_service CUSTOMER AMOUNT CURRENCY: places an order in the database that DATABASE_URL names,
+// and prints its number. The order and the event OrderPlaced are one transaction. Before the first
+// one: outbox migrate --store "$DATABASE_URL"
 #include <libpq-fe.h>
 
 #include <array>

@@ -1,4 +1,5 @@
-// What an order is made of. Amounts are whole cents: a sum of money is never a floating-point number.
+// What an order is made of. Amounts are whole cents: a sum of money is never a floating-point
+// number.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,8 @@ struct OrderId {
 
 class Money {
  public:
-  /// "12.50" and "EUR". None: not an amount with two digits of cents, or not a currency of three capital letters.
+  /// "12.50" and "EUR". None: not an amount with two digits of cents, or not a currency of three
+  /// capital letters.
   static std::optional<Money> parse(std::string_view amount, std::string_view currency) {
     const std::size_t point = amount.find('.');
     if (point == 0 || point == std::string_view::npos || point > 12 || amount.size() != point + 3)

@@ -1,6 +1,7 @@
-// order_api PORT [FILE]: POST /orders, POST /orders/ID/payment, GET /orders/ID. The database is that of DATABASE_URL; the events go to
-// the topic ORDERS_TOPIC (orders) of KAFKA_BROKERS, or, if that is not set, as lines to FILE (orders.jsonl). The relay is inside: there is no other
-// process. Before the first run: outbox migrate --store "$DATABASE_URL"
+// order_api PORT [FILE]: POST /orders, POST /orders/ID/payment, GET /orders/ID. The database is
+// that of DATABASE_URL; the events go to the topic ORDERS_TOPIC (orders) of KAFKA_BROKERS, or, if
+// that is not set, as lines to FILE (orders.jsonl). The relay is inside: there is no other process.
+// Before the first run: outbox migrate --store "$DATABASE_URL"
 #include <httplib.h>
 
 #include <csignal>
@@ -89,8 +90,9 @@ void get(const httplib::Request& request, httplib::Response& response) {
   show(response, id ? orders::find(connection(), *id) : std::nullopt);
 }
 
-/// Nothing was done; or, when the connection was lost during COMMIT (InDoubt), nobody knows. The client does the same in both cases: it sends the
-/// request again, and the key, or the order's state, tells the service whether it was done.
+/// Nothing was done; or, when the connection was lost during COMMIT (InDoubt), nobody knows. The
+/// client does the same in both cases: it sends the request again, and the key, or the order's
+/// state, tells the service whether it was done.
 void fail(const httplib::Request& /*request*/, httplib::Response& response,
           const std::exception_ptr& thrown) {
   try {

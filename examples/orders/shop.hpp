@@ -51,7 +51,8 @@ class Shop {
  public:
   using Placed = std::variant<PlacedOrder, OtherOrder, OverLimit>;
 
-  /// The limit reads what other transactions write: at this isolation one of two that would break it together fails, and is done again.
+  /// The limit reads what other transactions write: at this isolation one of two that would break
+  /// it together fails, and is done again.
   [[nodiscard]] Placed place(PGconn* connection, CustomerId customer, const Money& total,
                              const std::string& request_key) const {
     return outbox::postgres::with_transaction(

@@ -40,7 +40,8 @@ using OrderId = Id<struct Order>;
 /// Whole cents of one currency: never a floating-point number.
 class Money {
  public:
-  /// "12.50" and "EUR". None: no amount with two digits of cents, or no currency of three capital letters.
+  /// "12.50" and "EUR". None: no amount with two digits of cents, or no currency of three capital
+  /// letters.
   static std::optional<Money> parse(std::string_view amount, std::string_view currency) {
     const std::size_t point = amount.find('.');
     if (point == 0 || point == std::string_view::npos || point > 12 || amount.size() != point + 3)

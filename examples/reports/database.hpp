@@ -47,7 +47,8 @@ Result query(PGconn* connection, const char* sql, const std::array<std::string, 
   return result;
 }
 
-/// A report names its task, and each task has one report at most: a run that comes again cannot make a second one.
+/// A report names its task, and each task has one report at most: a run that comes again cannot
+/// make a second one.
 inline void make_tables() {
   const auto connection = connect();
   for (const char* const sql :

@@ -1,5 +1,6 @@
-// report_service PORT: POST /reports enqueues a task in the transaction of the request and answers 202; GET /reports/ID says what has
-// become of it. The database is that of DATABASE_URL. Before the first request: outbox migrate --store "$DATABASE_URL"
+// report_service PORT: POST /reports enqueues a task in the transaction of the request and answers
+// 202; GET /reports/ID says what has become of it. The database is that of DATABASE_URL. Before the
+// first request: outbox migrate --store "$DATABASE_URL"
 #include <httplib.h>
 #include <libpq-fe.h>
 
@@ -34,8 +35,8 @@ outbox::Task task_of(const reports::MakeReport& report, const std::string& reque
   return task;
 }
 
-/// The request and its task are one transaction: there is a report to be made if and only if the customer was told so. None: the unique key
-/// is that of another order.
+/// The request and its task are one transaction: there is a report to be made if and only if the
+/// customer was told so. None: the unique key is that of another order.
 std::optional<outbox::EventId> order_report(PGconn* connection, const outbox::Task& task,
                                             const std::string& customer, const std::string& month) {
   outbox::postgres::Transaction tx(connection);

@@ -1,5 +1,7 @@
-// report_worker [PAGES [PAUSE_MS [crash]]]: makes the reports that report_service has ordered, until it is stopped. A report has PAGES pages (5), each of
-// which takes PAUSE_MS (300). With "crash" the process dies after the COMMIT of each report, in the first run. Run as many of them as you like, and kill any of them at any time.
+// report_worker [PAGES [PAUSE_MS [crash]]]: makes the reports that report_service has ordered,
+// until it is stopped. A report has PAGES pages (5), each of which takes PAUSE_MS (300). With
+// "crash" the process dies after the COMMIT of each report, in the first run. Run as many of them
+// as you like, and kill any of them at any time.
 #include <libpq-fe.h>
 
 #include <array>

@@ -1,7 +1,8 @@
 // outbox/error.hpp: the one error type of the library, and how results carry it.
 //
-// Functions that can fail at run time return Result<T> or Status. What belongs to a transaction of yours (enqueue, Transaction, receive) throws
-// outbox::Exception: a failed enqueue that is ignored is a lost event. Result::value() of an error throws bad_expected_access, which is none.
+// Functions that can fail at run time return Result<T> or Status. What belongs to a transaction of
+// yours (enqueue, Transaction, receive) throws outbox::Exception: a failed enqueue that is ignored
+// is a lost event. Result::value() of an error throws bad_expected_access, which is none.
 //
 //   outbox::Status status = relay->start();
 //   if (!status) std::cerr << status.error().message << '\n';
@@ -44,7 +45,8 @@ enum class Remedy : std::uint8_t {
   fix,                ///< Fails again until a person changes something.
 };
 
-/// Whether the effect may have happened. `unknown` must not be retried blindly for work that is not idempotent.
+/// Whether the effect may have happened. `unknown` must not be retried blindly for work that is not
+/// idempotent.
 enum class Effect : std::uint8_t { none, unknown };
 
 struct Error {
@@ -62,7 +64,8 @@ struct Error {
 /// The name of the code in logs and JSON ("invalid_argument").
 [[nodiscard]] const char* to_string(Errc code) noexcept;
 
-/// What a function returns that can fail: a value or an Error. `return outbox::unexpected(error)` is the latter.
+/// What a function returns that can fail: a value or an Error. `return outbox::unexpected(error)`
+/// is the latter.
 template <class T>
 using Result = expected<T, Error>;
 using Status = Result<void>;

@@ -1,10 +1,12 @@
 // outbox/event.hpp: an event before it is written (Event) and as it was read back (EventView).
 //
-//   outbox::Event event{.aggregate_type = "order", .aggregate_id = "42", .event_type = "OrderPlaced",
+//   outbox::Event event{.aggregate_type = "order",
+//                       .aggregate_id = "42",
+//                       .event_type = "OrderPlaced",
 //                       .payload = R"({"total": 12.5})"};
 //
-// The ordering key of an event is (aggregate_type, aggregate_id). An event with an empty aggregate_id has no key and no
-// order.
+// The ordering key of an event is (aggregate_type, aggregate_id). An event with an empty
+// aggregate_id has no key and no order.
 //
 // Threads: values; Const methods from any thread.
 // Lifetime: Event owns its strings. EventView borrows: its lifetime is documented where it is used.
@@ -45,7 +47,8 @@ using Header = std::pair<std::string, std::string>;
 
 /// An event to enqueue.
 struct Event {
-  /// What kind of thing changed ("order"). Required, not blank, at most 255 bytes, no control characters.
+  /// What kind of thing changed ("order"). Required, not blank, at most 255 bytes, no control
+  /// characters.
   std::string aggregate_type;
   /// Which one ("42"). Empty: no key, no order. At most 255 bytes, no control characters.
   std::string aggregate_id;
@@ -53,19 +56,23 @@ struct Event {
   std::string event_type;
   /// The body, delivered byte for byte. At most EventLimits::payload_bytes.
   std::string payload;
-  /// Names are RFC 9110 tokens, unique ignoring case. They are passed on unchanged, `traceparent` and `tracestate` included, which
-  /// are never generated. Names that begin with `outbox-` are reserved.
+  /// Names are RFC 9110 tokens, unique ignoring case. They are passed on unchanged, `traceparent`
+  /// and `tracestate` included, which are never generated. Names that begin with `outbox-` are
+  /// reserved.
   std::vector<Header> headers{};
-  /// The caller's own id. No constraint makes ids unique: two events with one id are both delivered. Default: a new UUIDv7.
+  /// The caller's own id. No constraint makes ids unique: two events with one id are both
+  /// delivered. Default: a new UUIDv7.
   std::optional<EventId> id{};
-  /// The media type of the payload. When it is JSON ("application/json" or "...+json") the payload must parse as JSON.
-  /// Empty: unknown. Default: application/json.
+  /// The media type of the payload. When it is JSON ("application/json" or "...+json") the payload
+  /// must parse as JSON. Empty: unknown. Default: application/json.
   std::string content_type{"application/json"};
-  /// Take an advisory lock on the key, for writers that do not lock the aggregate themselves (PostgreSQL only).
-  /// Default: the setting `outbox.lock_key` of the session, which is off by default.
+  /// Take an advisory lock on the key, for writers that do not lock the aggregate themselves
+  /// (PostgreSQL only). Default: the setting `outbox.lock_key` of the session, which is off by
+  /// default.
   std::optional<bool> lock_key{};
-  /// When it happened, for events that are imported later; in the years 1 to 9999, from a clock's now() with
-  /// std::chrono::floor. It changes neither order nor delivery. Default: the moment it is written (created_at).
+  /// When it happened, for events that are imported later; in the years 1 to 9999, from a clock's
+  /// now() with std::chrono::floor. It changes neither order nor delivery. Default: the moment it
+  /// is written (created_at).
   std::optional<Timestamp> occurred_at{};
 };
 

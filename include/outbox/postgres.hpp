@@ -1,34 +1,40 @@
 // outbox/postgres.hpp: enqueueing events in a PostgreSQL transaction.
 //
-//   PGconn* connection = ...;                // yours; the schema once by: outbox migrate --store postgresql://...
+//   PGconn* connection = ...;                // yours; `outbox migrate` has made the schema
 //   outbox::postgres::Transaction tx(connection);   // BEGIN
 //   ... UPDATE orders ... on connection ...
 //   tx.enqueue({.aggregate_type = "order", .aggregate_id = "42", .event_type = "OrderPlaced",
 //               .payload = R"({"total": 12.5})"});
 //   tx.commit();                             // the event exists if and only if this succeeds
 //
-// Events given to a Transaction are written as its last statement, in one round trip with COMMIT. That also keeps the order
-// of a key: by then the transaction has changed, and so locked, the aggregate. In a transaction that you began yourself, call
-// outbox::postgres::enqueue(connection, event); change (or lock) the aggregate first, then enqueue.
-// A connection outside a transaction is refused; anything else does not compile.
+// Events given to a Transaction are written as its last statement, in one round trip with COMMIT.
+// That also keeps the order of a key: by then the transaction has changed, and so locked, the
+// aggregate. In a transaction that you began yourself, call outbox::postgres::enqueue(connection,
+// event); change (or lock) the aggregate first, then enqueue. A connection outside a transaction is
+// refused; anything else does not compile.
 //
-// with_transaction() does all of that, and begins again when another transaction was in the way (a serialization failure, a deadlock):
+// with_transaction() does all of that, and begins again when another transaction was in the way (a
+// serialization failure, a deadlock):
 //
-//   const std::string order = outbox::postgres::with_transaction(connection, [&](outbox::postgres::Transaction& tx) {
+//   using outbox::postgres::Transaction;
+//   const auto order = outbox::postgres::with_transaction(connection, [&](Transaction& tx) {
 //     ... UPDATE stock ..., each result through outbox::postgres::check() ...
 //     tx.enqueue(...);
-//     return ...;                            // COMMIT follows; what an exception leaves is rolled back
+//     return ...;     // COMMIT follows; an exception rolls back
 //   });
 //
-// In a Transaction the events are in memory only until commit(), so ROLLBACK TO SAVEPOINT does not take back what was enqueued since the savepoint.
-// With savepoints, flush() before SAVEPOINT and before ROLLBACK TO, or enqueue on the connection.
+// In a Transaction the events are in memory only until commit(), so ROLLBACK TO SAVEPOINT does not
+// take back what was enqueued since the savepoint. With savepoints, flush() before SAVEPOINT and
+// before ROLLBACK TO, or enqueue on the connection.
 //
 // Threads: Transaction: One thread at a time, the thread that uses its connection.
-// Lifetime: the connection must outlive the Transaction. Statements are prepared once per connection and forgotten when it
-//           is reset or finished; behind a pooler that shares connections none are.
+// Lifetime: the connection must outlive the Transaction. Statements are prepared once per
+//           connection and forgotten when it is reset or finished; behind a pooler that shares
+//           connections none are.
 // Errors: everything here throws outbox::Exception, because a lost event must abort the business
-//         transaction. After invalid_argument or too_large with an empty Error::origin nothing was sent and the transaction is
-//         still usable; otherwise it is lost, and Remedy says what to redo. commit() with Effect::unknown: the connection broke while COMMIT was under way;
+//         transaction. After invalid_argument or too_large with an empty Error::origin nothing was
+//         sent and the transaction is still usable; otherwise it is lost, and Remedy says what to
+//         redo. commit() with Effect::unknown: the connection broke while COMMIT was under way;
 //         with_transaction() then throws InDoubt.
 #pragma once
 
@@ -81,8 +87,8 @@ void run_transaction(PGconn* connection, const std::function<void(Transaction&)>
 
 }  // namespace detail
 
-/// A transaction on a connection of yours. Statements on that connection belong to it until commit(). Events are not part of a
-/// savepoint until they are written (see above).
+/// A transaction on a connection of yours. Statements on that connection belong to it until
+/// commit(). Events are not part of a savepoint until they are written (see above).
 class Transaction {
  public:
   /// BEGIN. Throws when it cannot, when the connection is not idle (a transaction is open, or a
@@ -122,15 +128,17 @@ class Transaction {
   /// another transaction that has just received it.
   [[nodiscard]] bool receive(std::string_view consumer, std::string_view message_id) &;
 
-  /// Writes now what was enqueued so far, in one round trip: before a SAVEPOINT, so that rolling back to it leaves these
-  /// events, and after what belongs to it, so that rolling back takes those with it. Throws as enqueue does; what was not
-  /// written stays for the next flush() or commit().
+  /// Writes now what was enqueued so far, in one round trip: before a SAVEPOINT, so that rolling
+  /// back to it leaves these events, and after what belongs to it, so that rolling back takes those
+  /// with it. Throws as enqueue does; what was not written stays for the next flush() or commit().
   void flush();
-  /// Writes the events and commits. Throws when it fails. After invalid_argument with an empty Error::origin (a command under way,
-  /// pipeline mode, the client encoding) nothing was sent and the transaction is still usable; otherwise, also when a deferred
-  /// constraint fails, Effect::none says that nothing happened and the transaction is rolled back.
+  /// Writes the events and commits. Throws when it fails. After invalid_argument with an empty
+  /// Error::origin (a command under way, pipeline mode, the client encoding) nothing was sent and
+  /// the transaction is still usable; otherwise, also when a deferred constraint fails,
+  /// Effect::none says that nothing happened and the transaction is rolled back.
   void commit();
-  /// Ends pipeline mode if it is on, and rolls back. When that fails the connection is shut down, which rolls back as well.
+  /// Ends pipeline mode if it is on, and rolls back. When that fails the connection is shut down,
+  /// which rolls back as well.
   void rollback() noexcept;
 
  private:
@@ -144,8 +152,9 @@ class Transaction {
   std::unique_ptr<State> state_;
 };
 
-/// Thrown by with_transaction(): the connection was lost while COMMIT was under way. The function ran to its end and was not called again.
-/// Whether its effect is there: ask fate_of(), on a new connection.
+/// Thrown by with_transaction(): the connection was lost while COMMIT was under way. The function
+/// ran to its end and was not called again. Whether its effect is there: ask fate_of(), on a new
+/// connection.
 class InDoubt final : public Exception {
  public:
   /// An event that the transaction wrote, by which it is known, in the outbox of that schema.
@@ -167,33 +176,41 @@ class InDoubt final : public Exception {
 enum class Fate : std::uint8_t {
   committed,
   rolled_back,
-  in_progress,  ///< The server has not noticed that the connection is lost: ask again, until it has.
+  /// The server has not noticed that the connection is lost: ask again, until it has.
+  in_progress,
 };
 
-/// What has become of it, asked on a new connection to the same server, or to the one that was promoted in its place. The login needs the
-/// role outbox_reader. The id alone does not tell: a server that crashed may give it to another transaction, so its event is looked for,
-/// too. Throws Exception: not_found when it cannot be told any more, or nothing was enqueued; then look for rows of yours.
+/// What has become of it, asked on a new connection to the same server, or to the one that was
+/// promoted in its place. The login needs the role outbox_reader. The id alone does not tell: a
+/// server that crashed may give it to another transaction, so its event is looked for, too. Throws
+/// Exception: not_found when it cannot be told any more, or nothing was enqueued; then look for
+/// rows of yours.
 [[nodiscard]] Fate fate_of(PGconn* connection, const InDoubt& doubt);
 
-/// Throws Exception, with what the server said of it and what to redo, unless the statement succeeded. For the statements of a
-/// with_transaction(). `what`: for the message ("place the order").
+/// Throws Exception, with what the server said of it and what to redo, unless the statement
+/// succeeded. For the statements of a with_transaction(). `what`: for the message ("place the
+/// order").
 void check(PGconn* connection, const PGresult* result, std::string_view what);
 
-/// Whether a statement that failed with this SQLSTATE was in the way of another transaction, so that all of its own must be done again: a
-/// serialization failure (40001) or a deadlock (40P01).
+/// Whether a statement that failed with this SQLSTATE was in the way of another transaction, so
+/// that all of its own must be done again: a serialization failure (40001) or a deadlock (40P01).
 [[nodiscard]] bool is_conflict(std::string_view sqlstate) noexcept;
 
-/// Begins a transaction, calls f with it, commits, and returns what f returned. What f throws rolls back and passes through.
+/// Begins a transaction, calls f with it, commits, and returns what f returned. What f throws rolls
+/// back and passes through.
 ///
-/// After a serialization failure or a deadlock, in f or at COMMIT, it rolls back, waits, and calls f again, at most options.retry.attempts
-/// times; then it throws what the last attempt threw. So f must have no effect but in the transaction: no mail, no counter of yours, and
-/// variables outside of it are set, not added to. It sees such a conflict by an outbox::Exception (check(), enqueue()), and by one of yours
-/// if options.retry.is_conflict says so.
+/// After a serialization failure or a deadlock, in f or at COMMIT, it rolls back, waits, and calls
+/// f again, at most options.retry.attempts times; then it throws what the last attempt threw. So f
+/// must have no effect but in the transaction: no mail, no counter of yours, and variables outside
+/// of it are set, not added to. It sees such a conflict by an outbox::Exception (check(),
+/// enqueue()), and by one of yours if options.retry.is_conflict says so.
 ///
-/// A COMMIT whose outcome is unknown is never repeated: InDoubt. After every other exception nothing has happened.
+/// A COMMIT whose outcome is unknown is never repeated: InDoubt. After every other exception
+/// nothing has happened.
 ///
-/// f may call tx.rollback(): then there is no COMMIT. It reports failure by exceptions: a Result does not compile, since one that holds an
-/// error would be committed. A connection that is in a transaction is refused, so calls do not nest.
+/// f may call tx.rollback(): then there is no COMMIT. It reports failure by exceptions: a Result
+/// does not compile, since one that holds an error would be committed. A connection that is in a
+/// transaction is refused, so calls do not nest.
 template <std::invocable<Transaction&> F>
 std::invoke_result_t<F&, Transaction&> with_transaction(PGconn* connection, F&& f,
                                                         const TransactionOptions& options = {}) {

@@ -1,10 +1,11 @@
-// outbox/postgres_sql.hpp: the statements of outbox/postgres.hpp as text, for client libraries that do not give away their PGconn. outbox/pqxx.hpp
-// is made of them.
+// outbox/postgres_sql.hpp: the statements of outbox/postgres.hpp as text, for client libraries that
+// do not give away their PGconn. outbox/pqxx.hpp is made of them.
 //
 //   const outbox::postgres::Statements statements;
-//   const auto [id, call] = statements.enqueue(event);      // throws when the event is not valid; nothing was sent
-//   ... run call.sql with call.values in the transaction that is open; no row: throw outbox::postgres::wrong_encoding() ...
-//   ... an error: throw outbox::Exception(outbox::postgres::error_of(sqlstate, "enqueue", message)) ...
+//   const auto [id, call] = statements.enqueue(event);  // throws if the event is not valid
+//   ... run call.sql with call.values in the transaction that is open ...
+//   ... if it returns no row: throw outbox::postgres::wrong_encoding() ...
+//   ... if it fails: throw outbox::Exception(outbox::postgres::error_of(sqlstate, "enqueue", text))
 //
 // Threads: Const methods from any thread.
 // Lifetime: values.
@@ -34,12 +35,14 @@ class Statements {
   /// Throws when the schema's name is not valid.
   explicit Statements(const Options& options = {});
 
-  /// All are checked before there is a call for any. Each writes one event, and returns one row, or none: wrong_encoding(). 9 values.
+  /// All are checked before there is a call for any. Each writes one event, and returns one row, or
+  /// none: wrong_encoding(). 9 values.
   [[nodiscard]] std::vector<std::pair<EventId, Call>> enqueue(std::span<const Event> events) const;
   [[nodiscard]] std::pair<EventId, Call> enqueue(const Event& event) const;
   /// Its row is a boolean. 2 values.
   [[nodiscard]] Call receive(std::string_view consumer, std::string_view message_id) const;
-  /// Of a task that has an id. Its row is the id of the task that has the unique key, or null. 4 values.
+  /// Of a task that has an id. Its row is the id of the task that has the unique key, or null. 4
+  /// values.
   [[nodiscard]] Call claim_unique(const Task& task) const;
 
  private:
@@ -47,7 +50,8 @@ class Statements {
   EventLimits limits_;
 };
 
-/// The task that was not enqueued because this one has its unique key. Throws where that is an error (OnConflict).
+/// The task that was not enqueued because this one has its unique key. Throws where that is an
+/// error (OnConflict).
 [[nodiscard]] EventId holder_of_key(std::string_view holder, const Task& task);
 
 /// What an error of PostgreSQL means. `sqlstate` empty: the connection was lost.

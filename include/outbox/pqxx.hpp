@@ -6,13 +6,16 @@
 //                                 .event_type = "OrderPlaced", .payload = R"({"total": 12.5})"});
 //   tx.commit();                             // the event exists if and only if this succeeds
 //
-// The event is written at once, by outbox.enqueue(): change (or lock) the aggregate first, then enqueue. It is part of a pqxx::subtransaction
-// that it is enqueued in. A pqxx::nontransaction does not compile.
+// The event is written at once, by outbox.enqueue(): change (or lock) the aggregate first, then
+// enqueue. It is part of a pqxx::subtransaction that it is enqueued in. A pqxx::nontransaction does
+// not compile.
 //
 // Threads: One thread at a time, that of the transaction.
 // Lifetime: nothing is kept with the connection.
-// Errors: throws outbox::Exception, as outbox/postgres.hpp does, from what libpqxx throws. After invalid_argument or too_large of a field
-//         nothing was sent and the transaction is still usable; not_in_transaction: it has ended, or a statement of it had failed. The payload_limit of the session holds, too.
+// Errors: throws outbox::Exception, as outbox/postgres.hpp does, from what libpqxx throws. After
+//         invalid_argument or too_large of a field nothing was sent and the transaction is still
+//         usable; not_in_transaction: it has ended, or a statement of it had failed. The
+//         payload_limit of the session holds, too.
 #pragma once
 
 #include <outbox/error.hpp>

@@ -1,22 +1,24 @@
-// outbox/relay.hpp: delivers events from the log to sinks, inside your own process. The verb `outbox relay` is a thin wrapper
-// around this class.
+// outbox/relay.hpp: delivers events from the log to sinks, inside your own process. The verb
+// `outbox relay` is a thin wrapper around this class.
 //
 //   outbox::RelayOptions options{.store_url = "postgresql://localhost/shop"};
 //   auto relay = outbox::Relay::create(options);
 //   if (!relay) throw outbox::Exception(relay.error());
-//   (*relay)->use("mails", std::make_unique<MailSink>());   // subscription "mails" has sink = "custom"
+//   (*relay)->use("mails", std::make_unique<MailSink>());   // its sink is "custom"
 //   if (auto status = (*relay)->start(); !status) throw outbox::Exception(status.error());
 //   ...
 //   (*relay)->stop(std::chrono::seconds(10));
 //
-// Relays share the work. A subscription belongs to a group, and the relays that serve the group divide its lanes (slices of the keys)
-// evenly among themselves. A subscription with sink = "custom" is a group of its own, served by the relays that were given its sink: a
-// service with a relay inside runs beside `outbox relay`, and replicas of the service share its subscriptions.
+// Relays share the work. A subscription belongs to a group, and the relays that serve the group
+// divide its lanes (slices of the keys) evenly among themselves. A subscription with sink =
+// "custom" is a group of its own, served by the relays that were given its sink: a service with a
+// relay inside runs beside `outbox relay`, and replicas of the service share its subscriptions.
 //
 // Threads: Any thread. use(), start() and stop() wait for each other.
-// Lifetime: destroying it stops it at once; what was in flight is delivered again by the next relay. A sink that does not
-//           return from a call is leaked with its thread.
-// Errors: create() and start() check everything that can be checked; errors say what failed, where, and a hint.
+// Lifetime: destroying it stops it at once; what was in flight is delivered again by the next
+//           relay. A sink that does not return from a call is leaked with its thread.
+// Errors: create() and start() check everything that can be checked; errors say what failed, where,
+//         and a hint.
 #pragma once
 
 #include <chrono>
@@ -41,19 +43,21 @@ struct RelayOptions {
   std::string schema{"outbox"};
   /// The name of this relay in `outbox status`. Default: host name and process id.
   std::string name{};
-  /// The groups whose subscriptions it delivers: their names, "custom:NAME" and "file:NAME" among them. Those whose sink was given by
-  /// use() are always served. Default: empty, which means all.
+  /// The groups whose subscriptions it delivers: their names, "custom:NAME" and "file:NAME" among
+  /// them. Those whose sink was given by use() are always served. Default: empty, which means all.
   std::vector<std::string> groups{};
-  /// Subscriptions to create or change when this relay first gets lanes of their group: at start, or when it takes over. Others in the
-  /// store are delivered as they are. Default: none.
+  /// Subscriptions to create or change when this relay first gets lanes of their group: at start,
+  /// or when it takes over. Others in the store are delivered as they are. Default: none.
   std::vector<SubscriptionSpec> subscriptions{};
   /// Rows of the log per fetch. Unit: rows, 1 to 10000. Default: 1000.
   std::size_t page_rows{1000};
-  /// Events fetched but not settled, per subscription. Unit: events, at least page_rows. Default: 10000.
+  /// Events fetched but not settled, per subscription. Unit: events, at least page_rows. Default:
+  /// 10000.
   std::size_t window_events{10000};
   /// Bytes fetched but not settled, per subscription. Unit: bytes. Default: 16 MiB.
   std::size_t window_bytes{std::size_t{16} << 20U};
-  /// Longest time an acked event stays unsettled, while the store can be written to. Default: 50 ms.
+  /// Longest time an acked event stays unsettled, while the store can be written to. Default: 50
+  /// ms.
   std::chrono::milliseconds settle_interval{50};
   /// Settle earlier when this many events are done. Unit: events. Default: 1000.
   std::size_t settle_events{1000};
@@ -61,23 +65,24 @@ struct RelayOptions {
   std::chrono::milliseconds lease{15000};
   /// Longest pause between polls while idle. Default: 1 s.
   std::chrono::milliseconds idle_poll{1000};
-  /// Use the armed wake-up (PostgreSQL: needs a connection that is not pooled by transaction). Default: true.
+  /// Use the armed wake-up (PostgreSQL: needs a connection that is not pooled by transaction).
+  /// Default: true.
   bool wake_up{true};
-  /// How long events stay in the log after they were written; then they are removed, if all subscriptions have passed them.
-  /// 0: as soon as all have passed. Default: 7 days.
+  /// How long events stay in the log after they were written; then they are removed, if all
+  /// subscriptions have passed them. 0: as soon as all have passed. Default: 7 days.
   std::chrono::milliseconds retention{std::chrono::hours(24 * 7)};
   /// A folder for files of the events that are removed. Default: none.
   std::string archive{};
-  /// A subscription that holds back more of what could be removed is a problem. Nothing is removed because of it. Unit: bytes.
-  /// Default: 10 GiB.
+  /// A subscription that holds back more of what could be removed is a problem. Nothing is removed
+  /// because of it. Unit: bytes. Default: 10 GiB.
   std::size_t quota{std::size_t{10} << 30U};
 };
 
 /// What a subscription of a running relay is doing.
 struct SubscriptionReport {
   std::string name;
-  /// delivering, opening, draining (a send failed), backing-off, stopping; paused or stopped in the store; broken (cannot
-  /// be started).
+  /// delivering, opening, draining (a send failed), backing-off, stopping; paused or stopped in the
+  /// store; broken (cannot be started).
   std::string state;
   /// Why it makes no progress; empty after the destination has taken an event.
   std::string reason;
@@ -103,20 +108,22 @@ struct StopReport {
   std::uint64_t abandoned{0};
 };
 
-/// What a call of Relay::run_once() did. The numbers are what this relay settled meanwhile, in all its subscriptions together: an event
-/// counts once for each of them.
+/// What a call of Relay::run_once() did. The numbers are what this relay settled meanwhile, in all
+/// its subscriptions together: an event counts once for each of them.
 struct RunReport {
-  /// Nothing was pending in the end: all that was committed before the call is delivered, filtered or parked, and that is settled.
-  /// False: the limit came first.
+  /// Nothing was pending in the end: all that was committed before the call is delivered, filtered
+  /// or parked, and that is settled. False: the limit came first.
   bool settled{false};
-  /// Why the limit came first: what was still pending, and the newest error of the store. Empty when `settled`.
+  /// Why the limit came first: what was still pending, and the newest error of the store. Empty
+  /// when `settled`.
   std::string reason;
   /// Taken by the sink. Also those that were parked before, and those of a replay.
   std::uint64_t delivered{0};
   /// Did not match the filter of the subscription.
   std::uint64_t filtered{0};
-  /// Set aside: rejected, failing or slow ones, and those behind one of their key. One that is delivered later in the call counts there,
-  /// too. What is parked is not pending: the call does not wait for it.
+  /// Set aside: rejected, failing or slow ones, and those behind one of their key. One that is
+  /// delivered later in the call counts there, too. What is parked is not pending: the call does
+  /// not wait for it.
   std::uint64_t parked{0};
   /// Of those that are or were parked: not sent again until a person decides (max_attempts).
   std::uint64_t dead{0};
@@ -135,29 +142,33 @@ class Relay {
   Relay& operator=(Relay&&) = delete;
   ~Relay();
 
-  /// Gives a sink for the subscription of that name, whose `sink` setting is "custom". Before start() only.
+  /// Gives a sink for the subscription of that name, whose `sink` setting is "custom". Before
+  /// start() only.
   Status use(std::string_view subscription, std::unique_ptr<Sink> sink);
-  /// Makes the sinks of the other "custom" subscriptions of this group, which need not exist yet, and serves the group. Called by a thread
-  /// of the relay when one starts; null: not for this one. Before start() only.
+  /// Makes the sinks of the other "custom" subscriptions of this group, which need not exist yet,
+  /// and serves the group. Called by a thread of the relay when one starts; null: not for this one.
+  /// Before start() only.
   using MakeSink =
       std::function<Result<std::unique_ptr<Sink>>(const SubscriptionSpec& subscription)>;
   Status use_for_group(std::string_view group, MakeSink make);
 
-  /// Checks the store (reachable, schema, lineage) and starts the threads. Returns when this relay has lanes and has applied its
-  /// subscriptions of those groups, or when other relays have all lanes: then it waits for its share and applies nothing until it gets
-  /// it. A second call does nothing; after stop() it starts again.
-  /// `token`: a stop requested there acts like request_stop(). Default: none.
+  /// Checks the store (reachable, schema, lineage) and starts the threads. Returns when this relay
+  /// has lanes and has applied its subscriptions of those groups, or when other relays have all
+  /// lanes: then it waits for its share and applies nothing until it gets it. A second call does
+  /// nothing; after stop() it starts again. `token`: a stop requested there acts like
+  /// request_stop(). Default: none.
   [[nodiscard]] Status start(std::stop_token token = {});
 
   /// Requests a stop; returns at once.
   void request_stop() noexcept;
 
-  /// Stops fetching, waits at most `grace` for what is in flight, settles, gives its lanes back. Takes some seconds more if the store
-  /// does not answer.
+  /// Stops fetching, waits at most `grace` for what is in flight, settles, gives its lanes back.
+  /// Takes some seconds more if the store does not answer.
   StopReport stop(std::chrono::milliseconds grace);
 
-  /// Starts, delivers until nothing is pending or `limit` has passed (see RunReport::settled), and stops: for tests, and for a job that
-  /// runs now and then. An error when it cannot start, the store fails, or a subscription is stopped. Can be called repeatedly.
+  /// Starts, delivers until nothing is pending or `limit` has passed (see RunReport::settled), and
+  /// stops: for tests, and for a job that runs now and then. An error when it cannot start, the
+  /// store fails, or a subscription is stopped. Can be called repeatedly.
   [[nodiscard]] Result<RunReport> run_once(std::chrono::milliseconds limit);
 
   [[nodiscard]] RelayReport report() const;

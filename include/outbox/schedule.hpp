@@ -1,10 +1,16 @@
-// outbox/schedule.hpp: tasks that recur. Each tick of a schedule enqueues one task, however many workers there are.
+// outbox/schedule.hpp: tasks that recur. Each tick of a schedule enqueues one task, however many
+// workers there are.
 //
-//   outbox::WorkerOptions options{.relay = {.store_url = "postgresql://localhost/shop"}, .queues = {"reports"}};
-//   options.schedules.push_back({.name = "monthly-report", .queue = "reports", .type = "report.make",
-//                                .cron = "30 6 1 * *", .time_zone = "Europe/Berlin"});
+//   outbox::WorkerOptions options{.relay = {.store_url = "postgresql://localhost/shop"},
+//                                 .queues = {"reports"}};
+//   options.schedules.push_back({.name = "monthly-report",
+//                                .queue = "reports",
+//                                .type = "report.make",
+//                                .cron = "30 6 1 * *",
+//                                .time_zone = "Europe/Berlin"});
 //
-// The task has the headers "task-schedule" (the name) and "task-scheduled-at" (the time of the tick, RFC 3339).
+// The task has the headers "task-schedule" (the name) and "task-scheduled-at" (the time of the
+// tick, RFC 3339).
 //
 // Threads: values; Const methods from any thread.
 // Lifetime: owns its strings.
@@ -45,15 +51,17 @@ struct Schedule {
   std::string key{};
   /// Further headers of the tasks. Default: none.
   std::map<std::string, std::string> headers{};
-  /// The media type of the payload. When it is JSON the payload must parse as JSON. Default: application/json.
+  /// The media type of the payload. When it is JSON the payload must parse as JSON. Default:
+  /// application/json.
   std::string content_type{"application/json"};
-  /// Minute, hour, day of month, month, day of week: "30 8 * * mon-fri"; or @hourly, @daily, @weekly, @monthly, @yearly. Exactly one of
-  /// cron and every is set. Default: empty.
+  /// Minute, hour, day of month, month, day of week: "30 8 * * mon-fri"; or @hourly, @daily,
+  /// @weekly, @monthly, @yearly. Exactly one of cron and every is set. Default: empty.
   std::string cron{};
-  /// The time between ticks, from 1 s to 366 days. They are at its multiples since 1970, so that all workers agree. Default: 0, not set.
+  /// The time between ticks, from 1 s to 366 days. They are at its multiples since 1970, so that
+  /// all workers agree. Default: 0, not set.
   std::chrono::milliseconds every{0};
-  /// What cron means, by its name in the tz database ("Europe/Berlin"). What happens when its clock changes: docs/guide/tasks.md.
-  /// Default: UTC.
+  /// What cron means, by its name in the tz database ("Europe/Berlin"). What happens when its clock
+  /// changes: docs/guide/tasks.md. Default: UTC.
   std::string time_zone{"UTC"};
   /// Default: one.
   MissedTicks missed{MissedTicks::one};
@@ -61,7 +69,8 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
-/// Checks a schedule. The error names the field ("cron: hour: '25' is no number from 0 to 23"). Reads the file of the time zone.
+/// Checks a schedule. The error names the field ("cron: hour: '25' is no number from 0 to 23").
+/// Reads the file of the time zone.
 [[nodiscard]] Status validate(const Schedule& schedule, const EventLimits& limits = {});
 
 }  // namespace outbox

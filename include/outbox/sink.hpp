@@ -1,25 +1,29 @@
 // outbox/sink.hpp: a destination of events, and the outcome that it reports for each of them.
 //
-// A sink takes messages (send, returns at once) and hands back one Outcome for each (receive, in any order). For simple
-// destinations derive from BatchSink and write one blocking function:
+// A sink takes messages (send, returns at once) and hands back one Outcome for each (receive, in
+// any order). For simple destinations derive from BatchSink and write one blocking function:
 //
 //   class Printer final : public outbox::BatchSink {
 //    public:
-//     outbox::SinkTraits traits() const noexcept override { return {.name = "printer", .gapless = true}; }
+//     outbox::SinkTraits traits() const noexcept override {
+//       return {.name = "printer", .gapless = true};
+//     }
 //     outbox::Status open() override { return {}; }
 //     void close() noexcept override {}
 //
 //    protected:
-//     std::size_t deliver(std::span<const outbox::Message> batch, outbox::Outcome& failure) override {
+//     std::size_t deliver(std::span<const outbox::Message> batch,
+//                         outbox::Outcome& failure) override {
 //       for (const auto& message : batch) std::puts(std::string(message.body).c_str());
 //       return batch.size();
 //     }
 //   };
 //
-// Threads: One thread at a time: the relay calls one instance from one thread, so implementations need no locks.
-//          `wake` and `on_ready` may be called from any thread.
+// Threads: One thread at a time: the relay calls one instance from one thread, so implementations
+//          need no locks. `wake` and `on_ready` may be called from any thread.
 // Lifetime: the relay owns the sink and destroys it after close().
-// Errors: open() returns what is wrong; errors of single messages are Outcomes. No virtual may throw.
+// Errors: open() returns what is wrong; errors of single messages are Outcomes. No virtual may
+//         throw.
 #pragma once
 
 #include <cstdint>
@@ -35,25 +39,28 @@
 
 namespace outbox {
 
-/// Identifies a message from send() to its outcome. Not reused, except that a message that was not acked may have the same token when
-/// it is sent again.
+/// Identifies a message from send() to its outcome. Not reused, except that a message that was not
+/// acked may have the same token when it is sent again.
 using Token = std::uint64_t;
 
 struct HeaderView {
   std::string_view name;
   std::string_view value;
   bool absent{
-      false};  ///< It has no value, where the destination knows the difference to an empty one (Kafka).
+      /// It has no value, where the destination knows the difference to an empty one (Kafka).
+      false};
 };
 
-/// One event, rendered for a destination: route and format are applied. Everything is valid only during send().
+/// One event, rendered for a destination: route and format are applied. Everything is valid only
+/// during send().
 struct Message {
   Token token{0};
   const EventView* event{nullptr};
   std::string_view topic;  ///< Topic, subject, routing key or path, by the route. May be empty.
   std::optional<std::string_view> key;  ///< The message key; none for an event without a key.
   std::string_view body;
-  /// Says that the aggregate is gone, where the destination has such messages (Kafka: without a value). The body is empty.
+  /// Says that the aggregate is gone, where the destination has such messages (Kafka: without a
+  /// value). The body is empty.
   bool tombstone{false};
   std::string_view content_type;
   std::span<const HeaderView> headers;
@@ -75,12 +82,14 @@ struct OfTask {
 /// What became of one message.
 struct Outcome {
   enum class Kind : std::uint8_t {
-    unknown,    ///< May have been delivered. Sent again, with the same id. The default.
-    acked,      ///< The destination has it, durably.
-    retry,      ///< Was not delivered; try again later.
-    rejected,   ///< This event is at fault.
-    blocked,    ///< The destination is at fault: no attempt is counted, the subscription pauses.
-    postponed,  ///< Was not delivered, and nothing is at fault: no attempt is counted, it is set aside until retry_after.
+    unknown,   ///< May have been delivered. Sent again, with the same id. The default.
+    acked,     ///< The destination has it, durably.
+    retry,     ///< Was not delivered; try again later.
+    rejected,  ///< This event is at fault.
+    blocked,   ///< The destination is at fault: no attempt is counted, the subscription pauses.
+    /// Was not delivered, and nothing is at fault: no attempt is counted, it is set aside until
+    /// retry_after.
+    postponed,
   };
   /// How much of the destination is blocked.
   enum class Scope : std::uint8_t { all, host, partition };
@@ -89,14 +98,16 @@ struct Outcome {
   Kind kind{Kind::unknown};
   Scope scope{Scope::all};
   Error error{};
-  /// The pause that the destination asked for. Of one event, if it is `rejected` or `postponed`; else of all.
+  /// The pause that the destination asked for. Of one event, if it is `rejected` or `postponed`;
+  /// else of all.
   std::optional<Duration> retry_after{};
   /// Of `rejected`: no attempt can succeed, the event is dead.
   bool final{false};
   /// Of `rejected`: the sink refused the message by itself, before the destination's client had any
-  /// of it (an illegal name, too large, not to be expressed in the protocol). That stops nothing and
-  /// says nothing about the destination. A gapless sink goes on too, but takes nothing behind the
-  /// message in the same send(); the relay then offers the rest, except later events of its key.
+  /// of it (an illegal name, too large, not to be expressed in the protocol). That stops nothing
+  /// and says nothing about the destination. A gapless sink goes on too, but takes nothing behind
+  /// the message in the same send(); the relay then offers the rest, except later events of its
+  /// key.
   bool unsent{false};
   /// Set by workers only.
   detail::OfTask task{};
@@ -107,20 +118,21 @@ struct Outcome {
 struct SinkTraits {
   /// As it appears in logs and metrics ("http").
   std::string_view name;
-  /// The sink itself stops at the first failure: after a message was not acked, none of its key sent later is delivered
-  /// until the relay has called open() again (but see Outcome::unsent). Then many events of a key
-  /// may be in flight. Otherwise the relay keeps one event per key in flight. Set it only if a test
-  /// on the real destination shows it. Default: false.
+  /// The sink itself stops at the first failure: after a message was not acked, none of its key
+  /// sent later is delivered until the relay has called open() again (but see Outcome::unsent).
+  /// Then many events of a key may be in flight. Otherwise the relay keeps one event per key in
+  /// flight. Set it only if a test on the real destination shows it. Default: false.
   bool gapless{false};
   /// Most messages the relay hands over in one send(). Default: 1000.
   std::size_t max_batch{1000};
   /// Most messages in flight at once. Default: 10000.
   std::size_t max_in_flight{10000};
-  /// What becomes of one message says nothing about the others, however many are rejected or take long at once; what was sent 1 s ago is
-  /// set aside. Not of a gapless sink. Default: false.
+  /// What becomes of one message says nothing about the others, however many are rejected or take
+  /// long at once; what was sent 1 s ago is set aside. Not of a gapless sink. Default: false.
   bool independent{false};
-  /// What precedes the names of CloudEvents attributes in binary mode, by the destination's protocol binding: "ce-" (their
-  /// values are then percent-encoded), "ce_", "cloudEvents:". Default: ce-.
+  /// What precedes the names of CloudEvents attributes in binary mode, by the destination's
+  /// protocol binding: "ce-" (their values are then percent-encoded), "ce_", "cloudEvents:".
+  /// Default: ce-.
   std::string_view attribute_prefix{"ce-"};
 };
 
@@ -135,25 +147,29 @@ class Sink {
 
   [[nodiscard]] virtual SinkTraits traits() const noexcept = 0;
 
-  /// Connects or prepares. Called before the first send(), and, nothing being in flight, after the destination failed, of a gapless
-  /// sink after each failure, which it then forgets; not after one event of another sink failed, nor after one that was refused
-  /// unsent. Idempotent. May block for seconds.
+  /// Connects or prepares. Called before the first send(), and, nothing being in flight, after the
+  /// destination failed, of a gapless sink after each failure, which it then forgets; not after one
+  /// event of another sink failed, nor after one that was refused unsent. Idempotent. May block for
+  /// seconds.
   [[nodiscard]] virtual Status open() = 0;
 
-  /// Takes messages in order and returns how many it took; the rest is offered again later. Returns at once: a call that takes
-  /// seconds delays its own subscription, and one that outlasts the grace period of a stop leaks its thread.
+  /// Takes messages in order and returns how many it took; the rest is offered again later. Returns
+  /// at once: a call that takes seconds delays its own subscription, and one that outlasts the
+  /// grace period of a stop leaks its thread.
   [[nodiscard]] virtual std::size_t send(std::span<const Message> messages) = 0;
 
-  /// Appends the outcomes that are ready now. Does not wait. Each message taken gets exactly one. Called after each send()
-  /// and each wake(), and at least every 100 ms while something is in flight, so that a sink may check its deadlines here.
+  /// Appends the outcomes that are ready now. Does not wait. Each message taken gets exactly one.
+  /// Called after each send() and each wake(), and at least every 100 ms while something is in
+  /// flight, so that a sink may check its deadlines here.
   virtual void receive(std::vector<Outcome>& outcomes) = 0;
 
-  /// Gives up everything in flight: receive() then returns an outcome for each message, `unknown` if it may have been delivered. Called
-  /// when the relay may no longer send, and at its end. Must not block for more than a second.
+  /// Gives up everything in flight: receive() then returns an outcome for each message, `unknown`
+  /// if it may have been delivered. Called when the relay may no longer send, and at its end. Must
+  /// not block for more than a second.
   virtual void purge() = 0;
 
-  /// Closes the connection. Nothing is in flight. open() may follow: a relay that lost its lanes closes its sinks, because the next
-  /// owner may need what they hold.
+  /// Closes the connection. Nothing is in flight. open() may follow: a relay that lost its lanes
+  /// closes its sinks, because the next owner may need what they hold.
   virtual void close() noexcept = 0;
 
   /// The relay sets what wake() calls.
@@ -168,8 +184,8 @@ class Sink {
   const std::unique_ptr<Bell> bell_;
 };
 
-/// Makes a sink from one blocking function. If the sink is gapless, nothing is delivered after a failure until the relay has received
-/// that failure; it then calls open() before it sends again.
+/// Makes a sink from one blocking function. If the sink is gapless, nothing is delivered after a
+/// failure until the relay has received that failure; it then calls open() before it sends again.
 class BatchSink : public Sink {
  public:
   [[nodiscard]] std::size_t send(std::span<const Message> messages) final;
@@ -177,9 +193,10 @@ class BatchSink : public Sink {
   void purge() final;
 
  protected:
-  /// Delivers the messages in order and returns how many are durable at the destination. When fewer than all, `failure`
-  /// is the outcome of the next one; the others were not tried. Those behind a rejected message are
-  /// passed to another call, at a gapless sink only if that message is `unsent`.
+  /// Delivers the messages in order and returns how many are durable at the destination. When fewer
+  /// than all, `failure` is the outcome of the next one; the others were not tried. Those behind a
+  /// rejected message are passed to another call, at a gapless sink only if that message is
+  /// `unsent`.
   [[nodiscard]] virtual std::size_t deliver(std::span<const Message> batch, Outcome& failure) = 0;
 
  private:

@@ -1,17 +1,21 @@
-// outbox/sink_conformance.hpp: holds a sink of yours to what the relay relies on, by the tests that our own sinks pass.
+// outbox/sink_conformance.hpp: holds a sink of yours to what the relay relies on, by the tests that
+// our own sinks pass.
 //
 //   class ToMyBroker final : public outbox::conformance::Harness {
 //    public:
 //     std::unique_ptr<outbox::Sink> make() override { return std::make_unique<MySink>(address_); }
-//     std::vector<outbox::conformance::Arrived> delivered() override { ... read the broker back ... }
+//     std::vector<outbox::conformance::Arrived> delivered() override { ... asks the broker ... }
 //   };
 //
 //   std::vector<outbox::conformance::HarnessKind> outbox::conformance::harness_kinds() {
-//     return {{.name = "my_broker", .make = []() -> std::unique_ptr<Harness> { return std::make_unique<ToMyBroker>(); }}};
+//     return {{.name = "my_broker", .make = []() -> std::unique_ptr<Harness> {
+//                return std::make_unique<ToMyBroker>();
+//              }}};
 //   }
 //
-// In CMake: find_package(outbox COMPONENTS sink_conformance) and find_package(GTest), then link outbox::sink_conformance and
-// GTest::gtest_main into a program of its own. It is compiled with it, so that it fits your GoogleTest.
+// In CMake: find_package(outbox COMPONENTS sink_conformance) and find_package(GTest), then link
+// outbox::sink_conformance and GTest::gtest_main into a program of its own. It is compiled with it,
+// so that it fits your GoogleTest.
 //
 // Threads: One thread at a time: that of the tests.
 // Lifetime: a harness outlives the sinks that it has made; each test gets a new one.
@@ -29,7 +33,8 @@
 
 namespace outbox::conformance {
 
-/// Messages to be sent: each with an id that contains its place, so that what arrived can be compared with what was sent.
+/// Messages to be sent: each with an id that contains its place, so that what arrived can be
+/// compared with what was sent.
 class Load {
  public:
   struct Item {
@@ -81,7 +86,8 @@ class Harness {
   [[nodiscard]] virtual std::unique_ptr<Sink> make() = 0;
   [[nodiscard]] virtual std::string topic() const { return "order.events"; }
 
-  /// How many messages to send where so many are usual: fewer where each one takes several round trips.
+  /// How many messages to send where so many are usual: fewer where each one takes several round
+  /// trips.
   [[nodiscard]] virtual std::size_t share_of(std::size_t usual) const { return usual; }
   /// False: it keeps nothing, delivered() is empty.
   [[nodiscard]] virtual bool keeps() const { return true; }

@@ -1,6 +1,6 @@
 // outbox/sqlite.hpp: enqueueing events in a SQLite transaction.
 //
-//   sqlite3* db = ...;                       // yours; created once by: outbox migrate --store sqlite:shop.db
+//   sqlite3* db = ...;                       // yours; `outbox migrate` has made the tables
 //   outbox::sqlite::Transaction tx(db);      // BEGIN IMMEDIATE
 //   ... UPDATE orders ... on db ...
 //   tx.enqueue({.aggregate_type = "order", .aggregate_id = "42", .event_type = "OrderPlaced",
@@ -12,20 +12,23 @@
 // deferred transaction that has read before it writes fails when another connection has committed
 // in between (Remedy::retry_transaction).
 //
-// with_transaction() does all of that, and begins again when another connection was in the way (SQLITE_BUSY):
+// with_transaction() does all of that, and begins again when another connection was in the way
+// (SQLITE_BUSY):
 //
-//   const std::string order = outbox::sqlite::with_transaction(db, [&](outbox::sqlite::Transaction& tx) {
+//   using outbox::sqlite::Transaction;
+//   const auto order = outbox::sqlite::with_transaction(db, [&](Transaction& tx) {
 //     outbox::sqlite::check(db, sqlite3_exec(db, "UPDATE stock ...", ...), "take from the stock");
 //     tx.enqueue(...);
-//     return ...;                            // COMMIT follows; what an exception leaves is rolled back
+//     return ...;     // COMMIT follows; an exception rolls back
 //   });
 //
 // Threads: Transaction: One thread at a time, the one that uses its connection.
-// Lifetime: the connection must outlive the Transaction. Our statements are compiled once per connection and finalized with
-//           it: sqlite3_close() works as always.
+// Lifetime: the connection must outlive the Transaction. Our statements are compiled once per
+//           connection and finalized with it: sqlite3_close() works as always.
 // Errors: everything here throws outbox::Exception, because a lost event must abort the business
-//         transaction. After invalid_argument or too_large with an empty Error::origin the transaction is still usable, but not
-//         after an error of commit(), also of a deferred constraint; otherwise Remedy says what to redo.
+//         transaction. After invalid_argument or too_large with an empty Error::origin the
+//         transaction is still usable, but not after an error of commit(), also of a deferred
+//         constraint; otherwise Remedy says what to redo.
 #pragma once
 
 #include <concepts>
@@ -61,11 +64,12 @@ void run_transaction(sqlite3* db, const std::function<void(Transaction&)>& body,
 
 }  // namespace detail
 
-/// A write transaction on a connection of yours. Statements on that connection belong to it until commit().
+/// A write transaction on a connection of yours. Statements on that connection belong to it until
+/// commit().
 class Transaction {
  public:
-  /// BEGIN IMMEDIATE: takes the write lock, waiting at most the connection's busy timeout. Throws when it cannot, or
-  /// when a transaction is open already.
+  /// BEGIN IMMEDIATE: takes the write lock, waiting at most the connection's busy timeout. Throws
+  /// when it cannot, or when a transaction is open already.
   explicit Transaction(sqlite3* db, const Options& options = {});
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
@@ -111,23 +115,27 @@ class Transaction {
   std::unique_ptr<State> state_;
 };
 
-/// Throws Exception, with what SQLite said and what to redo, unless `code` is SQLITE_OK, SQLITE_ROW or SQLITE_DONE. `what`: for the
-/// message ("take from the stock").
+/// Throws Exception, with what SQLite said and what to redo, unless `code` is SQLITE_OK, SQLITE_ROW
+/// or SQLITE_DONE. `what`: for the message ("take from the stock").
 void check(sqlite3* db, int code, std::string_view what);
 
-/// BEGIN IMMEDIATE, f, COMMIT; returns what f returned. What f throws rolls back and passes through.
+/// BEGIN IMMEDIATE, f, COMMIT; returns what f returned. What f throws rolls back and passes
+/// through.
 ///
-/// While another connection holds the write lock for longer than the busy timeout (SQLITE_BUSY, at BEGIN, in f or at COMMIT) it rolls back,
-/// waits, and calls f again, at most retry.attempts times; then it throws what the last attempt
-/// threw. So f must have no effect but in the transaction: no mail, no counter of yours, and
-/// variables outside of it are set, not added to. It sees a conflict in f by an outbox::Exception
-/// (check(), enqueue()), and by one of yours if retry.is_conflict says so.
+/// While another connection holds the write lock for longer than the busy timeout (SQLITE_BUSY, at
+/// BEGIN, in f or at COMMIT) it rolls back, waits, and calls f again, at most retry.attempts times;
+/// then it throws what the last attempt threw. So f must have no effect but in the transaction: no
+/// mail, no counter of yours, and variables outside of it are set, not added to. It sees a conflict
+/// in f by an outbox::Exception (check(), enqueue()), and by one of yours if retry.is_conflict says
+/// so.
 ///
-/// After an exception nothing has happened, unless it is an outbox::Exception with Effect::unknown: the disk failed during COMMIT, which is
-/// not repeated. Whether the transaction is there, shows its event.
+/// After an exception nothing has happened, unless it is an outbox::Exception with Effect::unknown:
+/// the disk failed during COMMIT, which is not repeated. Whether the transaction is there, shows
+/// its event.
 ///
-/// f may call tx.rollback(): then there is no COMMIT. It reports failure by exceptions: a Result does not compile, since one that holds an
-/// error would be committed. A connection that is in a transaction is refused, so calls do not nest.
+/// f may call tx.rollback(): then there is no COMMIT. It reports failure by exceptions: a Result
+/// does not compile, since one that holds an error would be committed. A connection that is in a
+/// transaction is refused, so calls do not nest.
 template <std::invocable<Transaction&> F>
 std::invoke_result_t<F&, Transaction&> with_transaction(sqlite3* db, F&& f,
                                                         const RetryOptions& retry = {},

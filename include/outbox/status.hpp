@@ -1,16 +1,19 @@
-// outbox/status.hpp: what the outbox is doing, for a service's own health page and for its support: how far each subscription is, and what has
-// become of an event. For scripts there are `outbox status --json`, `outbox events` and outbox.event_status().
+// outbox/status.hpp: what the outbox is doing, for a service's own health page and for its support:
+// how far each subscription is, and what has become of an event. For scripts there are `outbox
+// status --json`, `outbox events` and outbox.event_status().
 //
 //   auto status = outbox::StatusReader::open({.store_url = "postgresql://localhost/shop"});
 //   if (!status) throw outbox::Exception(status.error());
 //   for (const auto& one : status->subscriptions().value())
 //     if (one.dead > 0 || one.oldest_age > std::chrono::minutes(5)) complain(one.name);
 //   for (const auto& event : status->events(id).value())
-//     for (const auto& one : event.subscriptions) show(one.subscription, outbox::to_string(one.state));
+//     for (const auto& one : event.subscriptions)
+//       show(one.subscription, outbox::to_string(one.state));
 //
 // Threads: Const methods from any thread.
-// Lifetime: values. Each call makes a connection of its own and closes it: it needs no care after a failure, and a transaction of yours is
-//           not touched, nor seen before it is committed. On PostgreSQL the login needs the role outbox_reader (or outbox_relay).
+// Lifetime: values. Each call makes a connection of its own and closes it: it needs no care after a
+//           failure, and a transaction of yours is not touched, nor seen before it is committed. On
+//           PostgreSQL the login needs the role outbox_reader (or outbox_relay).
 // Errors: as Result; they say what failed, where, and a hint. What the reader does changes nothing.
 #pragma once
 
@@ -51,9 +54,11 @@ struct SubscriptionStatus {
   std::string sink;
   std::string group;
   Activity activity{Activity::active};
-  /// Why it is paused or stopped, or why it makes no progress while it is active; empty: none is known.
+  /// Why it is paused or stopped, or why it makes no progress while it is active; empty: none is
+  /// known.
   std::string reason;
-  /// Events committed and not passed, whether they match its filter or not: no more than was counted.
+  /// Events committed and not passed, whether they match its filter or not: no more than was
+  /// counted.
   std::int64_t pending{0};
   bool more_pending{false};  ///< There are more than `pending`.
   /// Of the oldest of them, by the clock of the store; none: nothing is pending.
@@ -117,10 +122,12 @@ class StatusReader {
   /// All of them, by name. `pending_limit`: pending events are counted up to it, at least 1.
   [[nodiscard]] Result<std::vector<SubscriptionStatus>> subscriptions(
       std::int64_t pending_limit = 10'000) const;
-  /// How many events are pending, all counted, which takes a second for some millions. not_found: there is no such subscription.
+  /// How many events are pending, all counted, which takes a second for some millions. not_found:
+  /// there is no such subscription.
   [[nodiscard]] Result<std::int64_t> pending(std::string_view subscription) const;
-  /// The events with this id, the newest first: no constraint makes ids unique. Empty: none was found. Ids of ours are found by their time,
-  /// others among the newest 100,000 events, or by the index of `outbox migrate --with-lookup-indexes`.
+  /// The events with this id, the newest first: no constraint makes ids unique. Empty: none was
+  /// found. Ids of ours are found by their time, others among the newest 100,000 events, or by the
+  /// index of `outbox migrate --with-lookup-indexes`.
   [[nodiscard]] Result<std::vector<EventStatus>> events(const EventId& id) const;
 
  private:

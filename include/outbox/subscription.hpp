@@ -28,7 +28,8 @@ enum class Start : std::uint8_t {
 
 /// What happens to an event that the destination rejects (docs/guide/operations.md).
 enum class OnReject : std::uint8_t {
-  park,  ///< It is set aside and tried again. Later events of its key wait behind it, all others go on.
+  /// It is set aside and tried again. Later events of its key wait behind it, all others go on.
+  park,
   stop,  ///< The subscription stops at it until a person resumes it.
 };
 
@@ -41,22 +42,26 @@ enum class OnDead : std::uint8_t {
 struct SubscriptionSpec {
   /// Letters, digits, '-', '_' and '.', at most 63 bytes.
   std::string name;
-  /// Which sink: "http", "file" and so on (docs/reference/settings.md), or "custom" for one that the application passes to the Relay.
+  /// Which sink: "http", "file" and so on (docs/reference/settings.md), or "custom" for one that
+  /// the application passes to the Relay.
   std::string sink;
-  /// Settings of that sink ("path", "brokers"). Which ones there are: docs/reference. ${env:NAME} and ${file:/PATH} in them are stored as
-  /// they are and replaced where the relay runs, so that passwords need not be in the store; $${ is a literal ${.
+  /// Settings of that sink ("path", "brokers"). Which ones there are: docs/reference. ${env:NAME}
+  /// and ${file:/PATH} in them are stored as they are and replaced where the relay runs, so that
+  /// passwords need not be in the store; $${ is a literal ${.
   std::map<std::string, std::string> sink_settings{};
-  /// The relays that serve this group share the work of its subscriptions. "custom" and "file" have a group of their own, custom:NAME
-  /// and file:NAME. Default: empty, which is the group "default".
+  /// The relays that serve this group share the work of its subscriptions. "custom" and "file" have
+  /// a group of their own, custom:NAME and file:NAME. Default: empty, which is the group "default".
   std::string group{};
-  /// Globs over event_type ('*' any run, '?' one character); an event matches when any does. Empty: all.
+  /// Globs over event_type ('*' any run, '?' one character); an event matches when any does. Empty:
+  /// all.
   std::vector<std::string> event_types{};
   /// Globs over aggregate_type. Empty: all.
   std::vector<std::string> aggregate_types{};
   /// Headers that must be there with exactly this value. Empty: not looked at.
   std::map<std::string, std::string> match_headers{};
-  /// "raw" (payload as the body, attributes as headers), "json" (one envelope), "cloudevents" (binary mode), "cloudevents-json"
-  /// (structured mode) or "debezium" (as its outbox event router). Default: raw.
+  /// "raw" (payload as the body, attributes as headers), "json" (one envelope), "cloudevents"
+  /// (binary mode), "cloudevents-json" (structured mode) or "debezium" (as its outbox event
+  /// router). Default: raw.
   std::string format{"raw"};
   /// Options of that format. Which ones there are: docs/reference/formats.md
   std::map<std::string, std::string> format_options{};
@@ -66,8 +71,8 @@ struct SubscriptionSpec {
   std::string key{"{aggregate_id}"};
   /// Templates of further headers.
   std::map<std::string, std::string> headers{};
-  /// At most so many events of all relays together, replays and retries included. Each relay sends the part that its lanes make up.
-  /// Default: no limit.
+  /// At most so many events of all relays together, replays and retries included. Each relay sends
+  /// the part that its lanes make up. Default: no limit.
   Rate rate{};
   /// A subscription that exists already stays where it is. Default: beginning.
   Start start{Start::beginning};
@@ -77,8 +82,9 @@ struct SubscriptionSpec {
   OnDead on_dead{OnDead::proceed};
   /// So often it is tried before it is dead. Unit: attempts, the first one included. Default: 10.
   std::size_t max_attempts{10};
-  /// The pauses before the second attempt, the third and so on, at most 30 days each; their number then decides instead of
-  /// max_attempts. Empty: retry_base * retry_factor ^ n, at most retry_cap. Default: empty.
+  /// The pauses before the second attempt, the third and so on, at most 30 days each; their number
+  /// then decides instead of max_attempts. Empty: retry_base * retry_factor ^ n, at most retry_cap.
+  /// Default: empty.
   std::vector<std::chrono::milliseconds> delays{};
   /// Default: 1 s.
   std::chrono::milliseconds retry_base{1000};
@@ -88,8 +94,8 @@ struct SubscriptionSpec {
   std::chrono::milliseconds retry_cap{300'000};
   /// Each pause is this much longer or shorter at random. Unit: percent, 0 to 50. Default: 20.
   std::size_t retry_jitter{20};
-  /// With so many parked events, dead ones that block no key not counted, the subscription delivers no new ones until there
-  /// are fewer. Unit: events. Default: 100000.
+  /// With so many parked events, dead ones that block no key not counted, the subscription delivers
+  /// no new ones until there are fewer. Unit: events. Default: 100000.
   std::size_t max_waiting{100'000};
 
   bool operator==(const SubscriptionSpec&) const = default;

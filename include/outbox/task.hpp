@@ -2,17 +2,22 @@
 //
 //   outbox::postgres::Transaction tx(connection);
 //   ... INSERT INTO report ... on connection ...
-//   const outbox::EventId id = tx.enqueue({.queue = "reports", .type = "report.make", .payload = R"({"month": "2026-10"})"});
+//   const outbox::EventId id = tx.enqueue({.queue = "reports",
+//                                          .type = "report.make",
+//                                          .payload = R"({"month": "2026-10"})"});
 //   tx.commit();                             // the task exists if and only if this succeeds
 //   ...
-//   const auto status = outbox::postgres::task_status(connection, id);   // none: there is no such task
-//   if (status && status->state == outbox::TaskState::running) show(status->percent, status->progress);
+//   const auto status = outbox::postgres::task_status(connection, id);
+//   if (status && status->state == outbox::TaskState::running)
+//     show(status->percent, status->progress);
 //
-// A task is an event that a worker's handler works off (outbox/worker.hpp) instead of a sink. It is written into the same log by the same
-// rules. Subscriptions do not get it, unless their aggregate_types name the queue in full: "outbox-task:reports".
+// A task is an event that a worker's handler works off (outbox/worker.hpp) instead of a sink. It is
+// written into the same log by the same rules. Subscriptions do not get it, unless their
+// aggregate_types name the queue in full: "outbox-task:reports".
 //
-// Any program that can enqueue an event can enqueue a task: aggregate_type "outbox-task:QUEUE" ("outbox-task:QUEUE!1" for priority 1),
-// aggregate_id the key, event_type the type, and the headers below. Unique keys need enqueue().
+// Any program that can enqueue an event can enqueue a task: aggregate_type "outbox-task:QUEUE"
+// ("outbox-task:QUEUE!1" for priority 1), aggregate_id the key, event_type the type, and the
+// headers below. Unique keys need enqueue().
 //
 // Threads: values; Const methods from any thread.
 // Lifetime: Task owns its strings.
@@ -33,16 +38,17 @@ namespace outbox {
 
 /// What the aggregate_type of a task begins with; the queue follows.
 inline constexpr std::string_view kTaskPrefix = "outbox-task:";
-/// The headers of its execute_at (RFC 3339), max_attempts and unique_key, and of on_done and on_dead: {"aggregate_type": "report",
-/// "aggregate_id": "42", "event_type": "ReportMade"}.
+/// The headers of its execute_at (RFC 3339), max_attempts and unique_key, and of on_done and
+/// on_dead: {"aggregate_type": "report", "aggregate_id": "42", "event_type": "ReportMade"}.
 inline constexpr std::string_view kExecuteAtHeader = "task-execute-at";
 inline constexpr std::string_view kMaxAttemptsHeader = "task-max-attempts";
 inline constexpr std::string_view kUniqueKeyHeader = "task-unique-key";
 inline constexpr std::string_view kOnDoneHeader = "task-on-done";
 inline constexpr std::string_view kOnDeadHeader = "task-on-dead";
 
-/// An event that is enqueued in the transaction that notes the end of a task. Its payload says which task, and how it ended: {"task": ID,
-/// "queue", "type", "key", "attempts", "result" or "error"}. With the aggregate type of a queue it is a task.
+/// An event that is enqueued in the transaction that notes the end of a task. Its payload says
+/// which task, and how it ended: {"task": ID, "queue", "type", "key", "attempts", "result" or
+/// "error"}. With the aggregate type of a queue it is a task.
 struct TaskEvent {
   std::string aggregate_type;  ///< As those of Event.
   std::string aggregate_id{};
@@ -60,20 +66,23 @@ enum class OnConflict : std::uint8_t {
 struct Task {
   /// Which workers do it. Letters, digits, '-', '_' and '.', at most 50 bytes. Default: default.
   std::string queue{"default"};
-  /// Which handler does it ("report.make"). Required, not blank, at most 255 bytes, no control characters.
+  /// Which handler does it ("report.make"). Required, not blank, at most 255 bytes, no control
+  /// characters.
   std::string type{};
   /// What the handler gets, byte for byte. At most EventLimits::payload_bytes.
   std::string payload{};
-  /// Tasks of one key run one at a time and in order, also through retries. At most 255 bytes. Default: empty, no order.
+  /// Tasks of one key run one at a time and in order, also through retries. At most 255 bytes.
+  /// Default: empty, no order.
   std::string key{};
-  /// 1 (first) to 4. What is urgent does not wait behind a backlog of what is not. Tasks of one key should have one priority: keys hold
-  /// within each. Default: 2.
+  /// 1 (first) to 4. What is urgent does not wait behind a backlog of what is not. Tasks of one key
+  /// should have one priority: keys hold within each. Default: 2.
   std::size_t priority{2};
   /// Not before this time, by the clock of the store. Default: at once.
   std::optional<Timestamp> execute_at{};
   /// It is dead after so many failed runs: 1 to 1000. Default: one more than its type has delays.
   std::optional<std::size_t> max_attempts{};
-  /// At most one task of the queue with this key is there at a time, until it has ended. At most 255 bytes. Default: empty, none.
+  /// At most one task of the queue with this key is there at a time, until it has ended. At most
+  /// 255 bytes. Default: empty, none.
   std::string unique_key{};
   OnConflict on_conflict{OnConflict::skip};
   /// Enqueued when it is done, or dead. Default: none.
@@ -81,7 +90,8 @@ struct Task {
   std::optional<TaskEvent> on_dead{};
   /// As those of an event. Default: none.
   std::vector<Header> headers{};
-  /// The media type of the payload. When it is JSON the payload must parse as JSON. Default: application/json.
+  /// The media type of the payload. When it is JSON the payload must parse as JSON. Default:
+  /// application/json.
   std::string content_type{"application/json"};
   /// The caller's own id. Default: a new UUIDv7.
   std::optional<EventId> id{};
@@ -125,7 +135,8 @@ struct TaskStatus {
 /// Checks a task. The error names the field ("queue: is empty").
 [[nodiscard]] Status validate(const Task& task, const EventLimits& limits = {});
 
-/// The event that is written for a task. Throws Exception when a field is not valid; payload and headers are checked when it is enqueued.
+/// The event that is written for a task. Throws Exception when a field is not valid; payload and
+/// headers are checked when it is enqueued.
 [[nodiscard]] Event event_of(Task task);
 
 }  // namespace outbox

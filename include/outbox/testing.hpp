@@ -68,8 +68,8 @@ class RecordingSink final : public BatchSink {
   std::shared_ptr<Recording> recording_;
 };
 
-/// `decide` returns the outcome of each event. An acked event is recorded as by a RecordingSink. A gapless sink delivers nothing after
-/// another outcome until the relay opens it again.
+/// `decide` returns the outcome of each event. An acked event is recorded as by a RecordingSink. A
+/// gapless sink delivers nothing after another outcome until the relay opens it again.
 class FailingSink final : public BatchSink {
  public:
   using Decide = std::function<Outcome::Kind(const EventView&)>;

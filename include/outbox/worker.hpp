@@ -1,25 +1,34 @@
-// outbox/worker.hpp: does tasks, inside your own process. A handler is a function for one type of task.
+// outbox/worker.hpp: does tasks, inside your own process. A handler is a function for one type of
+// task.
 //
 //   outbox::Handlers handlers;
-//   handlers.on("mail.send", [](std::string_view payload, const outbox::TaskRun& run) { send_mail(payload, run.id); });
-//   handlers.on<MakeReport>([](const MakeReport& report, const outbox::TaskRun& run) {   // outbox/payload.hpp
+//   handlers.on("mail.send", [](std::string_view payload, const outbox::TaskRun& run) {
+//     send_mail(payload, run.id);
+//   });
+//   // MakeReport is a type of yours: outbox/payload.hpp.
+//   handlers.on<MakeReport>([](const MakeReport& report, const outbox::TaskRun& run) {
 //     if (!printer_is_ready()) return outbox::TaskEnd::snooze(std::chrono::minutes(5));
 //     print(report, run.stop);
 //     return outbox::TaskEnd::done();
 //   });
-//   auto worker = outbox::Worker::create({.relay = {.store_url = "postgresql://localhost/shop"}, .queues = {"reports"}}, handlers);
+//   outbox::WorkerOptions options{.relay = {.store_url = "postgresql://localhost/shop"},
+//                                 .queues = {"reports"}};
+//   auto worker = outbox::Worker::create(options, handlers);
 //   if (!worker) throw outbox::Exception(worker.error());
 //   if (auto status = (*worker)->start(); !status) throw outbox::Exception(status.error());
 //   ...
 //   (*worker)->stop(std::chrono::seconds(30));
 //
-// Workers share a queue: start several processes. Tasks of one key run one at a time, in order. A task runs again when its worker is
-// killed or loses its database before it could note the end: make its effect repeatable, with run.id as the idempotency key.
+// Workers share a queue: start several processes. Tasks of one key run one at a time, in order. A
+// task runs again when its worker is killed or loses its database before it could note the end:
+// make its effect repeatable, with run.id as the idempotency key.
 //
-// Threads: Handlers: One thread at a time; a handler is called by several threads at once. Worker: Any thread.
-// Lifetime: a handler that does not return by its deadline keeps its thread, and what it has captured, until it returns.
-// Errors: create() and start() check everything that can be checked. A handler reports by TaskEnd or by an exception, which
-//         counts as TaskEnd::failed().
+// Threads: Handlers: One thread at a time; a handler is called by several threads at once. Worker:
+//          Any thread.
+// Lifetime: a handler that does not return by its deadline keeps its thread, and what it has
+//           captured, until it returns.
+// Errors: create() and start() check everything that can be checked. A handler reports by TaskEnd
+//         or by an exception, which counts as TaskEnd::failed().
 #pragma once
 
 #include <chrono>
@@ -62,17 +71,19 @@ struct TaskRun {
   /// When it was enqueued, by the clock of the store.
   Timestamp created_at{};
   std::chrono::steady_clock::time_point deadline{};
-  /// Stop is requested when the deadline has passed, and when the worker must give the task up. What a handler does after that may
-  /// be done by another worker, too.
+  /// Stop is requested when the deadline has passed, and when the worker must give the task up.
+  /// What a handler does after that may be done by another worker, too.
   std::stop_token stop{};
 
-  /// How far it is, for those who ask (the row of the task). Only of a run that lasts longer than 1 s; written at most once a second.
+  /// How far it is, for those who ask (the row of the task). Only of a run that lasts longer than 1
+  /// s; written at most once a second.
   void progress(std::size_t percent, std::string_view text = {}) const {
     if (report_progress) report_progress(percent, text);
   }
 
-  /// In the transaction of the effect: true for the first run whose transaction commits, false when the effect is there already. With what
-  /// else is written in that transaction, events and tasks among it, the effect happens once, however often the task runs.
+  /// In the transaction of the effect: true for the first run whose transaction commits, false when
+  /// the effect is there already. With what else is written in that transaction, events and tasks
+  /// among it, the effect happens once, however often the task runs.
   ///
   ///   outbox::postgres::Transaction tx(connection);
   ///   if (run.once(tx)) insert_report(connection, ...);
@@ -145,15 +156,18 @@ class Handlers {
   struct Options {
     /// Of one run.
     std::chrono::milliseconds deadline{std::chrono::minutes(30)};
-    /// The pauses after failed runs of this type: n pauses are n retries. Default: none, those of the worker.
+    /// The pauses after failed runs of this type: n pauses are n retries. Default: none, those of
+    /// the worker.
     std::vector<std::chrono::milliseconds> delays{};
-    /// So many runs of this type at once, in each worker and queue. A type with a limit is read from the log apart from the others: what it
-    /// cannot begin holds nobody up, and its keys hold among its own tasks only. Default: 0, no limit but the threads.
+    /// So many runs of this type at once, in each worker and queue. A type with a limit is read
+    /// from the log apart from the others: what it cannot begin holds nobody up, and its keys hold
+    /// among its own tasks only. Default: 0, no limit but the threads.
     std::size_t max_running{0};
-    /// So many runs begin, of all workers of a queue together, each of which has the part that its lanes make up. Default: no limit.
+    /// So many runs begin, of all workers of a queue together, each of which has the part that its
+    /// lanes make up. Default: no limit.
     Rate rate{};
-    /// Its runs get their rows at once instead of after WorkerOptions::row_after: they are seen, and belong to their worker, from the
-    /// beginning. Costs a few writes for each. Default: false.
+    /// Its runs get their rows at once instead of after WorkerOptions::row_after: they are seen,
+    /// and belong to their worker, from the beginning. Costs a few writes for each. Default: false.
     bool slow{false};
   };
   struct Handler {
@@ -162,7 +176,8 @@ class Handlers {
     Options options{};
   };
 
-  /// `handle(payload, run)` returns a TaskEnd, or nothing when it is done. A second handler of a type replaces the first.
+  /// `handle(payload, run)` returns a TaskEnd, or nothing when it is done. A second handler of a
+  /// type replaces the first.
   ///
   ///   using namespace std::chrono_literals;
   ///   handlers.on("report.make", {.deadline = 5min, .delays = {10s, 1min}}, make_report);
@@ -206,7 +221,8 @@ struct WorkerOptions {
   std::vector<std::string> queues{"default"};
   /// Of each queue. Default: 8.
   std::size_t threads{8};
-  /// The pauses after failed runs: n pauses are n retries. Default: 1 min, 5 min, 15 min, 30 min, 1 h, 2 h, 4 h, 8 h, 12 h, 24 h.
+  /// The pauses after failed runs: n pauses are n retries. Default: 1 min, 5 min, 15 min, 30 min, 1
+  /// h, 2 h, 4 h, 8 h, 12 h, 24 h.
   std::vector<std::chrono::milliseconds> delays{std::chrono::minutes(1),  std::chrono::minutes(5),
                                                 std::chrono::minutes(15), std::chrono::minutes(30),
                                                 std::chrono::hours(1),    std::chrono::hours(2),
@@ -214,17 +230,20 @@ struct WorkerOptions {
                                                 std::chrono::hours(12),   std::chrono::hours(24)};
   /// Each pause is this much longer or shorter at random. Unit: percent, 0 to 50. Default: 20.
   std::size_t jitter{20};
-  /// A run that lasts longer gets a row, which shows it, and with which it goes on when the lanes of its worker change. Default: 1 s.
+  /// A run that lasts longer gets a row, which shows it, and with which it goes on when the lanes
+  /// of its worker change. Default: 1 s.
   std::chrono::milliseconds row_after{std::chrono::seconds(1)};
-  /// Of its runs that have a row. Those of a worker without three of them in a row count as failed, and run again elsewhere after
-  /// the next of their delays. Default: 10 s.
+  /// Of its runs that have a row. Those of a worker without three of them in a row count as failed,
+  /// and run again elsewhere after the next of their delays. Default: 10 s.
   std::chrono::milliseconds heartbeat{std::chrono::seconds(10)};
   /// A larger result is not kept, and a warning says so. Unit: bytes. Default: 64 KiB.
   std::size_t result_bytes{std::size_t{64} << 10U};
-  /// How long a task waits whose type no handler here has, before that is looked at again. Default: 30 s.
+  /// How long a task waits whose type no handler here has, before that is looked at again. Default:
+  /// 30 s.
   std::chrono::milliseconds unknown_type_pause{std::chrono::seconds(30)};
-  /// Written to the store when the worker starts; those that are there under other names stay. Of any queue. A worker enqueues the tasks
-  /// of all schedules of its queues, and of the queues of these. Default: none.
+  /// Written to the store when the worker starts; those that are there under other names stay. Of
+  /// any queue. A worker enqueues the tasks of all schedules of its queues, and of the queues of
+  /// these. Default: none.
   std::vector<Schedule> schedules{};
 };
 
@@ -243,8 +262,8 @@ class Worker {
   /// Returns when it takes tasks, or when other workers have all lanes. A second call does nothing.
   [[nodiscard]] Status start();
   void request_stop() noexcept;
-  /// Takes no more tasks and waits at most `grace` for those that run. The others are told to stop and run again, with no attempt
-  /// counted.
+  /// Takes no more tasks and waits at most `grace` for those that run. The others are told to stop
+  /// and run again, with no attempt counted.
   StopReport stop(std::chrono::milliseconds grace);
 
   [[nodiscard]] RelayReport report() const;

@@ -1,4 +1,5 @@
-// The command line, parsed by CLI11. Its headers are slow to compile and are included in command.cpp only.
+// The command line, parsed by CLI11. Its headers are slow to compile and are included in
+// command.cpp only.
 //
 //   struct Options { std::string name; bool json{false}; };
 //   void add_greet(CLI::App& root, Context& context) {
@@ -25,18 +26,20 @@ class App;
 
 namespace outbox::cli {
 
-/// Where the value of an option or argument is stored; its value before is the default. bool: a flag, without value. vector: may be
-/// given several times. milliseconds: a duration such as 10s.
+/// Where the value of an option or argument is stored; its value before is the default. bool: a
+/// flag, without value. vector: may be given several times. milliseconds: a duration such as 10s.
 using Into =
     std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*,
                  std::uint64_t*, std::optional<std::uint64_t>*, std::chrono::milliseconds*>;
 
-/// `body` runs the verb and returns the exit code; none for a verb with subverbs. Without `help` the verb is hidden.
+/// `body` runs the verb and returns the exit code; none for a verb with subverbs. Without `help`
+/// the verb is hidden.
 CLI::App& add_verb(CLI::App& parent, const std::string& name, const std::string& help,
                    std::function<int()> body = {});
 /// Whether --help lists the verb. A hidden one is for scripts.
 [[nodiscard]] bool is_shown(const CLI::App& verb);
-/// `names`: "-c,--config". `value`: the value's name in the help; empty for a flag. Without `help` the option is hidden.
+/// `names`: "-c,--config". `value`: the value's name in the help; empty for a flag. Without `help`
+/// the option is hidden.
 void add_option(CLI::App& app, const std::string& names, Into into, const std::string& value,
                 const std::string& help);
 /// An option whose value may be left out: then `into` becomes `without`.
@@ -60,7 +63,8 @@ struct Program {
 /// Of a program without verbs: runs it and returns the exit code.
 void set_body(CLI::App& program, std::function<int()> body);
 
-/// Parses the command line and runs what it names. Returns the exit code; exceptions of a verb pass through.
+/// Parses the command line and runs what it names. Returns the exit code; exceptions of a verb pass
+/// through.
 [[nodiscard]] int run(const Program& program, int argc, const char* const* argv);
 
 }  // namespace outbox::cli

@@ -12,7 +12,8 @@
 
 namespace outbox::cli {
 
-/// Whether a verb uses the subscriptions of the configuration. A verb that does not needs no broker's password.
+/// Whether a verb uses the subscriptions of the configuration. A verb that does not needs no
+/// broker's password.
 enum class Subscriptions { unused, used };
 /// The same of the handlers of tasks.
 enum class Tasks { unused, used };
@@ -31,16 +32,17 @@ class Context {
   [[nodiscard]] config::Loaded configuration(Subscriptions subscriptions,
                                              Tasks tasks = Tasks::unused) const;
 
-  /// Of a verb that needs only the store: it does not care for an outbox.toml that happens to lie in the working directory when the
-  /// store is given otherwise.
+  /// Of a verb that needs only the store: it does not care for an outbox.toml that happens to lie
+  /// in the working directory when the store is given otherwise.
   [[nodiscard]] config::Loaded store_configuration() const;
-  /// Of a verb that shows more with the rest of the configuration: an outbox.toml that happens to lie there and is broken is passed
-  /// over, with a warning, when the store is given otherwise.
+  /// Of a verb that shows more with the rest of the configuration: an outbox.toml that happens to
+  /// lie there and is broken is passed over, with a warning, when the store is given otherwise.
   [[nodiscard]] config::Loaded store_and_more() const;
 
   /// The configured store; not connected yet.
   [[nodiscard]] static std::unique_ptr<store::Store> store(const config::Loaded& loaded);
-  /// The same, after checking that it is reachable and has the schema version that this program needs.
+  /// The same, after checking that it is reachable and has the schema version that this program
+  /// needs.
   [[nodiscard]] static std::unique_ptr<store::Store> checked_store(const config::Loaded& loaded);
   /// For callers that only need its address.
   [[nodiscard]] static store::StoreOptions store_options(const config::Loaded& loaded);

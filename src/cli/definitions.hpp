@@ -1,4 +1,5 @@
-// The verbs and options of the command line as data, for what is made from them besides --help: man pages and completions.
+// The verbs and options of the command line as data, for what is made from them besides --help: man
+// pages and completions.
 #pragma once
 
 #include <string>

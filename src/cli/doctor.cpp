@@ -1,5 +1,5 @@
-// outbox doctor: looks at everything that deliveries rest on, and says what is wrong and what mends it; repairs an outbox that was restored
-// into another database.
+// outbox doctor: looks at everything that deliveries rest on, and says what is wrong and what mends
+// it; repairs an outbox that was restored into another database.
 #include "ops/doctor/doctor.hpp"
 
 #include <fmt/format.h>
@@ -47,7 +47,8 @@ Json to_json(const Finding& one) {
           {"command", or_null(one.command)}};
 }
 
-/// Its own lines, which matter in the body of a function, and nothing else that controls a terminal.
+/// Its own lines, which matter in the body of a function, and nothing else that controls a
+/// terminal.
 std::string command_lines(const std::string& command) {
   std::string text;
   std::istringstream lines(command);
@@ -87,8 +88,8 @@ std::vector<std::string> failures(const DoctorOptions& options,
 
 // ---- what is looked at
 
-/// What can be used of a configuration with problems: without what references refer to, or only the store that flags and the environment
-/// name.
+/// What can be used of a configuration with problems: without what references refer to, or only the
+/// store that flags and the environment name.
 config::Loaded usable_part(const Context& context) {
   if (auto loose = config::load(context.request(Subscriptions::unused))) return std::move(*loose);
   config::Loaded loaded;

@@ -15,7 +15,8 @@ struct EnqueueLinesOptions {
   bool progress{false};
 };
 
-/// Each batch of lines is one transaction. A bad line ends the verb: nothing of its batch is written, earlier batches are.
+/// Each batch of lines is one transaction. A bad line ends the verb: nothing of its batch is
+/// written, earlier batches are.
 [[nodiscard]] int enqueue_lines(const EnqueueLinesOptions& options, store::Store& store);
 
 }  // namespace outbox::cli

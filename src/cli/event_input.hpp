@@ -1,4 +1,5 @@
-// Parts of an event, and what selects events, as they are given on the command line of several verbs.
+// Parts of an event, and what selects events, as they are given on the command line of several
+// verbs.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ namespace outbox::cli {
 [[nodiscard]] std::pair<std::string, std::string> parse_key(const std::string& text);
 /// Who runs this, for what is kept of a person's decisions.
 [[nodiscard]] std::string this_user();
-/// Ends the verb: no event (or task: `what`) has this id. `complete`: all of the log was looked at, else it says where it was looked for.
+/// Ends the verb: no event (or task: `what`) has this id. `complete`: all of the log was looked at,
+/// else it says where it was looked for.
 [[noreturn]] void event_not_found(const std::string& id, const std::string& what, bool complete);
 /// NAME=VALUE.
 [[nodiscard]] Header parse_header(const std::string& text);

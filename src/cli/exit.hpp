@@ -1,5 +1,5 @@
-// How a verb ends: exit codes, the line that says why, and the exception that carries both to main(). Any failure ends a verb, so
-// here, unlike in the library, errors are thrown.
+// How a verb ends: exit codes, the line that says why, and the exception that carries both to
+// main(). Any failure ends a verb, so here, unlike in the library, errors are thrown.
 #pragma once
 
 #include <exception>

@@ -8,7 +8,8 @@
 namespace outbox::cli {
 namespace {
 
-/// Text as it is: what roff interprets is escaped, and quotes and hyphens stay ASCII, so that they can be copied.
+/// Text as it is: what roff interprets is escaped, and quotes and hyphens stay ASCII, so that they
+/// can be copied.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -53,8 +54,8 @@ std::vector<std::string> text_lines(const std::string& text) {
   return lines;
 }
 
-/// The text below the options in --help: lines that begin with blanks stay as they are, and one with lines below it that are indented
-/// further is a term that these explain.
+/// The text below the options in --help: lines that begin with blanks stay as they are, and one
+/// with lines below it that are indented further is a term that these explain.
 std::string notes(const std::string& text) {
   constexpr std::size_t kExplained = 4;
   const std::vector<std::string> lines = text_lines(text);

@@ -1,4 +1,5 @@
-// Manual pages of the program and its verbs, made from the definitions of --help, in the macros of man(7).
+// Manual pages of the program and its verbs, made from the definitions of --help, in the macros of
+// man(7).
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// Writing to stdout and stderr. Whether everything reached stdout is checked once, at the end of the program (program.cpp).
+// Writing to stdout and stderr. Whether everything reached stdout is checked once, at the end of
+// the program (program.cpp).
 #pragma once
 
 #include <fmt/format.h>
@@ -38,7 +39,8 @@ void print_json(const Json& json);
 
 /// Whose errors these are. Before the first one.
 void name_program(const std::string& name);
-/// "outbox: line" to stderr. Without control characters, so that it is one line whatever went wrong.
+/// "outbox: line" to stderr. Without control characters, so that it is one line whatever went
+/// wrong.
 void print_error(const std::string& line);
 
 /// The text with spaces for control characters: one line, and nothing that controls a terminal.

@@ -1,4 +1,5 @@
-// outbox parked: events that could not be delivered: lists, shows, retries, discards and corrects them.
+// outbox parked: events that could not be delivered: lists, shows, retries, discards and corrects
+// them.
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,5 @@
-// What `outbox parked` and `outbox tasks` share: the store, whose parked events these are, and changing many of them.
+// What `outbox parked` and `outbox tasks` share: the store, whose parked events these are, and
+// changing many of them.
 #pragma once
 
 #include <chrono>
@@ -35,7 +36,8 @@ struct ParkedRows {
   }
 };
 
-/// Calls `take(events)` for all that fit, so many at a time that each change of them is a short transaction.
+/// Calls `take(events)` for all that fit, so many at a time that each change of them is a short
+/// transaction.
 template <class Take>
 void each_page(const ParkedRows& open, store::ParkedFilter filter, Take take) {
   for (bool more = true; more;) {

@@ -41,8 +41,9 @@ bool reader_left() {
   return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
 }
 
-/// The next file or connection would get a standard descriptor that is closed (`<&-`), and would be used as stdin, stdout or
-/// stderr. /dev/null is opened so that reading from it as stdin, or writing to it, fails.
+/// The next file or connection would get a standard descriptor that is closed (`<&-`), and would be
+/// used as stdin, stdout or stderr. /dev/null is opened so that reading from it as stdin, or
+/// writing to it, fails.
 void occupy_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) >= 0) continue;
@@ -51,7 +52,8 @@ void occupy_standard_descriptors() {
   }
 }
 
-/// An error when not everything could be written, unless the reader closed the pipe or an error was already reported.
+/// An error when not everything could be written, unless the reader closed the pipe or an error was
+/// already reported.
 int flush_output(int code) {
   if (flush_out()) return code;
   if (code != kError && !reader_left())

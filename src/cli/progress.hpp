@@ -1,4 +1,5 @@
-// The line on stderr that shows the progress of a long verb. Only on a terminal, where it is overwritten, unless it is asked for.
+// The line on stderr that shows the progress of a long verb. Only on a terminal, where it is
+// overwritten, unless it is asked for.
 #pragma once
 
 #include <chrono>
@@ -13,8 +14,8 @@ class Progress {
  public:
   enum class Wanted { on_terminal, always, never };
 
-  /// `total_bytes`: of the input; 0: not known. `what`: stands before the numbers. `always`: a line every second where there is no
-  /// terminal.
+  /// `total_bytes`: of the input; 0: not known. `what`: stands before the numbers. `always`: a line
+  /// every second where there is no terminal.
   explicit Progress(Wanted wanted, std::size_t total_bytes = 0, std::string what = {});
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;

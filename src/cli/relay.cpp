@@ -93,8 +93,8 @@ void start(const RelayVerbOptions& options, const config::Loaded& loaded, Relay&
   }
 }
 
-/// Whether all subscriptions of the configuration are in the store: one that is not has everything pending. A relay with the lanes
-/// applies them; without them, another relay may deliver.
+/// Whether all subscriptions of the configuration are in the store: one that is not has everything
+/// pending. A relay with the lanes applies them; without them, another relay may deliver.
 Result<bool> all_are_there(const Relay& relay, store::Catalog& catalog,
                            std::span<const SubscriptionSpec> wanted) {
   if (relay.report().owner) return true;

@@ -394,7 +394,8 @@ int after_start(std::int64_t id, const ReplayVerbOptions& options, const OpenRep
 
 // ---- starting and stopping
 
-/// Where the answer was lost, whether it was started must be said to be open: another one would be refused, or sent twice.
+/// Where the answer was lost, whether it was started must be said to be open: another one would be
+/// refused, or sent twice.
 template <class T>
 T must_start(Result<T> started) {
   if (started || started.error().effect != Effect::unknown) return must(std::move(started));

@@ -1,4 +1,5 @@
-// `outbox replay --archive`: events that were removed from the log, from the files that were written of them.
+// `outbox replay --archive`: events that were removed from the log, from the files that were
+// written of them.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ struct ReplayCount {
 using Chosen = std::function<bool(const EventView&)>;
 
 [[nodiscard]] ReplayCount count_archive(const std::string& directory, const Chosen& chosen);
-/// Starts the replay and copies its events into the store. Returns its id. A signal ends it, and leaves nothing.
+/// Starts the replay and copies its events into the store. Returns its id. A signal ends it, and
+/// leaves nothing.
 [[nodiscard]] std::int64_t load_archive(const std::string& directory, const Chosen& chosen,
                                         store::Replay replay, store::Replays& replays,
                                         const Signals& signals);

@@ -1,4 +1,5 @@
-// outbox sinks: connects to the destination of each subscription in the configuration, and says what can be relied on there.
+// outbox sinks: connects to the destination of each subscription in the configuration, and says
+// what can be relied on there.
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>

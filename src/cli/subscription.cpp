@@ -1,4 +1,5 @@
-// outbox subscription: lists, applies, pauses and resumes subscriptions. More: subscription_changes.cpp.
+// outbox subscription: lists, applies, pauses and resumes subscriptions. More:
+// subscription_changes.cpp.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -45,7 +46,8 @@ struct OpenSubscriptions {
   }
 };
 
-/// The subscription without passwords, and without values that come from a reference in the configuration at hand.
+/// The subscription without passwords, and without values that come from a reference in the
+/// configuration at hand.
 Json to_json(const store::SubscriptionRow& row, const config::Loaded& loaded) {
   SubscriptionSpec spec = row.spec;
   const auto shown = [&](const std::string& setting, const Json& value) {

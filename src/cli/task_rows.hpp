@@ -1,4 +1,5 @@
-// Which tasks the verbs of `outbox tasks` are about: their rows, and what is known of one by its id.
+// Which tasks the verbs of `outbox tasks` are about: their rows, and what is known of one by its
+// id.
 #pragma once
 
 #include <functional>
@@ -34,7 +35,8 @@ struct TaskChoice {
 
 [[nodiscard]] std::vector<store::ParkedListing> rows_of(const TaskChoice& choice,
                                                         const Queues& open, std::size_t limit);
-/// Calls `take(rows)` for all of them, so many at a time that each change of them is a short transaction.
+/// Calls `take(rows)` for all of them, so many at a time that each change of them is a short
+/// transaction.
 void each_page_of(const TaskChoice& choice, const Queues& open,
                   const std::function<void(const std::vector<store::ParkedListing>&)>& take);
 /// Those with these ids: all of them have rows, or the verb ends.

@@ -220,7 +220,8 @@ void each_chosen(const TasksOptions& options, const Queues& open, Take take) {
   take(rows_with_ids(options.ids, open));
 }
 
-/// What a command would do; without --apply it changes nothing. `fits`: whether it would do it to a row.
+/// What a command would do; without --apply it changes nothing. `fits`: whether it would do it to a
+/// row.
 template <class Fits>
 void would(const char* what, const TasksOptions& options, const Queues& open, Fits fits,
            const char* apply) {

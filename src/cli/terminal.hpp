@@ -1,4 +1,5 @@
-// What may be written besides plain text. Without a terminal, and where NO_COLOR and TERM=dumb ask for it, nothing may.
+// What may be written besides plain text. Without a terminal, and where NO_COLOR and TERM=dumb ask
+// for it, nothing may.
 #pragma once
 
 #include <string>

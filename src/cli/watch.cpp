@@ -59,7 +59,8 @@ std::string clipped(std::string_view line, std::size_t columns) {
   return out.find('\x1b') == std::string::npos ? out : out + "\x1b[0m";
 }
 
-/// The terminal's second page, so that the first one is there again at the end. Keys are read without being shown.
+/// The terminal's second page, so that the first one is there again at the end. Keys are read
+/// without being shown.
 class Screen {
  public:
   Screen() {
@@ -112,7 +113,8 @@ class Screen {
   bool keys_{false};
 };
 
-/// Ends the process when a signal asks for it and the store does not answer. Nothing is written to it, so this loses nothing.
+/// Ends the process when a signal asks for it and the store does not answer. Nothing is written to
+/// it, so this loses nothing.
 class Guard {
  public:
   explicit Guard(const Signals& signals) : done_(event_fd()) {

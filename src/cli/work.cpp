@@ -1,4 +1,5 @@
-// outbox work: does tasks with the handlers of the configuration, until it is stopped. A thin wrapper around outbox::Worker.
+// outbox work: does tasks with the handlers of the configuration, until it is stopped. A thin
+// wrapper around outbox::Worker.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -55,7 +56,8 @@ Handlers::Run run_of(const config::TaskSpec& task) {
   return task::exec_handler(std::move(child));
 }
 
-/// Those of its queue. Those of queues without a handler here, whose tasks others do, belong to the first worker.
+/// Those of its queue. Those of queues without a handler here, whose tasks others do, belong to the
+/// first worker.
 std::vector<Schedule> schedules_of(const std::string& queue, bool first,
                                    const config::Loaded& loaded) {
   std::vector<Schedule> mine;

@@ -1,5 +1,5 @@
-// Compares the ids of a log with those of a destination, in bounded memory: both sides are divided by hash into temporary files,
-// and compared file by file.
+// Compares the ids of a log with those of a destination, in bounded memory: both sides are divided
+// by hash into temporary files, and compared file by file.
 #pragma once
 
 #include <array>

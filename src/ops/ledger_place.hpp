@@ -1,4 +1,5 @@
-// A place in the log, as a settlement leaves it: a cursor that can tell which events are before it. Pure.
+// A place in the log, as a settlement leaves it: a cursor that can tell which events are before it.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,8 @@
 
 namespace outbox::ops {
 
-/// All that `s1` sees, and of the pair (s1, s2) the events up to `position`. No s2: no pair has begun.
+/// All that `s1` sees, and of the pair (s1, s2) the events up to `position`. No s2: no pair has
+/// begun.
 struct Place {
   store::VisiblePtr s1{};
   store::VisiblePtr s2{};

@@ -1,5 +1,5 @@
-// Follows the settlements of one subscription lane by lane and compares each with the events it covers
-// (docs/design/verify.md). Pure.
+// Follows the settlements of one subscription lane by lane and compares each with the events it
+// covers (docs/design/verify.md). Pure.
 //
 //   LedgerWalk walk(pruned);
 //   for (rows in the order of (generation, id)) {
@@ -7,7 +7,7 @@
 //     if (walk.full()) compare(walk);
 //   }
 //   walk.finish(now);
-//   compare(walk);       // each range of walk.window(): read its events, walk.count(event); then walk.close()
+//   compare(walk);       // of each range of walk.window(): walk.count(event), then walk.close()
 //   walk.report();
 #pragma once
 
@@ -144,15 +144,17 @@ class LedgerWalk {
   void push_gap(Strand& strand, Use use, const store::LedgerRow& row, const Place& end);
   /// Back to an earlier place; false: the strand was never there, as far as is known.
   bool set_back(Strand& strand, const Place& place);
-  /// There, whatever was there: a gap leads from the last step before it. After a fault, a reset, or removed rows.
+  /// There, whatever was there: a gap leads from the last step before it. After a fault, a reset,
+  /// or removed rows.
   void force_to(Strand& strand, const Place& place, const store::LedgerRow& row, Use gap);
   void pop_to(Strand& strand, std::size_t kept);
   void release(const EntryPtr& entry, store::LaneMask lanes);
   void settle_up(const Entry& entry);
   void compare(const Entry& entry);
   [[nodiscard]] std::size_t due_steps(const Strand& strand) const;
-  /// Retention may have removed rows between the strand's newest and this one that explain why this one stands there: settlements, so
-  /// that it leads on from further ahead, and, if it is another owner's, the claim.
+  /// Retention may have removed rows between the strand's newest and this one that explain why this
+  /// one stands there: settlements, so that it leads on from further ahead, and, if it is another
+  /// owner's, the claim.
   [[nodiscard]] bool is_explained(const Strand& strand, const store::LedgerRow& row,
                                   const Place& place) const;
   [[nodiscard]] bool is_pruned(const Place& start) const;

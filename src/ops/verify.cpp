@@ -60,7 +60,8 @@ Result<std::int64_t> count(LedgerReader& reader, const Beginning& beginning,
   return events - before;
 }
 
-/// What is in the log between the beginnings and now. Lanes that begin at one place are counted together.
+/// What is in the log between the beginnings and now. Lanes that begin at one place are counted
+/// together.
 Result<std::int64_t> count(LedgerReader& reader, const std::vector<Beginning>& beginnings,
                            const store::LedgerMoment& moment) {
   std::vector<Beginning> places;

@@ -1,4 +1,5 @@
-// Compares what the settlements of a subscription say with the log, on a live system (docs/design/verify.md).
+// Compares what the settlements of a subscription say with the log, on a live system
+// (docs/design/verify.md).
 #pragma once
 
 #include <cstdint>

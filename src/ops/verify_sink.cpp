@@ -27,7 +27,8 @@ class Collector final : public LedgerObserver {
     ids_.add(event.id, standing == LedgerWalk::Standing::settled ? Side::settled : Side::pending,
              event.created_at_us / 1'000'000);
   }
-  /// A copy of an edited event is not in the log. What was delivered in the end is in the destination.
+  /// A copy of an edited event is not in the log. What was delivered in the end is in the
+  /// destination.
   void parked(const store::ParkedEntry& entry) override {
     if (entry.copied) ids_.add(entry.id, Side::settled);
     if (entry.outcome != store::ParkedOutcome::delivered) ids_.add(entry.id, Side::aside);
@@ -138,7 +139,8 @@ Result<SinkVerification> verify_sink(store::LedgerReader& reader, std::int32_t s
   Collector collector(std::move(empty));
   OUTBOX_TRY(Verification ledger, verify(reader, subscription, {.observer = &collector}));
   IdCompare& ids = collector.ids();
-  // After the ledger, so that all it calls delivered is there; before the rest of the log, so that the log has all that is there.
+  // After the ledger, so that all it calls delivered is there; before the rest of the log, so that
+  // the log has all that is there.
   OUTBOX_TRY(const sink::ReadParts parts, read_sink([&ids](std::uint32_t part, const EventId& id) {
                ids.add_message(id, part);
              }));

@@ -15,7 +15,8 @@ namespace outbox::ops {
 
 using ReadSink = std::function<Result<sink::ReadParts>(const sink::TakeId& take)>;
 
-/// What was found in a destination. A part that is certainly nobody's but somebody else's is in `others` only.
+/// What was found in a destination. A part that is certainly nobody's but somebody else's is in
+/// `others` only.
 struct SinkFound {
   IdCompare::Found ids;
   std::vector<std::string> others;  ///< Parts found by name that have no message of this log.
@@ -31,13 +32,15 @@ struct SinkVerification {
   SinkFound sink;
 };
 
-/// Adds up the parts; what they hold must be in `ids.parts`. Without `ghosts_known` nothing is said about ids that the log does not have.
+/// Adds up the parts; what they hold must be in `ids.parts`. Without `ghosts_known` nothing is said
+/// about ids that the log does not have.
 [[nodiscard]] SinkFound sum_parts(IdCompare::Found ids, const sink::ReadParts& parts,
                                   bool ghosts_known);
 
-/// How many events were lost for certain, and, in `uncompared`, how many more may have been. Settled events that are not there were
-/// filtered, removed by the destination, or lost, and which of them were filtered is not recorded. What was created long after
-/// the last removed message was sent is not among the removed.
+/// How many events were lost for certain, and, in `uncompared`, how many more may have been.
+/// Settled events that are not there were filtered, removed by the destination, or lost, and which
+/// of them were filtered is not recorded. What was created long after the last removed message was
+/// sent is not among the removed.
 [[nodiscard]] std::int64_t count_lost(SinkFound& found, std::int64_t filtered);
 /// Events created from then on (seconds since 1970) cannot be among the removed messages.
 [[nodiscard]] std::int64_t young_from(const SinkFound& found);

@@ -1,5 +1,6 @@
-// The subscriptions in a relay's configuration, compared with those in the store, which are authoritative. A relay applies those of a
-// group once, when it first gets lanes of it; every difference that is not applied is logged once. docs/design/relay.md.
+// The subscriptions in a relay's configuration, compared with those in the store, which are
+// authoritative. A relay applies those of a group once, when it first gets lanes of it; every
+// difference that is not applied is logged once. docs/design/relay.md.
 #pragma once
 
 #include <map>

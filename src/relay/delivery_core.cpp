@@ -44,11 +44,13 @@ DeliveryCore::DeliveryCore(CoreOptions options, store::Cursor start, SinkState& 
 void DeliveryCore::page_read(std::shared_ptr<const store::Page> page,
                              std::span<const std::uint8_t> wanted, TimePoint now) {
   OUTBOX_CHECK(wanted.empty() || wanted.size() == page->events.size());
-  // A gap between pages would be a lost event: the reader must continue exactly where the last page ended.
+  // A gap between pages would be a lost event: the reader must continue exactly where the last page
+  // ended.
   OUTBOX_CHECK(read_.drained() ? page->from == 0
                                : page->from == read_.position && page->pair->s2 == read_.s2);
   begins_pairs_ = begins_pairs_ || read_.drained();
-  // An earlier run cannot have read beyond the end of a pair that this run has read from its beginning.
+  // An earlier run cannot have read beyond the end of a pair that this run has read from its
+  // beginning.
   const bool at_end = page->caught_up || (page->drained && begins_pairs_);
   saw_end_ = saw_end_ || at_end;
   read_ = page->end();
@@ -74,8 +76,8 @@ void DeliveryCore::page_read(std::shared_ptr<const store::Page> page,
   advance(now);
 }
 
-/// Of many subscriptions that share a log, most want nothing of a page: then it costs next to nothing, and the window need not wait for
-/// a settlement.
+/// Of many subscriptions that share a log, most want nothing of a page: then it costs next to
+/// nothing, and the window need not wait for a settlement.
 void DeliveryCore::pass_page(const store::Page& page, TimePoint now) {
   bridge(*page.pair);
   store::Settlement& row = row_of(*page.pair);
@@ -102,7 +104,8 @@ std::uint64_t DeliveryCore::key_of(Slot& slot) const {
 void DeliveryCore::chain(Slot& added, Token token) {
   if (key_of(added) == 0) return queue(token);
   const auto [last, is_first] = last_of_key_.try_emplace(added.key, token);
-  // Not the first, and blocked: a person has sent a dead event of the key again, which waits for those that are on their way.
+  // Not the first, and blocked: a person has sent a dead event of the key again, which waits for
+  // those that are on their way.
   if (gate_.blocked(added.key)) {
     if (is_first) last_of_key_.erase(last);
     return park_waiting(token);
@@ -186,8 +189,9 @@ void DeliveryCore::fill_batch(std::size_t limit) {
   }
 }
 
-/// For gapless sinks; for others an event behind another one of its key is not ready. One that waits for a held event is looked
-/// at again when that is parked or goes again; one whose key is blocked is parked.
+/// For gapless sinks; for others an event behind another one of its key is not ready. One that
+/// waits for a held event is looked at again when that is parked or goes again; one whose key is
+/// blocked is parked.
 bool DeliveryCore::may_pass(Token token) {
   if (gate_.empty() && held_.empty() && failing_.empty()) return true;
   const std::uint64_t key = key_of(slot(token));
@@ -213,8 +217,8 @@ bool DeliveryCore::is_full() const {
   return options_.parking && gate_.live() >= options_.parking->max_waiting;
 }
 
-/// While too much is parked nothing new is sent, but for those that the cursor must pass before what is parked can be written: it could
-/// not be sent again, and nothing would make room.
+/// While too much is parked nothing new is sent, but for those that the cursor must pass before
+/// what is parked can be written: it could not be sent again, and nothing would make room.
 Token DeliveryCore::send_before() const {
   if (!is_full()) return end();
   return parked_ahead_.empty() ? head_ : parked_ahead_.rbegin()->first;
@@ -291,8 +295,9 @@ void DeliveryCore::outcome(const Outcome& outcome, TimePoint now) {
   sink_.acked(now);
 }
 
-/// The sink was opened again: everything that is not done is sent again, starting with the earliest. Held events only when the
-/// destination is suspected; otherwise it was opened because of them.
+/// The sink was opened again: everything that is not done is sent again, starting with the
+/// earliest. Held events only when the destination is suspected; otherwise it was opened because of
+/// them.
 void DeliveryCore::rewind() {
   next_ = head_;
   if (std::exchange(suspicions_, sink_.suspicions()) != sink_.suspicions()) {
@@ -381,7 +386,8 @@ void DeliveryCore::drop_front_page() {
   pages_.pop_front();
 }
 
-/// Between a drained cursor and the next pair are empty pairs that were not passed to the core: one row covers them.
+/// Between a drained cursor and the next pair are empty pairs that were not passed to the core: one
+/// row covers them.
 void DeliveryCore::bridge(const store::Pair& pair) {
   if (!done_.drained()) {
     OUTBOX_CHECK(done_.s1 == pair.s1 && done_.s2 == pair.s2);
@@ -411,8 +417,8 @@ store::Settlement& DeliveryCore::row_of(const store::Pair& pair) {
   return rows_.back();
 }
 
-/// All pairs drained since the last settlement become one row: (first s1, last s2). With the rest of a pair before it and the
-/// beginning of one after it, settle() returns at most three rows.
+/// All pairs drained since the last settlement become one row: (first s1, last s2). With the rest
+/// of a pair before it and the beginning of one after it, settle() returns at most three rows.
 void DeliveryCore::merge_whole_rows() {
   const auto whole = [](const store::Settlement& row) {
     return row.from_position == 0 && !row.position;
@@ -429,7 +435,8 @@ void DeliveryCore::merge_whole_rows() {
   rows_.pop_back();
 }
 
-/// Each row contains its snapshots, which list every open transaction: with thousands of them, tens of kilobytes.
+/// Each row contains its snapshots, which list every open transaction: with thousands of them, tens
+/// of kilobytes.
 std::chrono::nanoseconds DeliveryCore::settle_pause() const {
   std::int64_t bytes = 0;
   for (const store::Settlement& row : rows_)
@@ -466,7 +473,8 @@ DeliveryCore::Due DeliveryCore::settle(TimePoint now) {
   return written;
 }
 
-/// The window needs a settlement now: half of it only waits to be settled, or all of it does and there is no room for a page.
+/// The window needs a settlement now: half of it only waits to be settled, or all of it does and
+/// there is no room for a page.
 bool DeliveryCore::window_waits() const {
   return window_.is_half(open_events_, open_bytes_) ||
          (open_events_ > 0 && head_ == end() && !window_.has_room(1));

@@ -1,14 +1,18 @@
-// The decisions of one strand of a subscription: what to send next, what may be settled. Pure: no clock, socket, thread or log;
-// time is a parameter, actions are return values. tests/unit/relay steps it, tests/sim drives it with crashes, and
-// subscription_loop.cpp is the thin loop around it. docs/design/relay.md has the proof.
+// The decisions of one strand of a subscription: what to send next, what may be settled. Pure: no
+// clock, socket, thread or log; time is a parameter, actions are return values. tests/unit/relay
+// steps it, tests/sim drives it with crashes, and subscription_loop.cpp is the thin loop around it.
+// docs/design/relay.md has the proof.
 //
 // Order per key (P4) follows from two rules:
-//   - the gate: no event of a key is handed to the sink after an earlier one of that key failed or is in doubt. A gapless
-//     sink itself stops at its first failure; for all others one event per key is in flight.
-//   - after any failure nothing is sent until everything in flight has its outcome (SinkState); then everything that is not acked
-//     is sent again, starting with the earliest. (A rejected event is set aside instead: docs/design/parking.md.)
-// No loss (P2): the cursor moves over an event only once it is acked, filtered or parked, contiguously in the order of the log.
-// What is parked is written with the settlement that passes it.
+//   - the gate: no event of a key is handed to the sink after an earlier one of that key failed or
+//     is in doubt. A gapless sink itself stops at its first failure; for all others one event per
+//     key is in flight.
+//   - after any failure nothing is sent until everything in flight has its outcome (SinkState);
+//     then everything that is not acked is sent again, starting with the earliest. (A rejected
+//     event is set aside instead: docs/design/parking.md.)
+// No loss (P2): the cursor moves over an event only once it is acked, filtered or parked,
+// contiguously in the order of the log. What is parked is written with the settlement that passes
+// it.
 #pragma once
 
 #include <chrono>
@@ -55,7 +59,8 @@ struct ParkingRules {
 };
 
 struct CoreOptions {
-  /// Subscription, lanes, generation and config version: each settlement starts as a copy of this one.
+  /// Subscription, lanes, generation and config version: each settlement starts as a copy of this
+  /// one.
   store::Settlement row{};
   bool gapless{true};
   bool independent{false};
@@ -87,7 +92,8 @@ class DeliveryCore {
 
   // ---- input
 
-  /// A page of the log, in order, already counted in the window. `wanted[i]`: the filter matches event i; empty: all match.
+  /// A page of the log, in order, already counted in the window. `wanted[i]`: the filter matches
+  /// event i; empty: all match.
   void page_read(std::shared_ptr<const store::Page> page, std::span<const std::uint8_t> wanted,
                  TimePoint now);
   void outcome(const Outcome& outcome, TimePoint now);
@@ -97,8 +103,8 @@ class DeliveryCore {
   void kept(Token token) { late_.erase(token); }
   /// Call together with SinkState::stop_requested().
   void stop_requested(TimePoint now);
-  /// An event that an earlier run of this subscription delivered (it was acked, the settlement was lost with the connection): it is
-  /// not sent again. Kept until it is read, or certain not to be.
+  /// An event that an earlier run of this subscription delivered (it was acked, the settlement was
+  /// lost with the connection): it is not sent again. Kept until it is read, or certain not to be.
   void remember(const EventRef& event) { remembered_.insert(event); }
 
   // ---- decisions
@@ -108,14 +114,15 @@ class DeliveryCore {
     const EventView* event{nullptr};
     std::size_t attempt{1};
   };
-  /// The next events to hand over, at most one batch. Hand over a prefix of n, then call handed_over(n). The pointers are
-  /// valid until the event is settled.
+  /// The next events to hand over, at most one batch. Hand over a prefix of n, then call
+  /// handed_over(n). The pointers are valid until the event is settled.
   [[nodiscard]] std::span<const Send> to_send(TimePoint now);
   void handed_over(std::size_t count);
-  /// One of them was not given to the sink after all, since the sink refused an earlier event of the
-  /// same key.
+  /// One of them was not given to the sink after all, since the sink refused an earlier event of
+  /// the same key.
   void kept_back(Token token, TimePoint now);
-  /// Instead of handing over the first of to_send(), with nothing in flight: it is parked after so many attempts, and not sent.
+  /// Instead of handing over the first of to_send(), with nothing in flight: it is parked after so
+  /// many attempts, and not sent.
   void refuse(std::size_t attempts, const Error& error, TimePoint now);
   /// What is written in one transaction.
   struct Due {
@@ -146,7 +153,8 @@ class DeliveryCore {
   [[nodiscard]] std::uint64_t parked() const { return parked_; }
   /// Of those parked, the slow ones.
   [[nodiscard]] std::uint64_t slow() const { return slow_; }
-  /// Some remembered events were not read yet: the page at the end of the log is needed, even if it is empty.
+  /// Some remembered events were not read yet: the page at the end of the log is needed, even if it
+  /// is empty.
   [[nodiscard]] bool remembers() const { return !remembered_.empty(); }
   /// What is acked and not in a written settlement, for remember() after the store was lost.
   [[nodiscard]] std::vector<EventRef> unsettled_acks() const;
@@ -247,8 +255,8 @@ class DeliveryCore {
   KeyGate& gate_;
   Token stop_before_{0};  ///< When stopping: events before it are still sent.
 
-  // Events of pages that are not done: slots_[0] has token base_. head_ is the first event that is not done, next_ the next one to
-  // consider for sending.
+  // Events of pages that are not done: slots_[0] has token base_. head_ is the first event that is
+  // not done, next_ the next one to consider for sending.
   std::deque<Slot> slots_;
   std::deque<HeldPage> pages_;
   Token base_;
@@ -261,8 +269,8 @@ class DeliveryCore {
   std::deque<Token> ready_;
   std::vector<Send> batch_;
 
-  // Rejected events: held until another event is acked or nothing else is left to send, then parked; or sent again, when the
-  // destination is suspected.
+  // Rejected events: held until another event is acked or nothing else is left to send, then
+  // parked; or sent again, when the destination is suspected.
   std::map<Token, Outcome> held_;
   std::uint64_t held_since_{0};  ///< What the sink had acked when the first one was held.
   std::uint64_t suspicions_{0};  ///< Of the sink, when the last events were sent.
@@ -288,7 +296,8 @@ class DeliveryCore {
   };
   std::vector<Parked> parked_writing_;
 
-  // Progress: done_ is where the contiguous prefix ends; rows_ cover what lies between it and what is settled or being written.
+  // Progress: done_ is where the contiguous prefix ends; rows_ cover what lies between it and what
+  // is settled or being written.
   store::Cursor done_;
   store::Cursor read_;  ///< Where the last page ended.
   std::vector<store::Settlement> rows_;

@@ -1,5 +1,6 @@
-// Whose fault it was that an event failed with `unknown` or `retry`: its own only if the outcomes before and after it, of other
-// events, were acks. In an outage every outcome is a failure. Pure. docs/design/parking.md, "An event that fails while others succeed".
+// Whose fault it was that an event failed with `unknown` or `retry`: its own only if the outcomes
+// before and after it, of other events, were acks. In an outage every outcome is a failure. Pure.
+// docs/design/parking.md, "An event that fails while others succeed".
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,8 @@ class Neighbours {
   void acked() { came(Fault::event); }
   /// Of an event that is not in doubt itself, or of the destination.
   void failed() { came(Fault::destination); }
-  /// `suspect`: it failed by its own fault before. That it does so again says nothing about the others.
+  /// `suspect`: it failed by its own fault before. That it does so again says nothing about the
+  /// others.
   [[nodiscard]] Doubt doubted(bool suspect) {
     const bool after_ack = last_was_ack_;
     if (!suspect) failed();

@@ -1,5 +1,5 @@
-// Events of the stream that failed with `unknown` or `retry`, until they are acked or set aside. Pure.
-// docs/design/parking.md, "An event that fails while others succeed".
+// Events of the stream that failed with `unknown` or `retry`, until they are acked or set aside.
+// Pure. docs/design/parking.md, "An event that fails while others succeed".
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@ namespace outbox::relay {
 
 class FailingEvents {
  public:
-  /// So many failures by its own fault park an event; the last one, for which it was sent alone, is counted.
+  /// So many failures by its own fault park an event; the last one, for which it was sent alone, is
+  /// counted.
   static constexpr int kStrikes = 3;
 
   explicit FailingEvents(BackoffPolicy pause) : pause_(pause) {}
@@ -90,7 +91,8 @@ class FailingEvents {
   }
   void clear() { entries_.clear(); }
   void remove(Token token) { entries_.erase(token); }
-  /// The sink was opened again. Those that failed beside others go again like the others. Returns them.
+  /// The sink was opened again. Those that failed beside others go again like the others. Returns
+  /// them.
   [[nodiscard]] std::vector<Token> take_innocent() {
     std::vector<Token> innocent;
     for (const auto& [token, entry] : entries_) {

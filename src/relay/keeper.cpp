@@ -30,7 +30,8 @@ constexpr std::chrono::seconds kDefaultGrace{10};
 constexpr std::chrono::milliseconds kLongestGrace = std::chrono::hours(24 * 366);
 /// A failure after a tenure of this length starts a new back-off.
 constexpr std::chrono::seconds kSoundTenure{2};
-/// When the store or the lanes are lost: how long to wait for the outcomes of what is in flight, so that it is not sent twice.
+/// When the store or the lanes are lost: how long to wait for the outcomes of what is in flight, so
+/// that it is not sent twice.
 constexpr std::chrono::seconds kLostStoreGrace{5};
 constexpr BackoffPolicy kReconnect{.first = std::chrono::milliseconds(50),
                                    .longest = std::chrono::seconds(5)};
@@ -147,7 +148,8 @@ void Keeper::back_off(const Error& error, int& failures) {
   pause(backoff(kReconnect, failures, static_cast<std::uint64_t>(getpid())));
 }
 
-/// A failed run has dropped its connections: the next owner should not have to wait for the end of the lease.
+/// A failed run has dropped its connections: the next owner should not have to wait for the end of
+/// the lease.
 void Keeper::give_back_lanes() {
   if (!std::exchange(was_member_, false)) return;
   auto membership = store_->membership(identity_);
@@ -167,7 +169,8 @@ Result<Keeper::Parts> Keeper::open_parts() {
   return parts;
 }
 
-/// Connects, registers, delivers what it owns until the store or the lease is lost or a stop is requested.
+/// Connects, registers, delivers what it owns until the store or the lease is lost or a stop is
+/// requested.
 Status Keeper::run_once() {
   auto parts = open_parts();
   if (!parts) return pass(parts);
@@ -197,7 +200,8 @@ Status Keeper::renew_and_follow(Parts& parts, Tenure& tenure) {
   return status;
 }
 
-/// The configuration is applied once, not after a mere reconnect, which must not revert what a person changed since.
+/// The configuration is applied once, not after a mere reconnect, which must not revert what a
+/// person changed since.
 void Keeper::start_over_with(const std::string& outbox) {
   if (outbox == outbox_) return;
   if (!outbox_.empty()) {
@@ -250,7 +254,8 @@ Status Keeper::follow(Parts& parts, Tenure& tenure, const LeaseKeeper& lease) {
 
 Result<bool> Keeper::settle_shares(Parts& parts, Tenure& tenure) {
   OUTBOX_TRY(const store::Fleet fleet, parts.owners->look());
-  // The tables or the file may have been dropped and created again: then the cursors and sequence numbers in memory are void.
+  // The tables or the file may have been dropped and created again: then the cursors and sequence
+  // numbers in memory are void.
   if (fleet.outbox != outbox_) {
     return fail(Errc::unavailable, Remedy::reconnect,
                 "the outbox in the store was replaced by another one",
@@ -275,7 +280,8 @@ Result<bool> Keeper::settle_shares(Parts& parts, Tenure& tenure) {
   return short_of_lanes || holdings_.empty();
 }
 
-/// The default group, those that it was told to serve, those of the subscriptions in the store and of the configuration.
+/// The default group, those that it was told to serve, those of the subscriptions in the store and
+/// of the configuration.
 std::vector<store::Group> Keeper::served_groups(const store::Fleet& fleet) const {
   std::map<std::string, store::Group> groups;
   std::set<std::string> wanted = configuration_.groups();
@@ -295,7 +301,8 @@ std::vector<store::Group> Keeper::served_groups(const store::Fleet& fleet) const
   return served;
 }
 
-/// One that takes lanes over removes this relay's row, so that none can between this look and the change that follows.
+/// One that takes lanes over removes this relay's row, so that none can between this look and the
+/// change that follows.
 void Keeper::forget_retries_of_lost_lanes(const store::Group& group) {
   const auto before = held_before_.extract(group.name);
   if (before.empty()) return;

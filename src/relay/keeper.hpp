@@ -1,5 +1,5 @@
-// The keeper registers the relay, takes its share of the lanes of each group that it serves, and runs one tenure after another until a
-// stop is requested. docs/design/groups.md.
+// The keeper registers the relay, takes its share of the lanes of each group that it serves, and
+// runs one tenure after another until a stop is requested. docs/design/groups.md.
 #pragma once
 
 #include <condition_variable>
@@ -33,7 +33,8 @@ class Keeper {
   [[nodiscard]] bool is_running() const { return thread_.joinable(); }
   void put_custom(const std::string& subscription, std::unique_ptr<Sink> sink);
   void put_custom(const std::string& group, Relay::MakeSink make);
-  /// Returns when this relay delivers, waits for another one that does, or cannot do either for now.
+  /// Returns when this relay delivers, waits for another one that does, or cannot do either for
+  /// now.
   [[nodiscard]] Status start(std::stop_token token);
   /// Waits until the thread has ended.
   StopReport join();
@@ -78,7 +79,8 @@ class Keeper {
   [[nodiscard]] Status renew_and_follow(Parts& parts, Tenure& tenure);
   /// Until something fails or a stop is requested.
   [[nodiscard]] Status follow(Parts& parts, Tenure& tenure, const LeaseKeeper& lease);
-  /// Takes and gives back lanes, so that this relay has its share. True: some that it should have are not free yet.
+  /// Takes and gives back lanes, so that this relay has its share. True: some that it should have
+  /// are not free yet.
   [[nodiscard]] Result<bool> settle_shares(Parts& parts, Tenure& tenure);
   [[nodiscard]] std::vector<store::Group> served_groups(const store::Fleet& fleet) const;
   void forget_retries_of_lost_lanes(const store::Group& group);

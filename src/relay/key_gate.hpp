@@ -1,5 +1,6 @@
-// The keys of a subscription that have parked events: the stream sends none of their events, it parks them behind. Shared by the
-// strands and the retries; the loop's thread only. Pure. docs/design/parking.md, "Blocked keys".
+// The keys of a subscription that have parked events: the stream sends none of their events, it
+// parks them behind. Shared by the strands and the retries; the loop's thread only. Pure.
+// docs/design/parking.md, "Blocked keys".
 #pragma once
 
 #include <cstddef>
@@ -18,13 +19,14 @@ namespace outbox::relay {
 
 class KeyGate {
  public:
-  /// `key`: event::key_hash(); 0 is no key and never blocked. Two keys of one hash block each other.
+  /// `key`: event::key_hash(); 0 is no key and never blocked. Two keys of one hash block each
+  /// other.
   [[nodiscard]] bool blocked(std::uint64_t key) const { return keys_.contains(key); }
   [[nodiscard]] bool empty() const { return keys_.empty(); }
   /// How many are blocked.
   [[nodiscard]] std::size_t keys() const { return keys_.size(); }
-  /// Events that are parked and not dead, written or about to be. Of results that a person's change made void some too few, until
-  /// replace_stored().
+  /// Events that are parked and not dead, written or about to be. Of results that a person's change
+  /// made void some too few, until replace_stored().
   [[nodiscard]] std::size_t live() const { return stored_live_ + open_live_; }
 
   /// The store has a row of this key.
@@ -44,8 +46,8 @@ class KeyGate {
     const auto entry = keys_.find(key);
     if (entry != keys_.end()) entry->second.may_be_in_flight = false;
   }
-  /// An event of this key is parked as soon as its settlement is written. A dead one holds its key until then: another relay may
-  /// still deliver it.
+  /// An event of this key is parked as soon as its settlement is written. A dead one holds its key
+  /// until then: another relay may still deliver it.
   void park(std::uint64_t key, bool live) {
     if (live) ++open_live_;
     if (key != 0) ++keys_[key].unwritten;
@@ -72,7 +74,8 @@ class KeyGate {
   void left() {
     if (stored_live_ > 0) --stored_live_;
   }
-  /// What the store has, when everything that was written before it was read was told here: people have changed it.
+  /// What the store has, when everything that was written before it was read was told here: people
+  /// have changed it.
   void replace_stored(const store::ParkedKeys& all) {
     for (auto& [key, entry] : keys_) entry.stored = false;
     for (const auto& key : all.keys) found(key.key);

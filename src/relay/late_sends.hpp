@@ -1,5 +1,6 @@
-// Sends that still run after their event was set aside: it is not sent again before the outcome, and an ack is its delivery. Shared by the
-// strands and the retries of a subscription; the loop's thread only. Pure. docs/design/parking.md, "An event that takes long".
+// Sends that still run after their event was set aside: it is not sent again before the outcome,
+// and an ack is its delivery. Shared by the strands and the retries of a subscription; the loop's
+// thread only. Pure. docs/design/parking.md, "An event that takes long".
 #pragma once
 
 #include <cstdint>

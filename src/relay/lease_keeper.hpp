@@ -16,14 +16,15 @@ namespace outbox::relay {
 
 [[nodiscard]] Error lease_lost(std::string message);
 
-/// Registers the relay or renews its lease, and extends the trust deadline. False: another relay took this one for dead.
+/// Registers the relay or renews its lease, and extends the trust deadline. False: another relay
+/// took this one for dead.
 [[nodiscard]] Result<bool> renew(store::Membership& membership, std::chrono::milliseconds lease,
                                  TrustDeadline& trust);
 
 class LeaseKeeper {
  public:
-  /// Starts the thread, which has the membership for itself. `lost` is called once, from that thread, when the lease is lost or cannot
-  /// be renewed.
+  /// Starts the thread, which has the membership for itself. `lost` is called once, from that
+  /// thread, when the lease is lost or cannot be renewed.
   LeaseKeeper(store::Membership& membership, std::chrono::milliseconds lease, TrustDeadline& trust,
               std::function<void()> lost);
 

@@ -1,6 +1,6 @@
 // Offers a batch to a sink. A gapless sink ends a send() at a message that it refuses by itself
-// (Outcome::unsent). The rest is then offered in further calls, except later events of the same key,
-// which are kept back: docs/design/parking.md, "The stream".
+// (Outcome::unsent). The rest is then offered in further calls, except later events of the same
+// key, which are kept back: docs/design/parking.md, "The stream".
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace outbox::relay {
 
 class Offering {
  public:
-  /// `parks`: what is refused will be parked. Otherwise the subscription stops at it, and nothing is
-  /// offered behind it. `sink` outlives this object.
+  /// `parks`: what is refused will be parked. Otherwise the subscription stops at it, and nothing
+  /// is offered behind it. `sink` outlives this object.
   Offering(Sink& sink, bool parks) : sink_(sink), goes_on_(parks && sink.traits().gapless) {}
 
   /// Returns how many messages are dealt with: the sink has taken them, or they are kept back. The

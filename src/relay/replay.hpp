@@ -1,5 +1,6 @@
-// A replay in the place of live delivery: the same loop and delivery cores, with pages from a ReplayFeed instead of the pump, and
-// progress of its own instead of settlements (docs/design/replay.md).
+// A replay in the place of live delivery: the same loop and delivery cores, with pages from a
+// ReplayFeed instead of the pump, and progress of its own instead of settlements
+// (docs/design/replay.md).
 #pragma once
 
 #include <functional>
@@ -37,7 +38,8 @@ struct ReplayRun {
 [[nodiscard]] store::ReplayProgress replay_progress(const store::Replay& replay,
                                                     const DeliveryCore::Due& due);
 
-/// Without strands when nothing is left to do on these lanes; null: it does not run any more. `live`: the cursors of live delivery, which must be at rest.
+/// Without strands when nothing is left to do on these lanes; null: it does not run any more.
+/// `live`: the cursors of live delivery, which must be at rest.
 [[nodiscard]] Result<std::shared_ptr<ReplayRun>> begin_replay(
     std::unique_ptr<store::Replays> replays, std::int64_t replay, store::LaneMask lanes,
     const std::vector<store::Strand>& live, const Window::Limits& limits,

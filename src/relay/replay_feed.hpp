@@ -1,4 +1,5 @@
-// Reads what a replay sends again, for the strands of one subscription: a thread and a connection of its own, as long as it lasts.
+// Reads what a replay sends again, for the strands of one subscription: a thread and a connection
+// of its own, as long as it lasts.
 #pragma once
 
 #include <condition_variable>
@@ -17,16 +18,17 @@ namespace outbox::relay {
 
 class ReplayFeed {
  public:
-  /// `requests`: what is read first, for one strand each; rows and bytes are those of a page. `failed` is called once, from the
-  /// feed's thread, when the store fails. Nothing is read after that.
+  /// `requests`: what is read first, for one strand each; rows and bytes are those of a page.
+  /// `failed` is called once, from the feed's thread, when the store fails. Nothing is read after
+  /// that.
   ReplayFeed(std::unique_ptr<store::Replays> replays, std::vector<store::ReplayRequest> requests,
              const subscription::ReplayChoice& choice, std::function<void(const Error&)> failed);
 
   /// In the order of the requests; then start().
   void add(feed::PageConsumer& consumer);
   void start();
-  /// What the thread does again and again: a page for each strand that has room. False: none had. The simulation calls it instead of
-  /// start().
+  /// What the thread does again and again: a page for each strand that has room. False: none had.
+  /// The simulation calls it instead of start().
   [[nodiscard]] Result<bool> read_round(const std::stop_token& stop);
   /// Returns when the consumers are no longer used.
   void stop() { thread_ = {}; }

@@ -1,4 +1,5 @@
-// One pass of retention (docs/design/retention.md): removes what may go. For the relay and `outbox prune`.
+// One pass of retention (docs/design/retention.md): removes what may go. For the relay and `outbox
+// prune`.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// Removes delivered history while a relay delivers: a thread of its own, which delivery never waits for.
+// Removes delivered history while a relay delivers: a thread of its own, which delivery never waits
+// for.
 #pragma once
 
 #include <chrono>
@@ -20,7 +21,8 @@ namespace outbox::relay {
 
 class RetentionKeeper {
  public:
-  /// Starts the thread; destroying it waits for the statement that runs. Both arguments must outlive it.
+  /// Starts the thread; destroying it waits for the statement that runs. Both arguments must
+  /// outlive it.
   RetentionKeeper(store::Store& store, const RelayOptions& options);
 
   /// Any thread; returns at once.

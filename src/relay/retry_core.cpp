@@ -48,8 +48,9 @@ void RetryCore::load_asked() {
   }
 }
 
-/// A run that has ended elsewhere no longer holds its key; one that no worker has or may take is looked after as any other. Of what is
-/// remembered this shows that it is gone: a row that is `running`, or that another worker has given back, is not among what is due.
+/// A run that has ended elsewhere no longer holds its key; one that no worker has or may take is
+/// looked after as any other. Of what is remembered this shows that it is gone: a row that is
+/// `running`, or that another worker has given back, is not among what is due.
 void RetryCore::compare_asked(const std::vector<store::AskedState>& rows, TimePoint now) {
   for (const store::AskedState& row : rows) {
     if (!row.state)
@@ -191,7 +192,8 @@ void RetryCore::look_at_stream() {
   }
 }
 
-/// One at a time; for a gapless sink, which stops at it, with nothing else in flight. True: nothing else is sent now.
+/// One at a time; for a gapless sink, which stops at it, with nothing else in flight. True: nothing
+/// else is sent now.
 bool RetryCore::pick_suspect(TimePoint now) {
   for (const auto& [token, chain] : chains_) {
     const bool flies = chain.in_flight && chain.alone;
@@ -259,7 +261,8 @@ void RetryCore::outcome(const Outcome& outcome, TimePoint now) {
   }
 }
 
-/// Under a token of its own: a faulty sink may report the one before it twice. Looks at no other chain: there are as many as outcomes.
+/// Under a token of its own: a faulty sink may report the one before it twice. Looks at no other
+/// chain: there are as many as outcomes.
 void RetryCore::next_of(Chains::iterator chain, TimePoint now) {
   ++chain->second.at;
   chain->second.tries = 0;
@@ -311,7 +314,8 @@ void RetryCore::judge(TimePoint now) {
 /// By its own fault, or postponed.
 void RetryCore::failed(Chain& chain, const Outcome& outcome, TimePoint now) {
   give_failed(subject_of(chain), outcome, now);
-  // What waits behind it waits on; of a dead one until that is written: another relay may still deliver it.
+  // What waits behind it waits on; of a dead one until that is written: another relay may still
+  // deliver it.
   chain.at = chain.rows.size();
 }
 

@@ -1,6 +1,6 @@
-// The decisions about a subscription's parked events: which are sent now, and what becomes of them. Pure, like the delivery cores it
-// stands beside. The events of a key form a chain: the next one is sent once the one before it is acked.
-// docs/design/parking.md, "Beside the stream".
+// The decisions about a subscription's parked events: which are sent now, and what becomes of them.
+// Pure, like the delivery cores it stands beside. The events of a key form a chain: the next one is
+// sent once the one before it is acked. docs/design/parking.md, "Beside the stream".
 #pragma once
 
 #include <chrono>
@@ -61,13 +61,15 @@ class RetryCore {
   void outcome(const Outcome& outcome, TimePoint now);
   /// The sink looks after a send that was set aside. Its row is `running`.
   void kept(const LateSends::Send& send, TimePoint now);
-  /// The results() last given are written, and the gate knows which keys have nothing to do any more.
+  /// The results() last given are written, and the gate knows which keys have nothing to do any
+  /// more.
   void written(TimePoint now);
   /// A person has changed parked events: what is not in flight is read again.
   void changed(TimePoint now);
   void stop_requested() { stopping_ = true; }
-  /// An event that an earlier run of this subscription delivered: it was acked, and that it left could not be written, or that was not
-  /// heard. If its row is there it is not sent again. Kept until everything that is due was read. A corrected copy has another id.
+  /// An event that an earlier run of this subscription delivered: it was acked, and that it left
+  /// could not be written, or that was not heard. If its row is there it is not sent again. Kept
+  /// until everything that is due was read. A corrected copy has another id.
   void remember(const EventRef& event) {
     remembered_.insert(event);
     if (!due_) due_ = TimePoint::min();
@@ -75,12 +77,15 @@ class RetryCore {
 
   // ---- what to do
 
-  /// The events that are due should be read, with those that wait behind them. Then call load_asked(), and loaded() with the answer.
+  /// The events that are due should be read, with those that wait behind them. Then call
+  /// load_asked(), and loaded() with the answer.
   [[nodiscard]] bool wants_load(TimePoint now) const;
   void load_asked();
-  /// After load_asked(): what is wanted, too, of rows that were left to workers, or that are remembered.
+  /// After load_asked(): what is wanted, too, of rows that were left to workers, or that are
+  /// remembered.
   [[nodiscard]] const std::vector<store::AskedRow>& asked() const { return asked_; }
-  /// The next events to hand over. Hand over a prefix, then call handed_over(n). The pointers stay valid until their outcome.
+  /// The next events to hand over. Hand over a prefix, then call handed_over(n). The pointers stay
+  /// valid until their outcome.
   [[nodiscard]] std::span<const Send> to_send(TimePoint now);
   void handed_over(std::size_t count);
   /// Instead of handing over the first of to_send(): it has failed.
@@ -101,7 +106,8 @@ class RetryCore {
   /// Stopping, nothing in flight, all results written.
   [[nodiscard]] bool finished() const;
   [[nodiscard]] Token next_token() const { return next_token_; }
-  /// What is acked and whose end is not written, for remember() after the store was lost. Also slow events whose row may not exist yet.
+  /// What is acked and whose end is not written, for remember() after the store was lost. Also slow
+  /// events whose row may not exist yet.
   [[nodiscard]] std::vector<EventRef> unsettled_acks() const;
 
  private:
@@ -176,7 +182,8 @@ class RetryCore {
 
   Chains chains_;  ///< By the token of the event that is sent next, or in flight.
   std::vector<std::weak_ptr<const void>> storages_;
-  /// Events that failed with `unknown` or `retry`: sent alone from then on. True: not only beside another one, of a gapless sink.
+  /// Events that failed with `unknown` or `retry`: sent alone from then on. True: not only beside
+  /// another one, of a gapless sink.
   std::map<std::int64_t, bool> suspects_;
   Keys given_;  ///< Of results since rows were last asked for.
   std::set<EventRef> remembered_;
@@ -184,7 +191,8 @@ class RetryCore {
   Token next_token_;
   TimePoint now_{};  ///< Of the last to_send().
 
-  /// Rows that are `running`, here or at another worker, by seq with their keys: they leave without a result of ours.
+  /// Rows that are `running`, here or at another worker, by seq with their keys: they leave without
+  /// a result of ours.
   std::map<std::int64_t, std::uint64_t> runs_;
   std::vector<store::AskedRow> asked_;
   std::map<Token, std::int64_t> late_;  ///< Sends of ours that were set aside.

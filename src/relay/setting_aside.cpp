@@ -1,5 +1,5 @@
-// What a delivery core sets aside: events that were rejected, that fail while others succeed, that take long, and what waits behind them.
-// docs/design/parking.md.
+// What a delivery core sets aside: events that were rejected, that fail while others succeed, that
+// take long, and what waits behind them. docs/design/parking.md.
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
@@ -39,8 +39,8 @@ void DeliveryCore::refused(const Outcome& outcome, TimePoint now) {
   if (outcome.token == head_) advance(now);
 }
 
-/// This event of the key is parked. If it comes before one that the sink refused, the refused one is
-/// not the next of its key, and what its attempt has shown does not count.
+/// This event of the key is parked. If it comes before one that the sink refused, the refused one
+/// is not the next of its key, and what its attempt has shown does not count.
 void DeliveryCore::wait_behind(std::uint64_t key, Token token) {
   const auto found = refused_.find(key);
   if (found == refused_.end() || token >= found->second) return;
@@ -105,7 +105,8 @@ void DeliveryCore::park_waiting(Token token) {
   park(token, std::move(parked));
 }
 
-/// Its key is blocked, also by one that is dead: until that is written another relay may still deliver it.
+/// Its key is blocked, also by one that is dead: until that is written another relay may still
+/// deliver it.
 void DeliveryCore::park(Token token, store::ParkedEvent event) {
   Slot& parked = slot(token);
   parked.state = State::parked;
@@ -122,7 +123,8 @@ void DeliveryCore::park(Token token, store::ParkedEvent event) {
 
 // ---- failing
 
-/// A gapless sink reports as failed also what it did not send because of another event. A pause is asked for by a destination.
+/// A gapless sink reports as failed also what it did not send because of another event. A pause is
+/// asked for by a destination.
 void DeliveryCore::failed(Token token, const Outcome& outcome, TimePoint now) {
   Slot& failed = slot(token);
   const bool alone = sent_alone_ == token || failing_.contains(token);

@@ -1,4 +1,5 @@
-// What a relay has settled, counted when it is written: a report says the same as the ledger, also after a connection was lost.
+// What a relay has settled, counted when it is written: a report says the same as the ledger, also
+// after a connection was lost.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Writes settlements: one thread, one connection, so that a commit never delays sending. Rows that arrive during a commit
-// are written together in the next transaction.
+// Writes settlements: one thread, one connection, so that a commit never delays sending. Rows that
+// arrive during a commit are written together in the next transaction.
 #pragma once
 
 #include <atomic>
@@ -28,18 +28,20 @@ class Settler {
     std::vector<store::ReplayProgress> replays{};
   };
 
-  /// `failed` is called once, from the settler's thread, when the rows cannot be written. Errors with Remedy::retry_call are retried.
-  /// `counts` outlives it.
+  /// `failed` is called once, from the settler's thread, when the rows cannot be written. Errors
+  /// with Remedy::retry_call are retried. `counts` outlives it.
   Settler(std::unique_ptr<store::Progress> progress, SettledCounts& counts,
           std::function<void(const Error&)> failed);
 
   /// The destructor returns when all rows are written, or the store has failed.
   void start();
-  /// Any thread. `written` is called from the settler's thread when the rows are committed; never if that fails. `released`: keys that
-  /// have nothing to do any more, of all that was written together.
+  /// Any thread. `written` is called from the settler's thread when the rows are committed; never
+  /// if that fails. `released`: keys that have nothing to do any more, of all that was written
+  /// together.
   using WrittenCall = std::function<void(const std::vector<store::ReleasedKey>& released)>;
   void settle(Work work, WrittenCall written);
-  /// Any thread. Parked events that are due; `read` is called from the settler's thread, after what was given before is written.
+  /// Any thread. Parked events that are due; `read` is called from the settler's thread, after what
+  /// was given before is written.
   struct DueQuestion {
     std::int32_t subscription{0};
     store::Holding holding{};

@@ -50,8 +50,9 @@ Result<RetainedSink> SinkCache::take(const store::SubscriptionRow& row) {
     OUTBOX_TRY(retained.sink, maker->second(row.spec));
   }
   if (retained.sink && (custom || same_settings)) return std::exchange(retained, {});
-  // A sink with other settings may hold the same file or connection. What it acked stays delivered: had the store not been lost, it
-  // would be settled, and the new settings would not deliver it again.
+  // A sink with other settings may hold the same file or connection. What it acked stays delivered:
+  // had the store not been lost, it would be settled, and the new settings would not deliver it
+  // again.
   if (retained.sink) retained.sink->close();
   retained.sink.reset();
   if (custom) {

@@ -1,5 +1,6 @@
-// Sinks outlive a tenure: they are kept by the name of their subscription, with the acked events that are not settled. Loops whose
-// sink does not return from a call are kept until it does. Used by the keeper's thread only.
+// Sinks outlive a tenure: they are kept by the name of their subscription, with the acked events
+// that are not settled. Loops whose sink does not return from a call are kept until it does. Used
+// by the keeper's thread only.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +30,14 @@ class SinkCache {
   [[nodiscard]] Result<RetainedSink> take(const store::SubscriptionRow& row);
   /// A loop that has ended, or was abandoned because its sink does not return.
   void put_back(std::unique_ptr<SubscriptionLoop> loop);
-  /// The store has another outbox: what the sinks acked, and the versions of their settings, are void.
+  /// The store has another outbox: what the sinks acked, and the versions of their settings, are
+  /// void.
   void forget_outbox();
-  /// Lanes of the group had another owner meanwhile: what became of their parked events is no longer known here.
+  /// Lanes of the group had another owner meanwhile: what became of their parked events is no
+  /// longer known here.
   void forget_retries(const std::string& group);
-  /// Closes the sinks, because another relay may need what they hold at their destinations. open() may follow.
+  /// Closes the sinks, because another relay may need what they hold at their destinations. open()
+  /// may follow.
   void close_all();
   void close(const std::string& name);
 

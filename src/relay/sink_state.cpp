@@ -82,7 +82,8 @@ Doubt SinkState::doubted(const Outcome& outcome, const EventView& event, Failure
   if (!failure.suspect && ++fresh_in_a_row_ >= kManyFailed) give_up();
   const bool last = in_flight_ == 1;
   if (failure.gapless || (last && !after_ack)) {
-    // That a suspect failed says nothing about the destination, but it may have been the connection.
+    // That a suspect failed says nothing about the destination, but it may have been the
+    // connection.
     failure.suspect ? stopped_by_event() : give_up();
   }
   outcome_came(now);

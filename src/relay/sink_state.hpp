@@ -1,5 +1,6 @@
-// Whether events may be sent to a subscription's sink: it fails, drains, pauses and is opened again as a whole, for all strands.
-// Pure, like the delivery cores that share it. The table of modes is in docs/design/relay.md.
+// Whether events may be sent to a subscription's sink: it fails, drains, pauses and is opened again
+// as a whole, for all strands. Pure, like the delivery cores that share it. The table of modes is
+// in docs/design/relay.md.
 #pragma once
 
 #include <cstddef>
@@ -39,17 +40,18 @@ class SinkState {
 
   void sent(std::size_t events) { in_flight_ += events; }
   void acked(TimePoint now);
-  /// An event that will be parked. A gapless sink has stopped itself and is opened again; for others nothing changes. Many in a
-  /// row with nothing acked in between mean that the destination is at fault.
+  /// An event that will be parked. A gapless sink has stopped itself and is opened again; for
+  /// others nothing changes. Many in a row with nothing acked in between mean that the destination
+  /// is at fault.
   void rejected(const Outcome& outcome, const EventView& event, bool gapless, TimePoint now);
-  /// The sink refused an event by itself. Nothing was sent, so the sink has not stopped, and nothing is
-  /// known of the destination.
+  /// The sink refused an event by itself. Nothing was sent, so the sink has not stopped, and
+  /// nothing is known of the destination.
   void refused(TimePoint now) { outcome_came(now); }
   /// A parked event failed again, by its own fault. A gapless sink has stopped itself.
   void retry_failed(bool gapless, TimePoint now);
-  /// `unknown` or `retry` of an event that may be at fault itself: of a sink that is not gapless, which goes on with other keys, or of one
-  /// that was sent alone. When two in a row and everything in flight have failed, or many in a row, it pauses. A gapless one has
-  /// stopped itself.
+  /// `unknown` or `retry` of an event that may be at fault itself: of a sink that is not gapless,
+  /// which goes on with other keys, or of one that was sent alone. When two in a row and everything
+  /// in flight have failed, or many in a row, it pauses. A gapless one has stopped itself.
   struct Failure {
     bool suspect{false};  ///< The event failed by its own fault before.
     bool gapless{false};
@@ -66,8 +68,8 @@ class SinkState {
   void failed(const Outcome& outcome, const EventView& event, TimePoint now);
   /// The sink was opened, or could not be.
   void opened(const Status& status, TimePoint now);
-  /// Sends nothing more. With `fill_gaps` events before one that is acked or in flight are still sent, so that this one can be settled
-  /// and is not repeated.
+  /// Sends nothing more. With `fill_gaps` events before one that is acked or in flight are still
+  /// sent, so that this one can be settled and is not repeated.
   void stop_requested(bool fill_gaps);
 
   // ---- decisions
@@ -75,7 +77,8 @@ class SinkState {
   /// The sink must be opened now.
   [[nodiscard]] bool wants_open(TimePoint now);
   [[nodiscard]] bool may_send() const { return mode_ == Mode::delivering; }
-  /// How many events at once. After pauses without an ack one goes alone, then 2, 4, 8 ..., each time with nothing else in flight; 0: not now.
+  /// How many events at once. After pauses without an ack one goes alone, then 2, 4, 8 ..., each
+  /// time with nothing else in flight; 0: not now.
   [[nodiscard]] std::size_t batch_limit() const;
   void be_careful();
   [[nodiscard]] bool careful() const { return careful_limit_ != 0; }

@@ -1,4 +1,5 @@
-// When the oldest unsettled event holds back the rest. Pure. docs/design/parking.md, "An event that takes long".
+// When the oldest unsettled event holds back the rest. Pure. docs/design/parking.md, "An event that
+// takes long".
 #pragma once
 
 #include <algorithm>
@@ -36,8 +37,8 @@ class SlowWatch {
     look_at_ = now + limit_ / 10;
     return true;
   }
-  /// True: it holds back the rest, while later ones succeed. More must have been acked than can have been in flight with it, so that events
-  /// sent later are among them.
+  /// True: it holds back the rest, while later ones succeed. More must have been acked than can
+  /// have been in flight with it, so that events sent later are among them.
   [[nodiscard]] bool holds_back(const View& view) {
     if (!seen_ || seen_->oldest != view.oldest)
       seen_ = Mark{view.oldest, view.acked, view.in_flight};

@@ -5,8 +5,9 @@
 namespace outbox::relay {
 namespace {
 
-// The cursor of an idle subscription follows the end of the log when it is this far behind, at most once a second: the floor of the
-// next reader and the oldest partition that must be kept depend on it.
+// The cursor of an idle subscription follows the end of the log when it is this far behind, at most
+// once a second: the floor of the next reader and the oldest partition that must be kept depend on
+// it.
 constexpr std::int64_t kIdleSeqs = 10000;
 constexpr std::uint64_t kIdleHorizon = 100000;
 constexpr std::chrono::seconds kFollowEvery{1};

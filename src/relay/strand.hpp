@@ -27,7 +27,8 @@ class Strand final : public feed::PageConsumer {
 
   // The loop's thread.
   DeliveryCore core;
-  /// Call after each change of what the core remembers. `meeting`: the cursor should follow to the end of the log.
+  /// Call after each change of what the core remembers. `meeting`: the cursor should follow to the
+  /// end of the log.
   void update_wanted_end(bool meeting) {
     wants_end_.store(meeting || core.remembers(), std::memory_order_relaxed);
   }

@@ -17,7 +17,8 @@ bool is_scheduled(const store::ParkedEvent& event) {
 
 }  // namespace
 
-/// Why it makes no progress, or is slow. After a failure, opening the sink again is no proof that it works: an ack is, or an empty window.
+/// Why it makes no progress, or is slow. After a failure, opening the sink again is no proof that
+/// it works: an ack is, or an empty window.
 std::string SubscriptionLoop::trouble() const {
   const SinkState& sink = sink_state_;
   if (sink.mode() == Mode::rejected) return sink.rejection()->error.text();
@@ -102,7 +103,8 @@ void SubscriptionLoop::log_dead(std::int64_t seq, const EventId& id, std::size_t
               {"reason", error}});
 }
 
-/// Without failures() an event was acked; otherwise the sink was opened and there was nothing to send.
+/// Without failures() an event was acked; otherwise the sink was opened and there was nothing to
+/// send.
 void SubscriptionLoop::log_recovery(const Outage::Over& over) {
   const log::Fields fields{{"subscription", row_.spec.name},
                            {"down_seconds", in_seconds(over.lasted)},

@@ -18,17 +18,20 @@ namespace {
 
 /// The rest of a batch that the sink did not take is offered again after this time at the latest.
 constexpr std::chrono::milliseconds kOfferAgain{1};
-/// While something is in flight the loop asks for outcomes this often even if the sink does not call wake().
+/// While something is in flight the loop asks for outcomes this often even if the sink does not
+/// call wake().
 constexpr std::chrono::milliseconds kLookAgain{20};
 /// The trust deadline is checked at least this often.
 constexpr std::chrono::milliseconds kLongest{100};
 /// Pages of which nothing is wanted are settled after so many intervals.
 constexpr int kPassedIntervals = 20;
-/// After a person's changes the keys of parked events are read again: so long after the first of them.
+/// After a person's changes the keys of parked events are read again: so long after the first of
+/// them.
 constexpr std::chrono::seconds kReadKeysAgain{5};
 /// After this many batches the loop takes pages and settlements from its mailbox.
 constexpr int kMostBatches = 16;
-/// The token that the sink gets: the number of the strand, of which there are at most as many as lanes, and the core's token.
+/// The token that the sink gets: the number of the strand, of which there are at most as many as
+/// lanes, and the core's token.
 constexpr unsigned kStrandShift = 57;
 /// The number that retries have.
 constexpr std::size_t kRetries = 64;
@@ -212,7 +215,8 @@ bool SubscriptionLoop::is_abandoned() {
   return !links_;
 }
 
-/// In a backlog of events that others want, the loop need not wake for each page; kLongest at the latest it takes them.
+/// In a backlog of events that others want, the loop need not wake for each page; kLongest at the
+/// latest it takes them.
 bool SubscriptionLoop::needs_loop(const store::Page& page) const {
   return page.drained || page.caught_up || window_.is_half(window_.events(), window_.bytes()) ||
          !filter_.surely_none(page.events, page.kinds);
@@ -277,7 +281,8 @@ void SubscriptionLoop::take_answers(Mail& mail, TimePoint now) {
   if (!keys_at_) keys_at_ = now + kReadKeysAgain;
 }
 
-/// First which events are parked, then which keys have nothing to do: in this order a key is never free while an event of it is there.
+/// First which events are parked, then which keys have nothing to do: in this order a key is never
+/// free while an event of it is there.
 void SubscriptionLoop::take_written(const Written& written, TimePoint now) {
   if (written.strand) strands_[*written.strand]->core.settled();
   if (!replay_) {
@@ -307,8 +312,9 @@ void SubscriptionLoop::read_what_is_due(TimePoint now) {
        .read = [box = box_](store::DueEvents due) { box->read(std::move(due)); }});
 }
 
-/// What people have given up leaves keys in the gate that have nothing to do. That delays nothing but a few events, which are parked and
-/// sent at once; but they count as parked, and too many stop the stream.
+/// What people have given up leaves keys in the gate that have nothing to do. That delays nothing
+/// but a few events, which are parked and sent at once; but they count as parked, and too many stop
+/// the stream.
 void SubscriptionLoop::read_keys_again(TimePoint now) {
   if (!keys_at_ || reading_keys_ || stop_by_) return;
   if (now < *keys_at_ && gate_.live() < row_.spec.max_waiting) return;
@@ -374,7 +380,8 @@ void SubscriptionLoop::leave_runs_to_owner(TimePoint now) {
 
 void SubscriptionLoop::watch_trust(TimePoint now) {
   if (purged_ || trusted(now)) return;
-  // Another relay may have the lanes by now: nothing more may be sent, not even what the sink's client has queued.
+  // Another relay may have the lanes by now: nothing more may be sent, not even what the sink's
+  // client has queued.
   purged_ = true;
   stop_sending(false, now);
   sink_->purge();
@@ -442,7 +449,8 @@ bool SubscriptionLoop::send_retries(TimePoint now) {
   return true;
 }
 
-/// A range is recorded with nothing in flight, before any of it is rendered. The thread waits for the store: this is rare.
+/// A range is recorded with nothing in flight, before any of it is rendered. The thread waits for
+/// the store: this is rare.
 std::size_t SubscriptionLoop::may_go(std::size_t source, store::LaneMask lanes,
                                      std::span<const DeliveryCore::Send> sends) {
   using Kind = TrialGate::Step::Kind;
@@ -528,8 +536,9 @@ std::size_t SubscriptionLoop::hand_over(Token prefix, std::span<const DeliveryCo
   return taken;
 }
 
-/// Several strands cost a fetch each. While nothing is pending they are asked to settle up to the end of the log, where they meet. Not
-/// while something is in flight, which may have been set aside: starting again would wait for it.
+/// Several strands cost a fetch each. While nothing is pending they are asked to settle up to the
+/// end of the log, where they meet. Not while something is in flight, which may have been set
+/// aside: starting again would wait for it.
 void SubscriptionLoop::bring_strands_together() {
   if (strands_.size() < 2 || replay_) return;
   const store::Cursor& first = strands_.front()->core.done();

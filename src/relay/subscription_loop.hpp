@@ -1,5 +1,6 @@
-// The thread of one subscription. It owns the sink, passes pages and outcomes to the delivery cores of its strands, and carries out
-// their decisions. Other threads put pages and written settlements into its mailbox; a sink's own threads only wake it.
+// The thread of one subscription. It owns the sink, passes pages and outcomes to the delivery cores
+// of its strands, and carries out their decisions. Other threads put pages and written settlements
+// into its mailbox; a sink's own threads only wake it.
 #pragma once
 
 #include <condition_variable>
@@ -33,8 +34,8 @@
 
 namespace outbox::relay {
 
-/// What is kept when a loop ends: the sink, and the acked events that no written settlement covers, or whose row of `parked` may still
-/// be there.
+/// What is kept when a loop ends: the sink, and the acked events that no written settlement covers,
+/// or whose row of `parked` may still be there.
 struct RetainedSink {
   std::unique_ptr<Sink> sink;
   Token next_token{1};
@@ -48,7 +49,8 @@ struct LoopOptions {
   std::size_t settle_events{1000};
   store::Holding holding{};  ///< Of the subscription's group.
   TrialGate trial{};         ///< What the relays before left behind.
-  /// Sends this again instead of delivering what is new; the strands and the blocked keys are then those of the replay.
+  /// Sends this again instead of delivering what is new; the strands and the blocked keys are then
+  /// those of the replay.
   std::shared_ptr<ReplayRun> replay{};
 };
 
@@ -59,7 +61,8 @@ class SubscriptionLoop {
     std::function<void()> room;        ///< The window has room again.
     std::function<void()> rejected;    ///< See rejection().
     std::function<void()> distrusted;  ///< The trust deadline passed.
-    /// Records that these events are sent next. Returns the generations of former runs that died; nothing if the store is lost.
+    /// Records that these events are sent next. Returns the generations of former runs that died;
+    /// nothing if the store is lost.
     std::function<std::optional<std::vector<std::int64_t>>(const store::Trials::Range&)>
         try_range{};
     /// The trial is over; these generations of former runs still matter.
@@ -82,10 +85,12 @@ class SubscriptionLoop {
   void stop_reading(feed::Pump& pump);
   /// A person has changed parked events.
   void parked_changed();
-  /// Sends nothing more, waits at most `grace` for what is in flight, settles, ends the thread. Without `settle` nothing more is
-  /// written (the store or the lanes are lost). False: the sink does not return from a call.
+  /// Sends nothing more, waits at most `grace` for what is in flight, settles, ends the thread.
+  /// Without `settle` nothing more is written (the store or the lanes are lost). False: the sink
+  /// does not return from a call.
   [[nodiscard]] bool stop(std::chrono::nanoseconds grace, bool settle);
-  /// After stop() returned false: the loop no longer uses settler, trust and listener, and ends when the sink returns.
+  /// After stop() returned false: the loop no longer uses settler, trust and listener, and ends
+  /// when the sink returns.
   void abandon();
   [[nodiscard]] bool ended() const;
   /// The settler has rows of this loop that are not written yet.
@@ -105,7 +110,8 @@ class SubscriptionLoop {
   [[nodiscard]] std::size_t window_events() const { return window_.events(); }
   [[nodiscard]] const store::SubscriptionRow& row() const { return row_; }
   [[nodiscard]] const store::Holding& holding() const { return holding_; }
-  /// All strands have come to the same cursor, and their rows are written: started again, they are one.
+  /// All strands have come to the same cursor, and their rows are written: started again, they are
+  /// one.
   [[nodiscard]] bool could_merge() const;
   /// What it sends again; 0: it delivers.
   [[nodiscard]] std::int64_t replay() const { return replay_ ? replay_->replay.id : 0; }
@@ -129,7 +135,8 @@ class SubscriptionLoop {
     bool parked_changed{false};
     std::optional<Stop> stop;
   };
-  /// Shared by the loop's thread and others. A shared_ptr: callbacks in the settler and the sink may outlive the loop.
+  /// Shared by the loop's thread and others. A shared_ptr: callbacks in the settler and the sink
+  /// may outlive the loop.
   struct Mailbox {
     Mutex mutex;
     std::condition_variable_any changed;

@@ -1,4 +1,5 @@
-// What a subscription's loop writes: settlements with what is parked, results of retries, the progress of a replay.
+// What a subscription's loop writes: settlements with what is parked, results of retries, the
+// progress of a replay.
 #include <algorithm>
 #include <utility>
 
@@ -26,7 +27,8 @@ void SubscriptionLoop::settle(TimePoint now) {
     }
     log_parked(due.parked);
     for (const auto& parked : due.parked) {
-      // What waits is due with the one before it; if that is gone already, it is found a moment later.
+      // What waits is due with the one before it; if that is gone already, it is found a moment
+      // later.
       const std::chrono::milliseconds due_in =
           parked.state == store::ParkedState::waiting ? kFindOrphans : parked.due_in;
       retries_.due_at(now + std::chrono::duration_cast<TimePoint::duration>(due_in));

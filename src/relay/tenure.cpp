@@ -14,11 +14,12 @@
 namespace outbox::relay {
 namespace {
 
-/// How long a subscription that is paused or changed waits for what is in flight: a fraction of the lease, because changes of
-/// other subscriptions wait for it.
+/// How long a subscription that is paused or changed waits for what is in flight: a fraction of the
+/// lease, because changes of other subscriptions wait for it.
 std::chrono::milliseconds retire_grace(const RelayOptions& options) { return options.lease / 4; }
 
-/// The warning that there are no subscriptions is repeated after kWarnFirst, then after twice as long, up to kWarnEvery.
+/// The warning that there are no subscriptions is repeated after kWarnFirst, then after twice as
+/// long, up to kWarnEvery.
 constexpr std::chrono::seconds kWarnFirst{4};
 constexpr std::chrono::seconds kWarnEvery{60};
 
@@ -128,7 +129,8 @@ Status Tenure::update(const Holdings& holdings) {
   return warn_of_idle_filters(*rows);
 }
 
-/// Writes rejections to the store, where `outbox status` shows them. The loop itself sends nothing after one.
+/// Writes rejections to the store, where `outbox status` shows them. The loop itself sends nothing
+/// after one.
 Status Tenure::stop_rejected() {
   for (SubscriptionLoop* loop : running()) {
     const auto rejection = loop->rejection();
@@ -148,7 +150,8 @@ Status Tenure::stop_rejected() {
   return {};
 }
 
-/// None: this relay does not own lanes of the subscription's group, or not in a way that counts for it yet.
+/// None: this relay does not own lanes of the subscription's group, or not in a way that counts for
+/// it yet.
 const store::Holding* Tenure::holding_of(const store::SubscriptionRow& row) const {
   const auto found = holdings_.find(row.group);
   if (found == holdings_.end() || found->second.generation < row.group_generation) return nullptr;
@@ -206,8 +209,8 @@ Status Tenure::retire_changed(const Rows& rows) {
   return retire(changed);
 }
 
-/// Before the subscription of a queue starts that leaves a type out: it goes past the tasks of that type, so theirs must begin where it
-/// stands, also when it is paused.
+/// Before the subscription of a queue starts that leaves a type out: it goes past the tasks of that
+/// type, so theirs must begin where it stands, also when it is paused.
 Status Tenure::begin_types(const Rows& rows) {
   for (const auto& row : rows) {
     const store::Holding* const holding = holding_of(row);
@@ -308,8 +311,8 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
                                             trust_, listen(row.id, holding));
 }
 
-/// A claim continues the totals of rows whose lanes are one strand again, and is the first row of a new subscription under this
-/// generation.
+/// A claim continues the totals of rows whose lanes are one strand again, and is the first row of a
+/// new subscription under this generation.
 Result<std::vector<store::Strand>> Tenure::load_strands(const store::SubscriptionRow& row,
                                                         const store::Holding& holding) {
   auto strands = loader_->load(row.id, holding.lanes);
@@ -378,7 +381,8 @@ Status Tenure::end_run(const SubscriptionLoop& loop) {
   return trials_->end(loop.row().id, loop.holding());
 }
 
-/// Ends loops, within one time. The subscriptions may start again at once, from the cursors of their last settlements.
+/// Ends loops, within one time. The subscriptions may start again at once, from the cursors of
+/// their last settlements.
 Status Tenure::retire(const std::vector<SubscriptionLoop*>& loops) {
   for (SubscriptionLoop* loop : loops) loop->stop_reading(*pump_);
   {
@@ -406,11 +410,13 @@ Status Tenure::retire(const std::vector<SubscriptionLoop*>& loops) {
     }
     judged_filters_.erase(name);
     sinks_.put_back(std::move(retired));
-    // If it does not start again at once, another subscription or relay may need the file or connection that the sink holds.
+    // If it does not start again at once, another subscription or relay may need the file or
+    // connection that the sink holds.
     if (ended) sinks_.close(name);
   }
   if (unwritten.empty()) return {};
-  // A loop that started before they are written would settle the same events again. Under a new generation it does not.
+  // A loop that started before they are written would settle the same events again. Under a new
+  // generation it does not.
   return fail(Errc::unavailable, Remedy::reconnect,
               "subscription " + unwritten + ": the store did not take its last settlement in time",
               "delivery starts again from the persisted cursors");
@@ -418,7 +424,8 @@ Status Tenure::retire(const std::vector<SubscriptionLoop*>& loops) {
 
 // ---- warnings and reports
 
-/// A filter with a typing error looks like one that works: nothing fails, nothing is pending. Warns once per tenure.
+/// A filter with a typing error looks like one that works: nothing fails, nothing is pending. Warns
+/// once per tenure.
 Status Tenure::warn_of_idle_filters(const Rows& rows) {
   for (const auto& row : rows) {
     const SubscriptionLoop* loop = running(row.spec.name);
@@ -459,7 +466,8 @@ void Tenure::warn_of_no_subscriptions(const Rows& rows) {
         "outbox subscription apply -c FILE, or outbox relay -c FILE, with a [subscription.NAME] section"}});
 }
 
-/// Compares with the table, not with what was written last: the row may come from the previous owner.
+/// Compares with the table, not with what was written last: the row may come from the previous
+/// owner.
 Status Tenure::write_troubles(const Rows& rows) {
   for (const auto& row : rows) {
     const bool active = row.state == store::SubscriptionState::active;

@@ -1,6 +1,8 @@
-// One tenure: the time in which this relay is a member and its connections work. It has the pump, the settler and one loop per active
-// subscription of the groups whose lanes it owns. When the store or the lease is lost the whole tenure ends, and the next one starts from the persisted
-// cursors: nothing read before may be trusted after a reconnect (a server that crashed issues transaction ids again).
+// One tenure: the time in which this relay is a member and its connections work. It has the pump,
+// the settler and one loop per active subscription of the groups whose lanes it owns. When the
+// store or the lease is lost the whole tenure ends, and the next one starts from the persisted
+// cursors: nothing read before may be trusted after a reconnect (a server that crashed issues
+// transaction ids again).
 #pragma once
 
 #include <functional>
@@ -45,16 +47,18 @@ class Tenure {
   [[nodiscard]] Status apply_configuration(const std::string& group) {
     return configuration_.apply(*catalog_, group);
   }
-  /// Retires the loops of a group whose lanes will change hands: nothing of it is delivered or settled until update() is called with
-  /// the new holding.
+  /// Retires the loops of a group whose lanes will change hands: nothing of it is delivered or
+  /// settled until update() is called with the new holding.
   [[nodiscard]] Status leave(const std::string& group);
-  /// Applies what changed in the store to the loops, and writes what the loops reported to the store. About once a second.
+  /// Applies what changed in the store to the loops, and writes what the loops reported to the
+  /// store. About once a second.
   [[nodiscard]] Status update(const Holdings& holdings);
   /// Something was delivered and settled.
   [[nodiscard]] bool has_settled() const { return settler_ && settler_->has_written(); }
   /// Any thread: the error that ends this tenure, if there is one.
   [[nodiscard]] std::optional<Error> failure() const;
-  /// Ends the tenure. `settle`: write the settlements that are left (the store and the lanes are not lost).
+  /// Ends the tenure. `settle`: write the settlements that are left (the store and the lanes are
+  /// not lost).
   StopReport end(std::chrono::nanoseconds grace, bool settle);
   /// Any thread, between begin() and end().
   void report(RelayReport& into) const;

@@ -63,7 +63,8 @@ TrialGate::Beginning TrialGate::add(std::size_t source, std::vector<store::Forme
   return beginning;
 }
 
-/// The sources are asked in the order in which the dead relay asked them, so that the same events come first.
+/// The sources are asked in the order in which the dead relay asked them, so that the same events
+/// come first.
 void TrialGate::continue_range(const store::FormerRun& newest, std::size_t source) {
   newest_ = newest.generation;
   suspected_ = newest.parked ? kRetries : source;

@@ -1,5 +1,5 @@
-// Which events may be sent while an event that kills the relay is looked for: a range of them at a time, recorded before it is sent. Pure.
-// docs/design/trials.md.
+// Which events may be sent while an event that kills the relay is looked for: a range of them at a
+// time, recorded before it is sent. Pure. docs/design/trials.md.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,14 @@ namespace outbox::relay {
 
 class TrialGate {
  public:
-  /// So many deaths at one place put events on trial, and so many of one event that was alone park it.
+  /// So many deaths at one place put events on trial, and so many of one event that was alone park
+  /// it.
   static constexpr std::size_t kDeaths = 2;
   /// The number of the retries among the sources of events; the strands follow.
   static constexpr std::size_t kRetries = 0;
 
-  /// `window`: how many events a relay may have sent and not settled when it dies. 0: nothing is tried.
+  /// `window`: how many events a relay may have sent and not settled when it dies. 0: nothing is
+  /// tried.
   explicit TrialGate(std::size_t window = 0) : window_(window) {}
 
   // ---- before the run begins
@@ -33,7 +35,8 @@ class TrialGate {
     std::size_t range{0};            ///< Events on trial.
     std::vector<std::int64_t> keep;  ///< Generations of former runs that still matter.
   };
-  /// A strand whose cursor stands at `place`, and what former runs left on its lanes, the newest first.
+  /// A strand whose cursor stands at `place`, and what former runs left on its lanes, the newest
+  /// first.
   [[nodiscard]] Beginning add(std::size_t source, std::vector<store::FormerRun> runs,
                               const std::string& place);
 
@@ -50,7 +53,8 @@ class TrialGate {
       send,    ///< So many of the events.
       wait,    ///< Until nothing is in flight and all is settled.
       record,  ///< That a range of so many begins with the first event. Then call recorded().
-      culprit,  ///< So many relays died of the first event. It is not sent, and the trial is over: call end().
+      /// So many relays died of the first event. It is not sent, and the trial is over: call end().
+      culprit,
       over,  ///< The trial is over: call end(), and ask again.
     };
     Kind kind{Kind::send};
@@ -59,14 +63,15 @@ class TrialGate {
   /// A source would send these events next. `rests`: nothing is in flight, and all is settled.
   [[nodiscard]] Step next(std::size_t source, std::span<const DeliveryCore::Send> sends,
                           bool rests);
-  /// The store has the range, and takes the runs of these generations for dead. False: too few are left, since relays have come back. The
-  /// trial is over.
+  /// The store has the range, and takes the runs of these generations for dead. False: too few are
+  /// left, since relays have come back. The trial is over.
   [[nodiscard]] bool recorded(std::size_t source, std::int64_t seq,
                               const std::vector<std::int64_t>& dead);
   void sent(std::size_t events) { sent_ += range_ > 0 ? events : 0; }
   /// The open range is sent.
   [[nodiscard]] bool used_up() const { return range_ > 0 && sent_ >= range_; }
-  /// The trial is over. Returns the generations of former runs that still matter: those that died of a parked event.
+  /// The trial is over. Returns the generations of former runs that still matter: those that died
+  /// of a parked event.
   [[nodiscard]] std::vector<std::int64_t> end();
 
   /// How many events have been sent on trial, and how many are at most.
@@ -105,7 +110,8 @@ class TrialGate {
   std::size_t source_{0};
   std::int64_t seq_{0};  ///< Its first event.
   std::size_t sent_{0};
-  /// Outside of a trial: a source that has an event which must be alone. The others send nothing until it was sent.
+  /// Outside of a trial: a source that has an event which must be alone. The others send nothing
+  /// until it was sent.
   std::optional<std::size_t> asked_;
 };
 

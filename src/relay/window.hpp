@@ -1,5 +1,5 @@
-// The window of a subscription: the events fetched and not settled, of all its strands. The pump's thread adds to it, the loop's
-// thread removes.
+// The window of a subscription: the events fetched and not settled, of all its strands. The pump's
+// thread adds to it, the loop's thread removes.
 #pragma once
 
 #include <atomic>

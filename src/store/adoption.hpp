@@ -17,7 +17,8 @@
 
 namespace outbox::store {
 
-/// Which rows that are in the table already are taken over. by_shape: pending; of Debezium's layout none.
+/// Which rows that are in the table already are taken over. by_shape: pending; of Debezium's layout
+/// none.
 enum class Backlog : std::uint8_t { by_shape, pending, all, none };
 
 /// What a person says about a table; the rest is recognised.
@@ -56,7 +57,8 @@ enum class AdoptionFault : std::uint8_t {
 struct AdoptionRow {
   std::int32_t id{0};
   std::string table{};  ///< Its name of now; of one that is gone the last one that is known.
-  /// copying, draining, forwarding, ended; broken: one of these with a fault, other than `replaced`.
+  /// copying, draining, forwarding, ended; broken: one of these with a fault, other than
+  /// `replaced`.
   std::string state{};
   std::string cut_lsn{};
   std::int64_t taken_over{0};
@@ -80,7 +82,8 @@ struct AdoptionRow {
 [[nodiscard]] const char* layout_text(bool debezium) noexcept;
 /// "its trigger outbox_adopt is disabled"; empty: no fault.
 [[nodiscard]] std::string fault_text(const AdoptionRow& row);
-/// The fault, and where rows go since then: "... is disabled: rows inserted since then are in the table only".
+/// The fault, and where rows go since then: "... is disabled: rows inserted since then are in the
+/// table only".
 [[nodiscard]] std::string broken_text(const AdoptionRow& row);
 
 struct AdoptionPlan {
@@ -94,7 +97,9 @@ struct AdoptionPlan {
   std::vector<std::string> problems{};   ///< The first of them.
   std::vector<std::string> statements{};
   bool misfit{
-      false};  ///< Of what was begun: its columns were changed, and --apply makes the trigger's function anew.
+      /// Of what was begun: its columns were changed, and --apply makes the trigger's function
+      /// anew.
+      false};
 };
 
 struct Adopted {
@@ -113,8 +118,8 @@ class Adopter : public Interface {
   using Says = std::function<void(const std::string&)>;
 
   [[nodiscard]] virtual Result<std::vector<AdoptionRow>> list() = 0;
-  /// The adoption of a table that is not ended; `table` as people write it: what it is called now, or was when it was adopted, also of
-  /// one that was dropped.
+  /// The adoption of a table that is not ended; `table` as people write it: what it is called now,
+  /// or was when it was adopted, also of one that was dropped.
   [[nodiscard]] virtual Result<std::optional<AdoptionRow>> find(const std::string& table) = 0;
   /// Changes nothing.
   [[nodiscard]] virtual Result<AdoptionPlan> plan(const std::string& table,

@@ -45,7 +45,8 @@ void append_payload(std::string& out, const EventView& event) {
   }
 }
 
-/// Rows written by plain SQL may hold anything; what is not a JSON object counts as no headers, as it did when it was delivered.
+/// Rows written by plain SQL may hold anything; what is not a JSON object counts as no headers, as
+/// it did when it was delivered.
 std::string_view usable_headers(std::string_view headers) {
   const auto nothing = [](event::JsonString, std::string_view) {};
   return event::for_each_member(headers, nothing) ? std::string_view("{}") : headers;

@@ -1,10 +1,12 @@
 // Files of removed events, one JSON object per line.
 //
-//   {"seq":7,"id":"0199...","aggregate_type":"order","aggregate_id":"42","event_type":"OrderPlaced","payload":{"total":12.5},
+//   {"seq":7,"id":"0199...","aggregate_type":"order","aggregate_id":"42",
+//    "event_type":"OrderPlaced","payload":{"total":12.5},
 //    "content_type":"application/json","headers":{},"created_at":"2026-01-05T08:09:12.000000Z"}
 //
-// The payload is verbatim if it is JSON (line breaks between tokens become spaces), else a string if it is UTF-8, else the
-// member is "payload_base64". "occurred_at" is there if the writer gave it.
+// The payload is verbatim if it is JSON (line breaks between tokens become spaces), else a string
+// if it is UTF-8, else the member is "payload_base64". "occurred_at" is there if the writer gave
+// it.
 #pragma once
 
 #include <cstdio>

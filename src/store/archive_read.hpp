@@ -11,7 +11,8 @@
 
 namespace outbox::store {
 
-/// An event of an archive. Its payload is the one that was written, but for line breaks between the tokens of JSON.
+/// An event of an archive. Its payload is the one that was written, but for line breaks between the
+/// tokens of JSON.
 struct ArchivedEvent {
   std::int64_t seq{0};
   EventId id{};
@@ -31,8 +32,9 @@ struct ArchivedEvent {
 /// One line, without its line feed. Pure. Members that this version does not know are ignored.
 [[nodiscard]] Result<ArchivedEvent> read_archive_line(std::string_view line);
 
-/// Calls `visit` for each event in the files of a folder, in the order of their names; an error of it ends the reading. An event may
-/// come twice. A line that cannot be read is an error that names file and line.
+/// Calls `visit` for each event in the files of a folder, in the order of their names; an error of
+/// it ends the reading. An event may come twice. A line that cannot be read is an error that names
+/// file and line.
 [[nodiscard]] Status read_archive(const std::string& directory,
                                   const std::function<Status(const ArchivedEvent&)>& visit);
 

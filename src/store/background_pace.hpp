@@ -1,4 +1,5 @@
-// Background work takes a quarter of what it could use: after each part it rests three times as long as that took.
+// Background work takes a quarter of what it could use: after each part it rests three times as
+// long as that took.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,6 @@
-// What `outbox doctor` asks of a store (docs/design/doctor.md). Each fact is asked for on its own, so that one that this login may not
-// know, or that takes too long, leaves the others. Nothing is judged here, and nothing is changed.
+// What `outbox doctor` asks of a store (docs/design/doctor.md). Each fact is asked for on its own,
+// so that one that this login may not know, or that takes too long, leaves the others. Nothing is
+// judged here, and nothing is changed.
 #pragma once
 
 #include <chrono>
@@ -15,10 +16,11 @@
 
 namespace outbox::store {
 
-// ---- What a store's schema consists of, as the database itself prints it. `migrate` stores that, and `outbox doctor` compares it with what
-// is there (docs/design/doctor.md). Pure.
+// ---- What a store's schema consists of, as the database itself prints it. `migrate` stores that,
+// and `outbox doctor` compares it with what is there (docs/design/doctor.md). Pure.
 
-/// One fact about the schema, as the statement that makes it so. It can also be run where the fact is only different.
+/// One fact about the schema, as the statement that makes it so. It can also be run where the fact
+/// is only different.
 struct Definition {
   std::string object{};  ///< "table outbox.parked"; empty: not of the schema, but about the list.
   std::string
@@ -38,15 +40,17 @@ struct DefinitionChange {
   std::optional<Definition> found{};   ///< None: it is missing.
 };
 
-/// What tells how the list was made, by which server and program; lists that differ in it cannot be compared. Empty: there is no list.
+/// What tells how the list was made, by which server and program; lists that differ in it cannot be
+/// compared. Empty: there is no list.
 [[nodiscard]] std::string made_by(const Definitions& list);
 
-/// In the order of `wanted`, then what was added. Additions that are no change of ours are left out: whole objects of somebody else,
-/// and indexes that can refuse no row.
+/// In the order of `wanted`, then what was added. Additions that are no change of ours are left
+/// out: whole objects of somebody else, and indexes that can refuse no row.
 [[nodiscard]] std::vector<DefinitionChange> changes_between(const Definitions& wanted,
                                                             const Definitions& found);
 
-/// What is wanted after a migration that found `before` and left `after`: what somebody had changed before stays a change.
+/// What is wanted after a migration that found `before` and left `after`: what somebody had changed
+/// before stays a change.
 [[nodiscard]] Definitions wanted_after(const Definitions& wanted, const Definitions& before,
                                        const Definitions& after);
 
@@ -178,7 +182,8 @@ struct AdoptionFacts {
   bool replicated{false};  ///< It gets rows by logical replication.
 };
 
-/// Whose sessions have session_replication_role = replica, in which no trigger of an adopted table fires.
+/// Whose sessions have session_replication_role = replica, in which no trigger of an adopted table
+/// fires.
 struct SilentSessions {
   std::string login{};     ///< As it is written in a statement; empty: every login.
   std::string database{};  ///< The same; empty: every database.
@@ -269,7 +274,8 @@ struct SqliteFacts {
   Result<std::int64_t> recent_payload{not_asked()};  ///< The largest of the newest events. Bytes.
 };
 
-/// One of the two, or why the store cannot be reached: then of a SQLite file what is known of it from outside.
+/// One of the two, or why the store cannot be reached: then of a SQLite file what is known of it
+/// from outside.
 struct Diagnosis {
   Status reached{};
   std::optional<PostgresFacts> postgres{};

@@ -28,8 +28,9 @@ struct AppliedMigration {
 [[nodiscard]] SchemaState schema_state(std::span<const Migration> ours,
                                        std::span<const AppliedMigration> applied);
 
-/// Whether migrations can be applied: refuses a newer schema, and one whose migrations had another text, which would leave two
-/// databases of one version with different tables. `place`: for the message, such as "schema outbox".
+/// Whether migrations can be applied: refuses a newer schema, and one whose migrations had another
+/// text, which would leave two databases of one version with different tables. `place`: for the
+/// message, such as "schema outbox".
 [[nodiscard]] Status check_migratable(const SchemaState& state, const std::string& place);
 /// Whether this program can work with the schema. `migrate`: the command that brings it up to date.
 [[nodiscard]] Status check_version(const SchemaState& state, const std::string& place,

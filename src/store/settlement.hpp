@@ -14,15 +14,15 @@ namespace outbox::store {
 using LaneMask = std::uint64_t;
 inline constexpr LaneMask kAllLanes = ~LaneMask{0};
 
-/// Two snapshots: the rows visible in `s2` and not in `s1` are delivered together, in seq order. `bound` is the value
-/// of the sequence returned with s2: no row of the pair has a greater seq.
-/// A store whose seq order is its commit order (SQLite) has one endless pair, `endless()`.
+/// Two snapshots: the rows visible in `s2` and not in `s1` are delivered together, in seq order.
+/// `bound` is the value of the sequence returned with s2: no row of the pair has a greater seq. A
+/// store whose seq order is its commit order (SQLite) has one endless pair, `endless()`.
 struct Pair {
   std::string s1{};
   std::string s2{};
   std::int64_t bound{0};
-  /// The store's transaction counter at s2 (PostgreSQL: its xmax). A cursor far behind it keeps old partitions in use.
-  /// 0: the store has no such counter.
+  /// The store's transaction counter at s2 (PostgreSQL: its xmax). A cursor far behind it keeps old
+  /// partitions in use. 0: the store has no such counter.
   std::uint64_t horizon{0};
 
   static Pair endless() { return {.s1 = "-", .s2 = "-"}; }
@@ -49,7 +49,8 @@ struct Strand {
   std::size_t rows{1};         ///< From so many settlements.
 };
 
-/// Count of events and the sum (mod 2^64) of the hashes of their ids: the ledger's entry for one outcome.
+/// Count of events and the sum (mod 2^64) of the hashes of their ids: the ledger's entry for one
+/// outcome.
 struct Tally {
   std::int64_t count{0};
   std::uint64_t hash{0};
@@ -72,8 +73,8 @@ enum class SettlementKind : std::uint8_t { settle, claim, mark, retry, reset };
 /// A word that this version does not know counts as a mark, which moves no cursor.
 [[nodiscard]] SettlementKind settlement_kind_of(std::string_view word) noexcept;
 
-/// One row. It covers the events of its lanes visible in s2, not in s1, with from_position < seq <= position
-/// (no position: to the end of the pair).
+/// One row. It covers the events of its lanes visible in s2, not in s1, with from_position < seq <=
+/// position (no position: to the end of the pair).
 struct Settlement {
   std::int32_t subscription{0};
   SettlementKind kind{SettlementKind::settle};

@@ -36,7 +36,8 @@ struct LineageRepair {
   std::vector<Pending> pending{};
 };
 
-// ---- Work that keeps a store healthy: partitions ahead of the writers (PostgreSQL), checkpoints (SQLite).
+// ---- Work that keeps a store healthy: partitions ahead of the writers (PostgreSQL), checkpoints
+// (SQLite).
 
 /// One thread at a time.
 class Maintenance : public Interface {
@@ -45,7 +46,8 @@ class Maintenance : public Interface {
   [[nodiscard]] virtual Result<std::string> run() = 0;
 };
 
-// ---- Writes events for the command line and the benchmarks. Applications use outbox/postgres.hpp and outbox/sqlite.hpp.
+// ---- Writes events for the command line and the benchmarks. Applications use outbox/postgres.hpp
+// and outbox/sqlite.hpp.
 
 /// One thread at a time.
 class Writer : public Interface {
@@ -68,27 +70,31 @@ struct SchemaState {
   std::string edited;  ///< The first migration that differs from the one applied; empty: none.
 };
 
-/// Any thread. Each part has a connection of its own and keeps what it needs: the store may be destroyed before it.
+/// Any thread. Each part has a connection of its own and keeps what it needs: the store may be
+/// destroyed before it.
 class Store : public Interface {
  public:
   /// Safe to run twice and from two processes at once. Returns the names of the migrations applied.
   [[nodiscard]] virtual Result<std::vector<std::string>> migrate() = 0;
-  /// Makes the indexes that find events by id and by key, beside writers where the store can. Returns those that were missing.
+  /// Makes the indexes that find events by id and by key, beside writers where the store can.
+  /// Returns those that were missing.
   [[nodiscard]] virtual Result<std::vector<std::string>> make_lookup_indexes() = 0;
   [[nodiscard]] virtual Result<SchemaState> schema_state() = 0;
-  /// Reachable, primary, schema neither too old nor too new, lineage, sequence: refuses with what to do.
+  /// Reachable, primary, schema neither too old nor too new, lineage, sequence: refuses with what
+  /// to do.
   [[nodiscard]] virtual Status check() = 0;
   /// What repair_lineage() would do. Changes nothing.
   [[nodiscard]] virtual Result<LineageRepair> plan_lineage_repair() = 0;
-  /// Makes a copy of another database's outbox one of this database, which delivers what was pending (docs/design/lineage.md).
+  /// Makes a copy of another database's outbox one of this database, which delivers what was
+  /// pending (docs/design/lineage.md).
   [[nodiscard]] virtual Result<LineageRepair> repair_lineage() = 0;
 
   [[nodiscard]] virtual Result<std::unique_ptr<LogReader>> reader() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Progress>> progress() = 0;
   /// One at a time with the same id.
   [[nodiscard]] virtual Result<std::unique_ptr<Membership>> membership(RelayIdentity relay) = 0;
-  /// For a relay that is registered. A new object has no lanes until it changes something, so that nothing that an earlier one wrote
-  /// can count late.
+  /// For a relay that is registered. A new object has no lanes until it changes something, so that
+  /// nothing that an earlier one wrote can count late.
   [[nodiscard]] virtual Result<std::unique_ptr<LaneOwners>> lane_owners(const EventId& relay) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Catalog>> catalog() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Wakeup>> wakeup(bool armed) = 0;

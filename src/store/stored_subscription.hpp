@@ -23,17 +23,19 @@ namespace outbox::store {
 /// Empty: none. A word that this version does not know counts as discarded.
 [[nodiscard]] std::optional<ParkedOutcome> parked_outcome_of(std::string_view word) noexcept;
 
-/// Sets the spec. A configuration that cannot be read stops the subscription, with the reason where a person can see it: it
-/// must not stop the others.
+/// Sets the spec. A configuration that cannot be read stops the subscription, with the reason where
+/// a person can see it: it must not stop the others.
 void read_config(SubscriptionRow& row, std::string_view name, std::string_view config);
 
-/// Equal in meaning: a store may order JSON in its own way, and an older version knew fewer settings.
+/// Equal in meaning: a store may order JSON in its own way, and an older version knew fewer
+/// settings.
 [[nodiscard]] bool same_config(const std::string& name, std::string_view stored,
                                const std::string& wanted);
 
 /// Sets left_out and paused_types of all: what the rows say about each other.
 void note_types_of_their_own(std::vector<SubscriptionRow>& all);
-/// One that takes over the tasks of a type must not become that of another type whose hash is the same.
+/// One that takes over the tasks of a type must not become that of another type whose hash is the
+/// same.
 [[nodiscard]] Status check_same_type(const SubscriptionSpec& wanted, std::string_view stored);
 
 /// {"default": 32, "heavy": 64}, as both stores return it; empty: none.

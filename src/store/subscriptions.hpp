@@ -40,7 +40,8 @@ struct SubscriptionRow {
   std::int64_t group_generation{0};  ///< Only ownership of the group's lanes after this one counts.
   std::int32_t parked_version{0};    ///< Grows when a person changes parked events.
   std::int64_t replay{0};            ///< The one that is running; 0: none.
-  /// Of a queue: the types that have a subscription of their own (event/task_queue.hpp), and those of them that are not active. Sorted.
+  /// Of a queue: the types that have a subscription of their own (event/task_queue.hpp), and those
+  /// of them that are not active. Sorted.
   std::vector<std::string> left_out{};
   std::vector<std::string> paused_types{};
 };
@@ -95,25 +96,28 @@ class Catalog : public Interface {
   /// The random name that migrate() gave this outbox. Recreated tables or files have another one.
   [[nodiscard]] virtual Result<std::string> identity() = 0;
   [[nodiscard]] virtual Result<std::vector<SubscriptionRow>> subscriptions() = 0;
-  /// Creates it with its first cursor row, or changes it (config_version grows), in one transaction. True: something
-  /// changed. The `start` of an existing subscription is ignored.
+  /// Creates it with its first cursor row, or changes it (config_version grows), in one
+  /// transaction. True: something changed. The `start` of an existing subscription is ignored.
   [[nodiscard]] virtual Result<bool> apply(const SubscriptionSpec& spec) = 0;
-  /// Creates it only, also under a name that another one had before, which is forgotten in the same transaction.
+  /// Creates it only, also under a name that another one had before, which is forgotten in the same
+  /// transaction.
   [[nodiscard]] virtual Status create(const SubscriptionSpec& spec) = 0;
   /// A stopped one stays stopped, with its reason.
   [[nodiscard]] virtual Status pause(std::string_view name, std::string_view reason) = 0;
   [[nodiscard]] virtual Status resume(std::string_view name) = 0;
 
-  // For the relay. These two have an effect only while the lanes are owned under this generation: a relay that was thought
-  // dead must not stop what its successor delivers.
+  // For the relay. These two have an effect only while the lanes are owned under this generation: a
+  // relay that was thought dead must not stop what its successor delivers.
 
-  /// An event was rejected. Nothing is skipped; the subscription waits for resume. Does not wait for locks. False: another
-  /// transaction holds one, the subscription is gone, or the generation is over.
+  /// An event was rejected. Nothing is skipped; the subscription waits for resume. Does not wait
+  /// for locks. False: another transaction holds one, the subscription is gone, or the generation
+  /// is over.
   [[nodiscard]] virtual Result<bool> stop(std::int32_t id, std::int64_t generation,
                                           std::string_view reason, std::int64_t seq,
                                           const EventId& event) = 0;
-  /// Records why an active subscription makes no progress; empty: it does again, which only the relay that reported the trouble may
-  /// say while it lives. Does not wait for locks: the relay compares the record with its own state and reports again.
+  /// Records why an active subscription makes no progress; empty: it does again, which only the
+  /// relay that reported the trouble may say while it lives. Does not wait for locks: the relay
+  /// compares the record with its own state and reports again.
   [[nodiscard]] virtual Status report_trouble(std::int32_t id, std::int64_t generation,
                                               std::string_view trouble, const EventId& relay) = 0;
 
@@ -127,7 +131,8 @@ class Catalog : public Interface {
   [[nodiscard]] virtual Result<std::vector<RelayRow>> relays() = 0;
 };
 
-// ---- Renaming, resetting and dropping a subscription (docs/design/subscriptions.md). For people; relays follow within a second.
+// ---- Renaming, resetting and dropping a subscription (docs/design/subscriptions.md). For people;
+// relays follow within a second.
 
 /// Where a subscription begins anew.
 struct NewStart {
@@ -181,7 +186,8 @@ class SubscriptionChanges : public Interface {
 [[nodiscard]] Result<SubscriptionSpec> renamed_spec(std::string_view name, std::string_view config,
                                                     std::string_view new_name);
 
-// ---- Names that a subscription had before it was renamed (docs/design/subscriptions.md). Catalog::apply() refuses them.
+// ---- Names that a subscription had before it was renamed (docs/design/subscriptions.md).
+// Catalog::apply() refuses them.
 
 /// `name` is now the subscription `now`.
 [[nodiscard]] Error renamed(std::string_view name, std::string_view now);

@@ -1,5 +1,5 @@
-// The URL of a store before anything is opened: which store it names, whether it is valid, and which parts may be shown. No
-// other code shows a URL.
+// The URL of a store before anything is opened: which store it names, whether it is valid, and
+// which parts may be shown. No other code shows a URL.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,16 @@ namespace outbox::store {
 
 enum class StoreKind : std::uint8_t { postgres, sqlite, unknown };
 
-/// postgresql://, postgres:// or a conninfo string with '='; sqlite:PATH, or a path that ends in .db, .sqlite or .sqlite3.
+/// postgresql://, postgres:// or a conninfo string with '='; sqlite:PATH, or a path that ends in
+/// .db, .sqlite or .sqlite3.
 [[nodiscard]] StoreKind kind_of(std::string_view url) noexcept;
 
-/// Whether the URL is valid for a store that this program was built with. The message follows the name of the setting ("has a
-/// blank") and shows nothing that may be a part of a password.
+/// Whether the URL is valid for a store that this program was built with. The message follows the
+/// name of the setting ("has a blank") and shows nothing that may be a part of a password.
 [[nodiscard]] Status check_url(const std::string& url);
 
-/// Whether the place that a valid URL names on this machine can be used: for SQLite the directory and, if it exists, the file.
-/// Opens nothing.
+/// Whether the place that a valid URL names on this machine can be used: for SQLite the directory
+/// and, if it exists, the file. Opens nothing.
 [[nodiscard]] Status check_place(const std::string& url);
 
 /// For SQLite the path as it is written; else empty.
@@ -28,8 +29,9 @@ enum class StoreKind : std::uint8_t { postgres, sqlite, unknown };
 /// For people and logs. A fixed text for a URL that check_url() refuses.
 [[nodiscard]] std::string shown_url(const std::string& url);
 
-/// `value` encoded so that it is taken literally between `before` and `after` in a URL: a user, a password or a parameter is
-/// percent-encoded in a URL and escaped in a conninfo string, and quoted there when it is the `whole` value.
+/// `value` encoded so that it is taken literally between `before` and `after` in a URL: a user, a
+/// password or a parameter is percent-encoded in a URL and escaped in a conninfo string, and quoted
+/// there when it is the `whole` value.
 [[nodiscard]] std::string fitted(std::string_view before, std::string_view after,
                                  std::string_view value, bool whole);
 

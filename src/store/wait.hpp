@@ -8,7 +8,8 @@
 
 namespace outbox::store {
 
-/// Returns when `interrupted` is signalled, `fd` can be read (-1: none), or at `until`. True: it was signalled; it is reset.
+/// Returns when `interrupted` is signalled, `fd` can be read (-1: none), or at `until`. True: it
+/// was signalled; it is reset.
 [[nodiscard]] Result<bool> wait_for(const EventFd& interrupted, int fd,
                                     std::chrono::steady_clock::time_point until);
 

@@ -26,7 +26,8 @@ using Source = std::size_t;
 /// Of a queue: four, and four of each type with a subscription of its own.
 inline constexpr Source kMostSources = 1024;
 
-/// What takes less may wait behind others of its kind; anything else is taken only for a thread that is free.
+/// What takes less may wait behind others of its kind; anything else is taken only for a thread
+/// that is free.
 inline constexpr std::chrono::milliseconds kQuick{20};
 
 class Batch {

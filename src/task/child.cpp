@@ -62,7 +62,8 @@ Error system_error(const std::string& what) {
       .value();
 }
 
-/// In a process without standard input or output a pipe may have their numbers, which the child needs for itself.
+/// In a process without standard input or output a pipe may have their numbers, which the child
+/// needs for itself.
 Fd above_standard(Fd fd) {
   return fd.get() > 2 ? std::move(fd) : Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
 }
@@ -111,7 +112,8 @@ struct Birth {
   pid_t parent;
 };
 
-/// In the child of a program with threads: only calls that are safe in a signal handler (fork(2), signal-safety(7)).
+/// In the child of a program with threads: only calls that are safe in a signal handler (fork(2),
+/// signal-safety(7)).
 [[noreturn]] void become(const Birth& birth) {
   const auto give_up = [&] {
     const int reason = errno;
@@ -295,7 +297,8 @@ class Conversation {
   std::optional<Clock::time_point> kill_at_;
 };
 
-/// A pipe that nobody reads must not end this process. The signal is blocked in this thread, and taken back.
+/// A pipe that nobody reads must not end this process. The signal is blocked in this thread, and
+/// taken back.
 class NoPipeSignal {
  public:
   NoPipeSignal() {

@@ -1,7 +1,8 @@
-// A child process for one run of a task: its input is written, its output is kept, capped, and it ends when it is told to. Linux: pidfd
-// (5.3), close_range (5.9).
+// A child process for one run of a task: its input is written, its output is kept, capped, and it
+// ends when it is told to. Linux: pidfd (5.3), close_range (5.9).
 //
-// Threads: the one that starts it, which the kernel watches: when it ends, so does the child (PR_SET_PDEATHSIG).
+// Threads: the one that starts it, which the kernel watches: when it ends, so does the child
+//          (PR_SET_PDEATHSIG).
 #pragma once
 
 #include <sys/types.h>
@@ -31,8 +32,8 @@ struct ChildEnd {
   std::string errors;  ///< The end: what a program says last is why it failed.
 };
 
-/// Runs it until it ends. It is the leader of a process group; what is left of that when it ends is killed. On a stop it gets
-/// SIGTERM, and after a while SIGKILL. An error: it could not be started.
+/// Runs it until it ends. It is the leader of a process group; what is left of that when it ends is
+/// killed. On a stop it gets SIGTERM, and after a while SIGKILL. An error: it could not be started.
 [[nodiscard]] Result<ChildEnd> run_child(const ChildOptions& options, std::string_view input,
                                          std::stop_token stop);
 

@@ -52,7 +52,8 @@ class Desk {
   [[nodiscard]] Waiting waiting() const;
   void add_unique(std::shared_ptr<Batch> batch);
   [[nodiscard]] std::vector<std::shared_ptr<Batch>> to_begin() const;
-  /// Its sink has tasks that no thread can begin yet: those of less urgent desks wait. It says so again while that is so.
+  /// Its sink has tasks that no thread can begin yet: those of less urgent desks wait. It says so
+  /// again while that is so.
   void want(TimePoint until) { wants_until_ = until; }
   [[nodiscard]] bool wants(TimePoint now) const { return now < wants_until_.load(); }
   /// Any thread may begin it now. False: it was given up; so with those that follow.

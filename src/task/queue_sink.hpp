@@ -1,5 +1,5 @@
-// Tasks of one queue, to their handlers. A task is taken when a thread can begin it soon; the others stay in the log. Not gapless: the
-// relay keeps one task of a key in flight.
+// Tasks of one queue, to their handlers. A task is taken when a thread can begin it soon; the
+// others stay in the log. Not gapless: the relay keeps one task of a key in flight.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,8 @@ struct QueueOptions {
   std::chrono::milliseconds unknown_type_pause{std::chrono::seconds(30)};
   std::chrono::milliseconds row_after{std::chrono::seconds(1)};
   bool of_type{false};  ///< The subscription delivers one type.
-  /// Of a type that has a subscription of its own by now, tasks that got a row before: they cannot wait in the log.
+  /// Of a type that has a subscription of its own by now, tasks that got a row before: they cannot
+  /// wait in the log.
   std::chrono::milliseconds limited_pause{std::chrono::seconds(1)};
   std::chrono::milliseconds paused_pause{std::chrono::seconds(10)};
   /// Without a thread; then another worker may do it.

@@ -1,5 +1,6 @@
-// Looks after the runs that have a row, on a thread and a connection of its own, so that runs go on whatever becomes of the lanes
-// (docs/design/tasks.md, "Runs with a row"). What it asks the store, and when, its core decides.
+// Looks after the runs that have a row, on a thread and a connection of its own, so that runs go on
+// whatever becomes of the lanes (docs/design/tasks.md, "Runs with a row"). What it asks the store,
+// and when, its core decides.
 //
 // Threads: one of its own; start() and stop() by one thread at a time.
 #pragma once
@@ -37,7 +38,8 @@ class RunKeeper {
   void start();
   /// Claims no more tasks of others. Any thread.
   void claim_no_more() { core_.claim_no_more(); }
-  /// Waits at most `grace` for the runs. The others are told to stop and given back, with no attempt counted. Returns how many.
+  /// Waits at most `grace` for the runs. The others are told to stop and given back, with no
+  /// attempt counted. Returns how many.
   std::size_t stop(std::chrono::milliseconds grace);
 
  private:

@@ -11,8 +11,9 @@
 namespace outbox::task {
 namespace {
 
-/// Others are looked at twice in a heartbeat. With the silence that makes one dead, of two heartbeats, and the first look at it, the runs
-/// of a dead worker begin again within three heartbeats of its last one.
+/// Others are looked at twice in a heartbeat. With the silence that makes one dead, of two
+/// heartbeats, and the first look at it, the runs of a dead worker begin again within three
+/// heartbeats of its last one.
 constexpr int kLooks = 2;
 constexpr std::chrono::seconds kProgress{1};
 /// Deadlines are looked at this often while something runs.
@@ -108,7 +109,8 @@ bool RunKeeperCore::is_over(store::TaskRuns* rows, TimePoint now) {
   }
   if (rows == nullptr) return true;
   if (!std::exchange(stop_->compared, true)) {
-    // The relay may have written the row of a run that it gave up when it stopped: nobody else gives it back. Twice: see OwnRows.
+    // The relay may have written the row of a run that it gave up when it stopped: nobody else
+    // gives it back. Twice: see OwnRows.
     begin_comparison(1, beat_at_);
     return false;
   }
@@ -140,7 +142,8 @@ void RunKeeperCore::take_ends() {
   }
 }
 
-/// Those with a unique key begin once that is written: from then on one that takes their place begins after them.
+/// Those with a unique key begin once that is written: from then on one that takes their place
+/// begins after them.
 Result<bool> RunKeeperCore::begin_unique(store::TaskRuns& rows, TimePoint /*now*/) {
   while (asked_queues_ < queues_.size()) {
     RunnerCore& queue = *queues_[asked_queues_++];
@@ -339,7 +342,8 @@ const RetrySchedule& RunKeeperCore::retries_of(const store::TaskRunRow& row) con
   return options_.retries;
 }
 
-/// Parked tasks that others with their unique keys have replaced: they would hold their keys until it is their turn. Rarely any.
+/// Parked tasks that others with their unique keys have replaced: they would hold their keys until
+/// it is their turn. Rarely any.
 Result<bool> RunKeeperCore::look_for_replaced(store::TaskRuns& rows, TimePoint now) {
   if (!std::exchange(looked_, false)) return false;
   OUTBOX_TRY(news_.replaced, rows.replaced(subscriptions()));

@@ -1,6 +1,8 @@
-// What the keeper of runs does, one statement at a time: it writes ends and progress, shows that this worker is alive, compares its rows
-// with its runs, recovers what dead workers left behind, and decides when a stop is over. Pure: it starts no thread, waits for nothing,
-// knows no time but what it is told, and asks the store that it is given; tests/sim steps it (docs/design/task-cores.md).
+// What the keeper of runs does, one statement at a time: it writes ends and progress, shows that
+// this worker is alive, compares its rows with its runs, recovers what dead workers left behind,
+// and decides when a stop is over. Pure: it starts no thread, waits for nothing, knows no time but
+// what it is told, and asks the store that it is given; tests/sim steps it
+// (docs/design/task-cores.md).
 //
 // Threads: one thread at a time; claim_no_more(): any.
 #pragma once
@@ -59,7 +61,8 @@ class RunKeeperCore {
   void stop(TimePoint by);
   [[nodiscard]] std::size_t given_back() const { return given_back_; }
 
-  // ---- the driver's loop: waits until next_at() or until it is told, begins a round, steps to its end, asks whether it is over
+  // ---- the driver's loop: waits until next_at() or until it is told, begins a round, steps to its
+  // end, asks whether it is over
 
   /// `reconnect_at`: there is no connection until then.
   [[nodiscard]] TimePoint next_at(TimePoint now, std::optional<TimePoint> reconnect_at) const;
@@ -69,7 +72,8 @@ class RunKeeperCore {
   /// What was asked and not answered is asked again in another round.
   void disconnected();
   void begin_round(TimePoint now);
-  /// Asks the store for the next thing. False: the round is over. Nothing but the exchange makes more than one statement of it.
+  /// Asks the store for the next thing. False: the round is over. Nothing but the exchange makes
+  /// more than one statement of it.
   [[nodiscard]] Result<bool> step(store::TaskRuns& rows, TimePoint now);
   [[nodiscard]] KeeperNews news() { return std::exchange(news_, {}); }
   /// Stopping, and nothing is left to do or to wait for. `rows`: null without a connection.

@@ -62,8 +62,9 @@ store::TaskRunEnd end_of_dead(const store::TaskRunRow& row, const EventId& worke
 
 // ---- own rows
 
-/// A run whose row is gone was taken from us. A row without a run was written for one that the relay gave up: it runs again. One of a run
-/// that is not kept yet is not such a row. When it is so twice: the relay may be about to hear how a run has ended.
+/// A run whose row is gone was taken from us. A row without a run was written for one that the
+/// relay gave up: it runs again. One of a run that is not kept yet is not such a row. When it is so
+/// twice: the relay may be about to hear how a run has ended.
 OwnRows::Difference OwnRows::compare(std::span<const EventId> unkept,
                                      std::span<const sink::KeptRun> kept,
                                      std::span<const store::TaskRunEnd> ended,

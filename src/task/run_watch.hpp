@@ -1,5 +1,6 @@
-// What the keeper of runs concludes from what it has read: which runs it has lost, which rows have no run, who is dead, and what is
-// written about an end. Pure: tests/sim runs it beside the delivery cores (docs/design/tasks.md, "Runs with a row").
+// What the keeper of runs concludes from what it has read: which runs it has lost, which rows have
+// no run, who is dead, and what is written about an end. Pure: tests/sim runs it beside the
+// delivery cores (docs/design/tasks.md, "Runs with a row").
 #pragma once
 
 #include <chrono>
@@ -53,7 +54,8 @@ class OwnRows {
 /// The heartbeats of other workers, as we first saw them by our clock: theirs does not matter.
 class Heartbeats {
  public:
-  /// `others`: those that have runs. Returns those that were silent for two heartbeats, their own or, if those are longer, ours.
+  /// `others`: those that have runs. Returns those that were silent for two heartbeats, their own
+  /// or, if those are longer, ours.
   [[nodiscard]] std::vector<EventId> silent(std::span<const store::OtherWorker> others,
                                             TimePoint now, std::chrono::milliseconds heartbeat);
   /// Its runs are recovered. Should it come back, its silence begins anew.

@@ -273,7 +273,8 @@ bool RunnerCore::take_elsewhere() {
   return left > 0;
 }
 
-/// Those that are chosen are told to stop, with no mutex held: that calls what their handlers have registered.
+/// Those that are chosen are told to stop, with no mutex held: that calls what their handlers have
+/// registered.
 void RunnerCore::stop_runs(const std::function<bool(const std::shared_ptr<Slot>&, Run&)>& choose) {
   for (const auto& slot : slots()) {
     std::optional<std::stop_source> stop;

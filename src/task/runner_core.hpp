@@ -1,9 +1,12 @@
-// What the threads of a queue, its sinks and the keeper of runs know together: what was taken, what runs in which slot, and to whom its
-// end belongs. What runs belongs to the relay, which gets its outcome, until it is kept: then its end is for the keeper. So is an end
-// that is noted in the store before the relay may know it, and the beginning of a task with a unique key. Pure: it starts no thread,
-// waits for nothing, and knows no time but what it is told; tests/sim steps it (docs/design/task-cores.md).
+// What the threads of a queue, its sinks and the keeper of runs know together: what was taken, what
+// runs in which slot, and to whom its end belongs. What runs belongs to the relay, which gets its
+// outcome, until it is kept: then its end is for the keeper. So is an end that is noted in the
+// store before the relay may know it, and the beginning of a task with a unique key. Pure: it
+// starts no thread, waits for nothing, and knows no time but what it is told; tests/sim steps it
+// (docs/design/task-cores.md).
 //
-// Threads: any; of a source, add(), collect() and give_up() by one thread, its sink's. Each slot and each desk has a mutex of its own, so
+// Threads: any; of a source, add(), collect() and give_up() by one thread, its sink's. Each slot
+//          and each desk has a mutex of its own, so
 // that threads which run quick tasks do not wait for each other.
 #pragma once
 
@@ -71,8 +74,8 @@ class RunnerCore {
     std::chrono::milliseconds deadline_grace{std::chrono::seconds(10)};
     /// Taken for a thread that has not become free since: it goes back.
     std::chrono::milliseconds longest_wait{500};
-    /// A sink that has left tasks where they are is heard for so long. The relay offers them again within 1 ms; one that was paused says
-    /// nothing more.
+    /// A sink that has left tasks where they are is heard for so long. The relay offers them again
+    /// within 1 ms; one that was paused says nothing more.
     std::chrono::milliseconds wants{50};
   };
   /// What the driver does. Called with no mutex held.
@@ -111,7 +114,8 @@ class RunnerCore {
 
   // ---- for the sinks
 
-  /// Of the subscription of this name; those with the lowest number go first. The same source for the same name.
+  /// Of the subscription of this name; those with the lowest number go first. The same source for
+  /// the same name.
   [[nodiscard]] Source add_source(const std::string& subscription, std::size_t priority);
   [[nodiscard]] std::vector<std::string> subscriptions() const;
   /// Called by any thread when collect() has something, or rows_changed(); none: no longer.
@@ -122,9 +126,11 @@ class RunnerCore {
   [[nodiscard]] Load load(Source source, TimePoint now) const;
   /// Whether its sink has left tasks where they are until a thread is free.
   void want(Source source, bool more, TimePoint now);
-  /// Appends the outcomes of runs that have ended, and of tasks that have waited for a thread for too long.
+  /// Appends the outcomes of runs that have ended, and of tasks that have waited for a thread for
+  /// too long.
   void collect(Source source, TimePoint now, std::vector<Outcome>& outcomes);
-  /// Appends an outcome for everything that was taken and is not kept. Runs go on, are told to stop, and their ends do not count.
+  /// Appends an outcome for everything that was taken and is not kept. Runs go on, are told to
+  /// stop, and their ends do not count.
   void give_up(Source source, std::vector<Outcome>& outcomes);
   /// Runs that were given up and have not ended.
   [[nodiscard]] std::size_t given_up(Source source) const;
@@ -132,7 +138,8 @@ class RunnerCore {
   [[nodiscard]] bool keep(Source source, Token token, const sink::KeptRun& run);
   /// Since the last call.
   [[nodiscard]] bool rows_changed(Source source) { return desks_[source]->rows_changed(); }
-  /// Tells runs past their deadline to stop. One that does not gets its end without having ended, and its thread is replaced.
+  /// Tells runs past their deadline to stop. One that does not gets its end without having ended,
+  /// and its thread is replaced.
   void watch(TimePoint now);
   /// True: another worker has a thread for a task that finds none here.
   [[nodiscard]] bool take_elsewhere();
@@ -192,7 +199,8 @@ class RunnerCore {
   [[nodiscard]] std::vector<RunProgress> progress();
   /// It belongs to another worker now: it is told to stop, and its end does not count.
   void lose(const sink::KeptRun& run);
-  /// A person has cancelled it: it is told to stop, and what it ends with counts. False: it was told before.
+  /// A person has cancelled it: it is told to stop, and what it ends with counts. False: it was
+  /// told before.
   [[nodiscard]] bool cancel(const sink::KeptRun& run);
   /// All that are kept: they are told to stop, and are among the next kept_ends().
   void give_up_kept();

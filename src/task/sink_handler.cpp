@@ -51,7 +51,8 @@ class Sender {
     return answers_ != nullptr ? answers_->take_answer() : sink::AnswerBody();
   }
 
-  /// Waits for what becomes of the message. On a stop it is given up; what it is, is the outcome then.
+  /// Waits for what becomes of the message. On a stop it is given up; what it is, is the outcome
+  /// then.
   [[nodiscard]] Outcome send(const Message& message, const std::stop_token& stop) {
     Outcome outcome = try_to_send(message, stop);
     // After any other failure it is the destination that failed.

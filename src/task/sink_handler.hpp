@@ -1,5 +1,5 @@
-// A handler that sends each task through a sink: requests and mails, with the settings, formats and checks that these have for events
-// (docs/guide/tasks.md, "Handlers without C++").
+// A handler that sends each task through a sink: requests and mails, with the settings, formats and
+// checks that these have for events (docs/guide/tasks.md, "Handlers without C++").
 #pragma once
 
 #include <functional>
@@ -19,8 +19,9 @@ inline constexpr std::string_view kAttemptHeader = "outbox-task-attempt";
 /// open() has not been called.
 using MakeSink = std::function<Result<std::unique_ptr<Sink>>(const SubscriptionSpec&)>;
 
-/// `spec`: the sink, its settings, and what its messages are. Runs that happen at once have a sink each, which is kept for later ones. A run
-/// that is told to stop gives up its message. Opens nothing yet; an error is one of the settings.
+/// `spec`: the sink, its settings, and what its messages are. Runs that happen at once have a sink
+/// each, which is kept for later ones. A run that is told to stop gives up its message. Opens
+/// nothing yet; an error is one of the settings.
 [[nodiscard]] Result<Handlers::Run> sink_handler(SubscriptionSpec spec);
 [[nodiscard]] Result<Handlers::Run> sink_handler(SubscriptionSpec spec, MakeSink make);
 

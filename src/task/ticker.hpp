@@ -1,5 +1,5 @@
-// Enqueues the tasks of schedules: a thread with its own connection. Each worker has one, and any of them enqueues the task of a tick;
-// the store lets one do it (store/tasks.hpp).
+// Enqueues the tasks of schedules: a thread with its own connection. Each worker has one, and any
+// of them enqueues the task of a tick; the store lets one do it (store/tasks.hpp).
 //
 // Threads: one of its own; start() and stop() by one thread at a time.
 #pragma once

@@ -1,4 +1,5 @@
-// A type of task in a worker: its handler, how long its runs take, and when it runs again after one that failed.
+// A type of task in a worker: its handler, how long its runs take, and when it runs again after one
+// that failed.
 #pragma once
 
 #include <atomic>
@@ -25,8 +26,8 @@ class RetrySchedule {
   /// `delays` and `jitter`: without errors.
   RetrySchedule(std::vector<std::chrono::milliseconds> delays, std::size_t jitter);
 
-  /// Of a run that has ended: when the task runs again, or that it is dead. `max_attempts`: of this task; none: one more than there are
-  /// pauses.
+  /// Of a run that has ended: when the task runs again, or that it is dead. `max_attempts`: of this
+  /// task; none: one more than there are pauses.
   void decide(Outcome& outcome, std::size_t attempt, std::optional<std::size_t> max_attempts,
               const EventId& id) const;
 

@@ -27,7 +27,8 @@ constexpr std::chrono::milliseconds kShortestHeartbeat{100};
 constexpr std::chrono::milliseconds kLongestDeadline = std::chrono::hours(24 * 366);
 constexpr std::chrono::milliseconds kLongestGrace = kLongestDeadline;
 constexpr std::chrono::milliseconds kShortestRowAfter{10};
-/// Of a priority and worker; with more, nothing is read. What is scheduled for next month must not stop what is to be done now.
+/// Of a priority and worker; with more, nothing is read. What is scheduled for next month must not
+/// stop what is to be done now.
 constexpr std::size_t kMostRows = 1'000'000;
 
 Status check_delays(const std::vector<std::chrono::milliseconds>& delays) {
@@ -136,7 +137,8 @@ task::Source source_of(task::RunnerCore& runner, const SubscriptionSpec& spec) {
   return runner.add_source(spec.name, event::place_of(spec.aggregate_types.front()).priority);
 }
 
-/// Its threads, which all its subscriptions share, and a sink for each of them, also for those that others add later.
+/// Its threads, which all its subscriptions share, and a sink for each of them, also for those that
+/// others add later.
 Status add_queue(const std::string& queue, const Handlers& handlers, const WorkerOptions& options,
                  task::RunKeeper& keeper, Relay& relay) {
   const auto runner = task::make_runner(queue, types_of(handlers, options),

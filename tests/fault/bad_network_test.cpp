@@ -127,7 +127,8 @@ TEST_F(BadNetwork, a_relay_that_lost_its_lease_lets_the_next_owner_have_the_file
   gate.set(TcpGate::Mode::stalled);
   ASSERT_TRUE(eventually([&] { return second->report().owner; }));
   const std::size_t seen = lines_in(file);
-  // The first closes the file when its statements time out, after 30 s; the second retries with growing pauses.
+  // The first closes the file when its statements time out, after 30 s; the second retries with
+  // growing pauses.
   ASSERT_TRUE(eventually([&] { return lines_in(file) > seen + 100; }, std::chrono::seconds(240)))
       << report_of(*second, "orders").reason;
   gate.set(TcpGate::Mode::open);

@@ -1,4 +1,5 @@
-// Somebody sets the clock, of the relays' machine or of the database's, back and forth, by an hour and by days.
+// Somebody sets the clock, of the relays' machine or of the database's, back and forth, by an hour
+// and by days.
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
@@ -80,7 +81,8 @@ class Clock : public ::testing::Test {
     const auto attempts = shop_->attempts();
     EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_in(file_)).lost == 0; }));
     EXPECT_TRUE(eventually_settled(database_->url(), "lines"));
-    // One that hung and is told to stop before it is back says, rightly, that it leaves events in flight.
+    // One that hung and is told to stop before it is back says, rightly, that it leaves events in
+    // flight.
     for (auto& relay : relays_) EXPECT_TRUE(eventually([&] { return lanes_of(*relay) == 32; }));
     for (auto& relay : relays_) relay->signal(SIGTERM);
     for (auto& relay : relays_) EXPECT_EQ(relay->wait(), 0);

@@ -1,4 +1,5 @@
-// The database crashes under load and loses asynchronous commits. What was delivered must have survived.
+// The database crashes under load and loses asynchronous commits. What was delivered must have
+// survived.
 #include <csignal>
 
 #include "integration/relay/harness.hpp"
@@ -25,7 +26,8 @@ const ShopOptions kLazyShop{.writers = 8,
                             .longest_pause = std::chrono::milliseconds(3),
                             .reconnect = true};
 
-/// Ends the writers, lets the relay deliver and settle the rest, and compares what it delivered with what survived.
+/// Ends the writers, lets the relay deliver and settle the rest, and compares what it delivered
+/// with what survived.
 void expect_kept(Shop& shop, ChildProcess& relay, const std::string& url, const std::string& file) {
   shop.stop();
   ASSERT_EQ(shop.trouble(), "");
@@ -67,7 +69,8 @@ TEST_F(DatabaseKilled,
         << server.log();
     const bool asleep = round % 2 == 1;
     if (asleep) {
-      // The relay does not see the last events before the crash, and holds a snapshot from before it.
+      // The relay does not see the last events before the crash, and holds a snapshot from before
+      // it.
       relay->signal(SIGSTOP);
       const std::size_t tried = shop.tried();
       ASSERT_TRUE(eventually([&] { return shop.tried() > tried + 100; }));

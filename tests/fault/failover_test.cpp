@@ -1,4 +1,5 @@
-// The primary is killed under load, and its standby is promoted. Writers and relays know both addresses.
+// The primary is killed under load, and its standby is promoted. Writers and relays know both
+// addresses.
 #include <set>
 
 #include "integration/relay/harness.hpp"
@@ -62,7 +63,8 @@ class Failover : public ::testing::Test {
     return Pg(standby + database_->name())
         .value("SELECT " + value + " FROM outbox.lane WHERE lane_group = 'custom:lines'");
   }
-  /// A relay that has not come back cannot know that the other one delivered what it left in flight: it would end with 4.
+  /// A relay that has not come back cannot know that the other one delivered what it left in
+  /// flight: it would end with 4.
   [[nodiscard]] bool both_relays_come_back() const {
     return eventually([&] {
       return lanes("count(DISTINCT owner) = 2 AND min(generation) > " + generation_) == "t";

@@ -1,5 +1,5 @@
-// Relays die, or are suspended past their lease, at each named point (support/fault_points.hpp) while others go on. A point that is never
-// reached fails the test.
+// Relays die, or are suspended past their lease, at each named point (support/fault_points.hpp)
+// while others go on. A point that is never reached fails the test.
 #include "support/fault_points.hpp"
 
 #include <csignal>
@@ -101,7 +101,8 @@ class FaultPoints : public ::testing::TestWithParam<int> {
       ASSERT_TRUE(leads_to_handover(victim)) << victim.point;
     }
   }
-  /// Another relay joins, again and again: a relay that is late with its heartbeat comes back without lanes to give away.
+  /// Another relay joins, again and again: a relay that is late with its heartbeat comes back
+  /// without lanes to give away.
   [[nodiscard]] bool leads_to_handover(const Victim& victim) {
     const auto is_hit = [&] { return std::filesystem::exists(victim.hit); };
     const auto has_its_share = [&] {

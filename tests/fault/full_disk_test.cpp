@@ -1,4 +1,5 @@
-// The disk is full: of the SQLite file that has the outbox, and of the file that events are delivered to. Then it has room again.
+// The disk is full: of the SQLite file that has the outbox, and of the file that events are
+// delivered to. Then it has room again.
 #include <sys/mount.h>
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
-// A gate between relay and database, and between relay and Kafka, that refuses, stalls, cuts anywhere, loses only the answers, and is slow.
+// A gate between relay and database, and between relay and Kafka, that refuses, stalls, cuts
+// anywhere, loses only the answers, and is slow.
 #include "integration/relay/harness.hpp"
 #include "support/eventually.hpp"
 #include "support/postgres_database.hpp"
@@ -108,7 +109,8 @@ TEST_F(Gate, before_kafka_loses_and_reorders_nothing) {
   ASSERT_TRUE(relay->start());
   shop_->start();
   misbehave(gate, [&] { return topic.count(); });
-  // Connections that nobody resets: it must give up on them by itself. (Before the database: BadNetwork.)
+  // Connections that nobody resets: it must give up on them by itself. (Before the database:
+  // BadNetwork.)
   const int connections = gate.connections();
   gate.set(Mode::blackhole);
   ASSERT_TRUE(eventually([&] { return gate.connections() > connections; }));

@@ -107,7 +107,8 @@ TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_
   EXPECT_EQ(subscription().stopped_event.size(), 36U);
   EXPECT_FALSE(subscription().reason.empty());
 
-  // What arrived: of each key a prefix without gaps; of the culprit's key nothing from the culprit on.
+  // What arrived: of each key a prefix without gaps; of the culprit's key nothing from the culprit
+  // on.
   const auto there = deliveries_on(topic);
   const Verdict stopped = judge(attempts, there);
   EXPECT_EQ(stopped.out_of_order, 0U) << stopped;
@@ -130,7 +131,8 @@ TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_
   topic.change({{"max.message.bytes", "1000000"}});
   ASSERT_TRUE(catalog()->resume("orders"));
   EXPECT_TRUE(eventually([&] {
-    // The broker applies a setting shortly after it has confirmed it: the event may be refused once more.
+    // The broker applies a setting shortly after it has confirmed it: the event may be refused once
+    // more.
     if (subscription().state == store::SubscriptionState::stopped)
       (void)catalog()->resume("orders");
     return judge(attempts, deliveries_on(topic)).lost == 0;

@@ -1,4 +1,5 @@
-// What a busy database does to a relay: no connection left, its pooler restarted, new partitions kept away by a long lock.
+// What a busy database does to a relay: no connection left, its pooler restarted, new partitions
+// kept away by a long lock.
 #include <list>
 
 #include "integration/relay/harness.hpp"

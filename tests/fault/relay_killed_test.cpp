@@ -1,4 +1,5 @@
-// The program `outbox relay`, killed repeatedly under load, with a file and, if there is a broker, Kafka.
+// The program `outbox relay`, killed repeatedly under load, with a file and, if there is a broker,
+// Kafka.
 #include <fstream>
 
 #include "integration/relay/harness.hpp"
@@ -19,7 +20,8 @@ class RelayKilled : public ::testing::Test {
  protected:
   void SetUp() override { OUTBOX_NEEDS_POSTGRES(); }
 
-  /// Kills the relay `times` times, each time in the middle of work, while a shop writes; then lets it finish.
+  /// Kills the relay `times` times, each time in the middle of work, while a shop writes; then lets
+  /// it finish.
   void kill_and_finish(const std::string& config, const std::function<std::size_t()>& arrived,
                        Shop& shop, int kills) {
     shop.start();

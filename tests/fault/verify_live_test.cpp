@@ -1,4 +1,5 @@
-// `outbox verify` beside writers and relays that are killed, suspended and taken over from: it finds nothing.
+// `outbox verify` beside writers and relays that are killed, suspended and taken over from: it
+// finds nothing.
 #include <fstream>
 
 #include "integration/relay/harness.hpp"

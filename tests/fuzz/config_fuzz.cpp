@@ -1,4 +1,5 @@
-// The configuration file: it is loaded, or every problem says what and where; a subscription survives the store.
+// The configuration file: it is loaded, or every problem says what and where; a subscription
+// survives the store.
 #include <fstream>
 #include <string>
 

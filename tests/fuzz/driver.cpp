@@ -1,5 +1,6 @@
-// Runs a target without libFuzzer: every file of its corpus, then changed copies of them from a fixed seed, so that a failure
-// comes again. The input that ends the process is written to a file, to be kept in the corpus.
+// Runs a target without libFuzzer: every file of its corpus, then changed copies of them from a
+// fixed seed, so that a failure comes again. The input that ends the process is written to a file,
+// to be kept in the corpus.
 //
 //   fuzz_snapshot CORPUS RUNS       OUTBOX_FUZZ_SEED, OUTBOX_FUZZ_RUNS: others than in the test
 //   fuzz_snapshot FILE              one input

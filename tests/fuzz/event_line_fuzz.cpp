@@ -1,4 +1,5 @@
-// A line of `outbox enqueue --jsonl`. What is accepted has headers that round trip, and an archive line with the same values.
+// A line of `outbox enqueue --jsonl`. What is accepted has headers that round trip, and an archive
+// line with the same values.
 #include <nlohmann/json.hpp>
 #include <string>
 

@@ -1,5 +1,6 @@
-// What the targets share. A target is one function that is given any bytes and must not crash, read beyond them, or break the
-// properties that it states; driver.cpp runs it as a test, libFuzzer for longer.
+// What the targets share. A target is one function that is given any bytes and must not crash, read
+// beyond them, or break the properties that it states; driver.cpp runs it as a test, libFuzzer for
+// longer.
 #pragma once
 
 #include <cstddef>

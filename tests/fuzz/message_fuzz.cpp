@@ -1,4 +1,5 @@
-// Rendered messages, of rows that may hold anything: EVENT TYPE~AGGREGATE TYPE~AGGREGATE ID~CONTENT TYPE~HEADERS~PAYLOAD.
+// Rendered messages, of rows that may hold anything: EVENT TYPE~AGGREGATE TYPE~AGGREGATE ID~CONTENT
+// TYPE~HEADERS~PAYLOAD.
 #include <nlohmann/json.hpp>
 #include <string>
 

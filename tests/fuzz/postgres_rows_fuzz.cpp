@@ -1,4 +1,5 @@
-// A row of the log in PostgreSQL's binary form, whose variable columns hold anything, and arrays as parameters.
+// A row of the log in PostgreSQL's binary form, whose variable columns hold anything, and arrays as
+// parameters.
 #include <string>
 #include <vector>
 

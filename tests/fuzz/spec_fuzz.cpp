@@ -1,4 +1,5 @@
-// A subscription as the store has it, its filter, and its retry policy: CONFIGURATION~EVENT TYPE~AGGREGATE TYPE~HEADERS.
+// A subscription as the store has it, its filter, and its retry policy: CONFIGURATION~EVENT
+// TYPE~AGGREGATE TYPE~HEADERS.
 #include <outbox/task.hpp>
 #include <string>
 

@@ -1,5 +1,5 @@
-// A store's file that was damaged: each group of five bytes of the input changes it at one place. Whatever is read of it is an
-// error or a value.
+// A store's file that was damaged: each group of five bytes of the input changes it at one place.
+// Whatever is read of it is an error or a value.
 #include <fstream>
 #include <iterator>
 #include <string>

@@ -1,4 +1,5 @@
-// Small texts: times, durations, sizes, ids, base64, references of the configuration, what recurs, zone files. What is read prints back.
+// Small texts: times, durations, sizes, ids, base64, references of the configuration, what recurs,
+// zone files. What is read prints back.
 #include <string>
 
 #include "base/reference.hpp"

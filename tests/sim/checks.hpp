@@ -1,5 +1,5 @@
-// The promises, compared with the world's own records after every step: P2 no loss, P3 no ghost, P4 order per key, P5 few
-// duplicates, and the ledger.
+// The promises, compared with the world's own records after every step: P2 no loss, P3 no ghost, P4
+// order per key, P5 few duplicates, and the ledger.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ class Checks {
 
   /// After a step. `steady`: no relay has died or lost its lanes.
   void step(bool steady);
-  /// A row must start at the cursor, its sums must be those of the events it covers, and each of them must have arrived.
+  /// A row must start at the cursor, its sums must be those of the events it covers, and each of
+  /// them must have arrived.
   void account(const store::Settlement& row);
   /// Another owner begins at the cursor that is persisted.
   void ledger_from(const store::Cursor& cursor) { ledger_ = cursor; }

@@ -20,8 +20,8 @@ struct LoggedEvent {
   std::uint64_t committed_at{0};  ///< Place in the order of commits; 0: not committed (yet).
 };
 
-/// Transactions take their key's lock, then a seq, and commit or roll back some steps later. A snapshot is a number of
-/// commits.
+/// Transactions take their key's lock, then a seq, and commit or roll back some steps later. A
+/// snapshot is a number of commits.
 class SimLog {
  public:
   SimLog(Random& random, unsigned keys, bool repeated_ids)
@@ -36,7 +36,8 @@ class SimLog {
   }
   [[nodiscard]] std::shared_ptr<const store::Page> read(const store::Cursor& from,
                                                         std::size_t rows) const;
-  /// The seqs, beyond a position, of what the commits after the one snapshot and up to the other wrote; ascending.
+  /// The seqs, beyond a position, of what the commits after the one snapshot and up to the other
+  /// wrote; ascending.
   [[nodiscard]] std::span<const std::int64_t> between(const std::string& s1, const std::string& s2,
                                                       std::int64_t position) const;
 

@@ -22,8 +22,8 @@ struct SimOptions {
   bool poison{false};  ///< One event is rejected for good, which stops the subscription.
   /// So many of 100 events are rejected, some of them for good; they are parked.
   unsigned reject_percent{0};
-  /// So many of 100 events are refused by the sink before it sends anything: the first times, or for
-  /// good.
+  /// So many of 100 events are refused by the sink before it sends anything: the first times, or
+  /// for good.
   unsigned refuse_percent{0};
   /// So many of 100 events fail again and again, some for good; and take long.
   unsigned sick_percent{0};

@@ -19,7 +19,8 @@ class Outages {
     failed_in_[seq] = is_down() ? number_ : 0;
   }
   void rejected(std::int64_t seq) { failed_in_[seq] = 0; }
-  /// The newest failure of the event was in an outage, which met also another one that had never failed.
+  /// The newest failure of the event was in an outage, which met also another one that had never
+  /// failed.
   [[nodiscard]] bool explain(std::int64_t seq) const {
     const auto found = failed_in_.find(seq);
     if (found == failed_in_.end()) return false;

@@ -1,4 +1,5 @@
-// The tables `parked` and `parked_key`, by the law that the store of SQLite applies, too (store/parking_law.hpp).
+// The tables `parked` and `parked_key`, by the law that the store of SQLite applies, too
+// (store/parking_law.hpp).
 #pragma once
 
 #include <cstddef>
@@ -44,7 +45,8 @@ class ParkedTable {
   [[nodiscard]] std::vector<std::int64_t> ready(std::span<const std::string> types,
                                                 std::size_t limit) const;
   void claim(const std::vector<std::int64_t>& seqs, const EventId& worker);
-  /// What a person does: sends it again, or discards it; one that runs when its run has ended, unless it is done.
+  /// What a person does: sends it again, or discards it; one that runs when its run has ended,
+  /// unless it is done.
   void retry(std::int64_t seq, relay::TimePoint now);
   void discard(std::int64_t seq, relay::TimePoint now);
   [[nodiscard]] store::DueEvents due(relay::TimePoint now,

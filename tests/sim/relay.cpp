@@ -134,7 +134,8 @@ void SimRelay::send() {
   for (const Token token : kept_back) core.kept_back(token, world_.now);
 }
 
-/// One that has lost its lanes and does not know it may also read rows of its successor and send them.
+/// One that has lost its lanes and does not know it may also read rows of its successor and send
+/// them.
 bool SimRelay::hand_over(const relay::DeliveryCore::Send& send) {
   const EventView& event = *send.event;
   world_.trace("g", generation_, " sends seq ", event.seq, " of ", event.aggregate_id, ", token ",

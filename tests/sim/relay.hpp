@@ -16,16 +16,16 @@ namespace outbox::sim {
 
 class SimRelay {
  public:
-  /// Takes the lanes: begins at the persisted cursor under a new generation. `before`: the run of the same process that lost its
-  /// connection; what was acked is remembered.
+  /// Takes the lanes: begins at the persisted cursor under a new generation. `before`: the run of
+  /// the same process that lost its connection; what was acked is remembered.
   explicit SimRelay(Environment& world, const SimRelay* before = nullptr);
 
   /// One step of everything that its threads do.
   void drive();
   /// The process dies.
   void crash() { sink.crash(); }
-  /// The connection to the store breaks. What is in flight gets its outcome; what was being written may have been written, and the
-  /// relay may have got the answer.
+  /// The connection to the store breaks. What is in flight gets its outcome; what was being written
+  /// may have been written, and the relay may have got the answer.
   void lose_store();
 
   relay::SinkState state;

@@ -41,7 +41,8 @@ class Topic {
   std::uint64_t duplicates_{0};
 };
 
-/// A client of the topic that loses, delays and reorders outcomes, but keeps the no-gap rule when its traits claim it.
+/// A client of the topic that loses, delays and reorders outcomes, but keeps the no-gap rule when
+/// its traits claim it.
 class SimSink {
  public:
   SimSink(Random& random, Topic& topic, bool gapless)

@@ -15,7 +15,8 @@ struct WorldKind {
   std::string_view name;
   std::uint64_t seeds;  ///< Of a run of the tests.
   std::function<SimResult(std::uint64_t seed, bool trace)> run;
-  /// What must have happened once at least over many seeds: a simulation in which nothing happens proves nothing.
+  /// What must have happened once at least over many seeds: a simulation in which nothing happens
+  /// proves nothing.
   struct Must {
     std::string_view what;
     std::uint64_t SimResult::*count;

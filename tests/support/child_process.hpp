@@ -1,4 +1,5 @@
-// A child process: started, signalled by its id, and never left behind. When we die, the kernel ends it.
+// A child process: started, signalled by its id, and never left behind. When we die, the kernel
+// ends it.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-// Where events go, through the plain client of the broker and not through our sinks: what demo and benchmarks deliver to, read back,
-// and send to without an outbox. Throws Exception.
+// Where events go, through the plain client of the broker and not through our sinks: what demo and
+// benchmarks deliver to, read back, and send to without an outbox. Throws Exception.
 #pragma once
 
 #include <chrono>
@@ -27,8 +27,8 @@ class Destination {
   virtual void keep() {}
   /// A subscription that delivers here.
   [[nodiscard]] virtual SubscriptionSpec subscription(const std::string& name) const = 0;
-  /// Calls `each` for every message that has arrived since the last call, the first one from the beginning, in order. Waits at most so
-  /// long for one.
+  /// Calls `each` for every message that has arrived since the last call, the first one from the
+  /// beginning, in order. Waits at most so long for one.
   virtual void read(const Each& each, std::chrono::milliseconds wait) = 0;
   /// Messages that it holds, by its own account.
   [[nodiscard]] virtual std::size_t count() = 0;
@@ -42,9 +42,9 @@ class Destination {
   [[nodiscard]] virtual std::string place() const = 0;
 };
 
-/// Of something that does not exist yet, unless another process has opened it. `where`: file:PATH for JSON lines,
-/// kafka:TOPIC@BROKERS, redis:STREAM@URL, nats:STREAM@URL or rabbitmq:QUEUE@URL. Who reads a queue
-/// takes the messages out; rabbitmq-stream:QUEUE@URL can be read again.
+/// Of something that does not exist yet, unless another process has opened it. `where`: file:PATH
+/// for JSON lines, kafka:TOPIC@BROKERS, redis:STREAM@URL, nats:STREAM@URL or rabbitmq:QUEUE@URL.
+/// Who reads a queue takes the messages out; rabbitmq-stream:QUEUE@URL can be read again.
 [[nodiscard]] std::unique_ptr<Destination> make_destination(const std::string& where);
 
 }  // namespace outbox::test

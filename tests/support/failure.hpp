@@ -1,5 +1,5 @@
-// Errors of what tests share. Any failure of a server, process or file ends the run of a demo, benchmark or test, so unlike the
-// library it throws: outbox::Exception.
+// Errors of what tests share. Any failure of a server, process or file ends the run of a demo,
+// benchmark or test, so unlike the library it throws: outbox::Exception.
 #pragma once
 
 #include <outbox/error.hpp>

@@ -1,5 +1,5 @@
-// Named points at which a relay of the tests kills or suspends itself. Only outbox_test_relay has them: they stand around the
-// interfaces of store and sink, so the product contains none.
+// Named points at which a relay of the tests kills or suspends itself. Only outbox_test_relay has
+// them: they stand around the interfaces of store and sink, so the product contains none.
 #pragma once
 
 #include <array>
@@ -28,8 +28,8 @@ inline constexpr std::array kFaultPoints{
     "tidy.before",        "tidy.after",         // what is left of removed events
 };
 
-/// The point is reached. Dies or stops there if OUTBOX_FAULT_POINT is "POINT N SIGNAL" and this is the Nth time; writes POINT to the file
-/// OUTBOX_FAULT_FILE first.
+/// The point is reached. Dies or stops there if OUTBOX_FAULT_POINT is "POINT N SIGNAL" and this is
+/// the Nth time; writes POINT to the file OUTBOX_FAULT_FILE first.
 void fault_point(std::string_view point);
 
 }  // namespace outbox::test

@@ -1,5 +1,5 @@
-// The store of outbox_test_relay: the real one with fault points around what a relay does with it. The linker puts it in the place of
-// store::open_store (--wrap).
+// The store of outbox_test_relay: the real one with fault points around what a relay does with it.
+// The linker puts it in the place of store::open_store (--wrap).
 #include <bit>
 #include <utility>
 

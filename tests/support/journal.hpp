@@ -1,5 +1,6 @@
-// What writers tried to commit, in a file outside of the database. An attempt is there before its COMMIT is sent, with its end
-// unknown; the line with its end follows. So what the database says after a crash can be held against it.
+// What writers tried to commit, in a file outside of the database. An attempt is there before its
+// COMMIT is sent, with its end unknown; the line with its end follows. So what the database says
+// after a crash can be held against it.
 #pragma once
 
 #include <string>

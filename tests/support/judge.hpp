@@ -1,5 +1,6 @@
-// Compares what writers tried to commit with what the destination holds. The order within a key is that of the versions which
-// the writers read and incremented under the lock of a row, so it is independent of the outbox. Pure.
+// Compares what writers tried to commit with what the destination holds. The order within a key is
+// that of the versions which the writers read and incremented under the lock of a row, so it is
+// independent of the outbox. Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ struct Attempt {
   enum class End : std::uint8_t {
     committed,
     rolled_back,
-    unknown,  ///< The connection broke at the commit, or the commit was asynchronous and the server crashed.
+    /// The connection broke at the commit, or the commit was asynchronous and the server crashed.
+    unknown,
   };
   std::string id;
   std::string key;

@@ -54,7 +54,8 @@ std::pair<std::int64_t, std::int64_t> offsets(rd_kafka_t* client, const std::str
   return {low, high};
 }
 
-/// Retries on any error: for a while a broker reports various ones for a new topic (unknown, no leader, another leader).
+/// Retries on any error: for a while a broker reports various ones for a new topic (unknown, no
+/// leader, another leader).
 std::int64_t end_of(rd_kafka_t* client, const std::string& topic, int partition) {
   auto code = RD_KAFKA_RESP_ERR_NO_ERROR;
   std::int64_t end = 0;
@@ -170,7 +171,8 @@ void KafkaReader::read_to_end(const std::function<void(const rd_kafka_message_t&
     const KafkaMessage message = poll(200);
     const auto code = message ? message->err : RD_KAFKA_RESP_ERR__TIMED_OUT;
     const bool arrived = code == RD_KAFKA_RESP_ERR_NO_ERROR;
-    // The end of a partition has an offset too, after what compaction or aborted transactions removed.
+    // The end of a partition has an offset too, after what compaction or aborted transactions
+    // removed.
     if (arrived || code == RD_KAFKA_RESP_ERR__PARTITION_EOF)
       read_.at(static_cast<std::size_t>(message->partition)) = message->offset + (arrived ? 1 : 0);
     if (arrived) each(*message);

@@ -62,7 +62,8 @@ class KafkaReader {
 
   /// The next message or error; null if none comes in time.
   [[nodiscard]] KafkaMessage poll(int timeout_ms);
-  /// Calls `each` for all messages that are there now and were not read yet, in order within each partition.
+  /// Calls `each` for all messages that are there now and were not read yet, in order within each
+  /// partition.
   void read_to_end(const std::function<void(const rd_kafka_message_t&)>& each);
 
  private:

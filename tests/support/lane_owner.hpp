@@ -1,4 +1,5 @@
-// A relay in the eyes of the store, step by step: it registers, and takes all lanes of the default group that no live relay has.
+// A relay in the eyes of the store, step by step: it registers, and takes all lanes of the default
+// group that no live relay has.
 #pragma once
 
 #include <chrono>

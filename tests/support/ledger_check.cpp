@@ -76,8 +76,9 @@ struct Counted {
   Sum parked;
 };
 
-/// The settlements of a subscription, walked in the order of their ids: each continues every one of its lanes. One of a lower
-/// generation than the lane's is void. A claim may set a lane back; what was settled beyond it is void then.
+/// The settlements of a subscription, walked in the order of their ids: each continues every one of
+/// its lanes. One of a lower generation than the lane's is void. A claim may set a lane back; what
+/// was settled beyond it is void then.
 class Walk {
  public:
   std::optional<std::string> add(const PgRow& row) {

@@ -7,8 +7,9 @@
 
 namespace outbox::test {
 
-/// Empty if the settlements of the subscription lead without a gap from its beginning to its cursor, and their counts and hash
-/// sums are those of all events in the log. Call it when everything is delivered and no relay runs.
+/// Empty if the settlements of the subscription lead without a gap from its beginning to its
+/// cursor, and their counts and hash sums are those of all events in the log. Call it when
+/// everything is delivered and no relay runs.
 [[nodiscard]] std::string ledger_fault(Pg& connection, const std::string& subscription);
 
 }  // namespace outbox::test

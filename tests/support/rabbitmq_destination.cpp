@@ -1,4 +1,5 @@
-// A queue of RabbitMQ, reached by the default exchange: a quorum queue, or a stream, which can be read again and again.
+// A queue of RabbitMQ, reached by the default exchange: a quorum queue, or a stream, which can be
+// read again and again.
 #include <sys/time.h>
 
 #include <array>

@@ -1,14 +1,17 @@
-// A relay in a process of its own, for tests to kill and stop: one subscription "lines", delivered to a file.
+// A relay in a process of its own, for tests to kill and stop: one subscription "lines", delivered
+// to a file.
 //
 //   outbox_test_relay URL FILE LEASE_MS PAGE_ROWS
 //
 // An event of type "Killer" kills it, as a bug in a sink's client would.
 //
-// It only appends to the file, one line per event, and does not lock it: so what a stopped relay writes when it continues can be
-// seen. It logs to stderr, where tests see when it waits. Exit status 4: it stopped with events in flight.
+// It only appends to the file, one line per event, and does not lock it: so what a stopped relay
+// writes when it continues can be seen. It logs to stderr, where tests see when it waits. Exit
+// status 4: it stopped with events in flight.
 //
-// OUTBOX_TEST_REJECTS: the sink rejects one event in so many when it sees it for the first time. OUTBOX_TEST_RETENTION: 1 removes
-// history as soon as it may go. OUTBOX_TEST_RATE: the subscription's rate. OUTBOX_FAULT_POINT, OUTBOX_FAULT_FILE: support/fault_points.hpp.
+// OUTBOX_TEST_REJECTS: the sink rejects one event in so many when it sees it for the first time.
+// OUTBOX_TEST_RETENTION: 1 removes history as soon as it may go. OUTBOX_TEST_RATE: the
+// subscription's rate. OUTBOX_FAULT_POINT, OUTBOX_FAULT_FILE: support/fault_points.hpp.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -71,7 +74,8 @@ class LineWriter final : public outbox::BatchSink {
         failure.kind = outbox::Outcome::Kind::rejected;
         return i;
       }
-      // A line break before it too, so that the incomplete line of a killed process spoils only itself.
+      // A line break before it too, so that the incomplete line of a killed process spoils only
+      // itself.
       const std::string line = "\n" + std::string(batch[i].body) + "\n";
       if (::write(file_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
         failure.kind = outbox::Outcome::Kind::unknown;

@@ -11,8 +11,8 @@ namespace outbox::test {
 /// The value of an environment variable; none if it is unset or empty.
 [[nodiscard]] std::optional<std::string> environment(const char* name);
 
-/// Kills one of the shared test servers, and starts it again: `scripts/servers kill|up DIR SERVER`, with DIR from
-/// OUTBOX_TEST_SERVERS.
+/// Kills one of the shared test servers, and starts it again: `scripts/servers kill|up DIR SERVER`,
+/// with DIR from OUTBOX_TEST_SERVERS.
 void kill_server(const std::string& server);
 void start_server(const std::string& server);
 

@@ -1,5 +1,6 @@
-// A shop on PostgreSQL: writers that change an aggregate and enqueue an event in one transaction, in all ways that applications
-// do. Each locks the row of its aggregate first and takes the next version from it. All attempts are recorded.
+// A shop on PostgreSQL: writers that change an aggregate and enqueue an event in one transaction,
+// in all ways that applications do. Each locks the row of its aggregate first and takes the next
+// version from it. All attempts are recorded.
 #pragma once
 
 #include <cstdint>

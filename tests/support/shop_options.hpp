@@ -35,7 +35,8 @@ struct ShopOptions {
   std::size_t padding{20};
   /// Opens a broken connection again; otherwise it is an error.
   bool reconnect{false};
-  /// A file (support/journal.hpp) that is written before each COMMIT, and decides instead of memory what was tried. Empty: none.
+  /// A file (support/journal.hpp) that is written before each COMMIT, and decides instead of memory
+  /// what was tried. Empty: none.
   std::string journal{};
   std::uint64_t seed{1};
 };

@@ -69,7 +69,8 @@ struct ScatterOptions {
   std::uint64_t seed{7};
 };
 
-/// Not gapless: several threads deliver in any order, so only the gate of the relay keeps a key in order.
+/// Not gapless: several threads deliver in any order, so only the gate of the relay keeps a key in
+/// order.
 class ScatterSink final : public Sink {
  public:
   ScatterSink(std::shared_ptr<Arrivals> destination, ScatterOptions options);

@@ -1,4 +1,5 @@
-// The shop on a SQLite file: one connection per writer, BEGIN IMMEDIATE, through the view and through the library.
+// The shop on a SQLite file: one connection per writer, BEGIN IMMEDIATE, through the view and
+// through the library.
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,8 @@ void migrate_sqlite(const std::string& path);
 
 class SqliteShop {
  public:
-  /// `options.ways`: view, library and transaction; SQLite has no asynchronous commits and early ids.
+  /// `options.ways`: view, library and transaction; SQLite has no asynchronous commits and early
+  /// ids.
   SqliteShop(std::string path, ShopOptions options);
   void start();
   void join() { team_.join(); }

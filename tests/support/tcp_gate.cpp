@@ -158,7 +158,8 @@ void TcpGate::forward(Link& link, int from, int to, bool down, const std::stop_t
   (void)shutdown(from, SHUT_RDWR);
 }
 
-/// Forwards once, if there is something. `left`: bytes until the connection is cut; 0: not determined. False: it is over.
+/// Forwards once, if there is something. `left`: bytes until the connection is cut; 0: not
+/// determined. False: it is over.
 bool TcpGate::pass_on(Link& link, int from, int to, bool down, std::uint64_t& left) {
   char buffer[16384];
   const auto shut = [&] {

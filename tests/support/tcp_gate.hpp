@@ -1,4 +1,5 @@
-// A TCP proxy that does to connections what bad networks do. One thread per direction of a connection.
+// A TCP proxy that does to connections what bad networks do. One thread per direction of a
+// connection.
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,8 @@ class TcpGate {
     stalled,    ///< Forwards nothing until it is open again; then all data.
     blackhole,  ///< Forwards nothing, on existing connections never again; new ones get no answer.
     refused,    ///< Nobody listens; existing connections are reset.
-    answers_lost,  ///< Forwards to the server, and nothing back; those connections are reset when the mode changes.
+    /// Forwards to the server, and nothing back; those connections are reset when the mode changes.
+    answers_lost,
     slow,  ///< Forwards a few bytes at a time, about 25 kB a second in each direction.
   };
 
@@ -34,8 +36,8 @@ class TcpGate {
   void set(Mode mode);
   /// Resets every connection.
   void cut();
-  /// From now on each connection, those that exist too, is reset once it has forwarded so many bytes more in one direction, at most `most`,
-  /// each another number. 0: no longer.
+  /// From now on each connection, those that exist too, is reset once it has forwarded so many
+  /// bytes more in one direction, at most `most`, each another number. 0: no longer.
   void cut_after(std::uint64_t most) { cut_after_ = most; }
   /// Connections made so far.
   [[nodiscard]] int connections() const { return connections_.load(); }

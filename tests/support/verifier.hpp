@@ -35,7 +35,8 @@ class Verifier {
     return found_;
   }
 
-  /// Once, now: what was found; empty: nothing. A subscription that does not exist yet has nothing wrong.
+  /// Once, now: what was found; empty: nothing. A subscription that does not exist yet has nothing
+  /// wrong.
   [[nodiscard]] static std::string verify(const std::string& url, const std::string& subscription,
                                           ops::LedgerWalk::Limits limits = {}) {
     const auto store =

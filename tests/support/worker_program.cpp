@@ -1,13 +1,12 @@
-// A worker in a process of its own, for tests to kill and stop: one queue, "default", whose handlers append lines to a file.
+// A worker in a process of its own, for tests to kill and stop: one queue, "default", whose
+// handlers append lines to a file.
 //
 //   outbox_test_worker URL FILE LEASE_MS HEARTBEAT_MS
 //
-// note    the payload; note0 to note9 too
-// slow    "begin " and the payload, waits for FILE.go, then "end " and the payload; "told " if it was told to stop
-// made    the payload, which is the task's result, too
-// second  the payload, in its second run; the first one fails
-// crash   kills the process, as a bug in a handler would
-// later   the same once FILE.go is there
+// note    the payload; note0 to note9 too slow    "begin " and the payload, waits for FILE.go, then
+// "end " and the payload; "told " if it was told to stop made    the payload, which is the task's
+// result, too second  the payload, in its second run; the first one fails crash   kills the
+// process, as a bug in a handler would later   the same once FILE.go is there
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -28,7 +27,8 @@ class Lines {
  public:
   explicit Lines(const std::string& path)
       : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {}
-  /// A line break before it too, so that the incomplete line of a killed process spoils only itself.
+  /// A line break before it too, so that the incomplete line of a killed process spoils only
+  /// itself.
   void add(std::string_view text) const {
     const std::string line = "\n" + std::string(text) + "\n";
     if (::write(file_, line.data(), line.size()) < 0) std::abort();

@@ -1,4 +1,5 @@
-// Adopts a table of another outbox: docs/design/adopt.md has the states and why the order of the steps matters.
+// Adopts a table of another outbox: docs/design/adopt.md has the states and why the order of the
+// steps matters.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -36,7 +37,8 @@ struct Meant {
   std::optional<FoundAdoption> adopted{};  ///< That is not ended.
 };
 
-/// A name that another table, or a view, has now may still mean the adopted table that had it before.
+/// A name that another table, or a view, has now may still mean the adopted table that had it
+/// before.
 enum class OldName : std::uint8_t { of_no_table_now, of_any };
 
 /// A copy of many rows may take long; the connection itself is watched by TCP.
@@ -166,7 +168,8 @@ class PostgresAdopter final : public Adopter {
         [&](const FoundAdoption& one) { return one.relation == relation && relation != 0; });
   }
 
-  /// By the table that has the name; if that is not adopted, by the name that a table had when it was adopted.
+  /// By the table that has the name; if that is not adopted, by the name that a table had when it
+  /// was adopted.
   [[nodiscard]] Result<std::optional<FoundAdoption>> open_adoption(const NamedTable& named,
                                                                    OldName former) {
     OUTBOX_TRY(auto adopted, open_adoption(named.relation));
@@ -260,7 +263,8 @@ class PostgresAdopter final : public Adopter {
     return shape;
   }
 
-  /// Two rows with one id would be one event for consumers. A uuid is not given twice, whatever the partition.
+  /// Two rows with one id would be one event for consumers. A uuid is not given twice, whatever the
+  /// partition.
   [[nodiscard]] Status check_ids(const AdoptTable& table, const AdoptShape& shape) {
     const AdoptColumn& id = *table.find(*shape.column("id"));
     if (!id.repeats || id.type == "uuid") return {};
@@ -277,7 +281,8 @@ class PostgresAdopter final : public Adopter {
         "ids must be unique over all partitions: --column id=COLUMN names others");
   }
 
-  /// Every word of a status column must be known to mean sent or not: a guess could lose events, or send them again.
+  /// Every word of a status column must be known to mean sent or not: a guess could lose events, or
+  /// send them again.
   [[nodiscard]] Status classify(const AdoptTable& table, AdoptShape& shape) {
     const Query query = words_in_use(table, shape);
     Rows words;

@@ -12,7 +12,8 @@ namespace {
 
 // Each of these runs under a pinned search path, in which no operator is planted.
 
-// $1 a name as people write it, $2 the schemas of the login's search path. Index pg_class_relname_nsp_index.
+// $1 a name as people write it, $2 the schemas of the login's search path. Index
+// pg_class_relname_nsp_index.
 constexpr std::string_view kResolve = R"(
 WITH named AS (SELECT parse_ident($1::text)::name[] AS part),
 place AS (
@@ -35,7 +36,8 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamesp
 JOIN pg_catalog.pg_class o ON o.oid = '{schema}.event'::regclass
 WHERE c.oid = $1::bigint::oid)";
 
-// $1 the table's oid, $2 whether it is partitioned: then a unique index must have the partition key in it.
+// $1 the table's oid, $2 whether it is partitioned: then a unique index must have the partition key
+// in it.
 constexpr std::string_view kTableColumns = R"(
 SELECT a.attname::text, pg_catalog.format_type(t.oid, NULL), t.typtype = 'e',
        a.attnotnull AND EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid

@@ -24,11 +24,14 @@ struct NamedTable {
   std::int64_t relation{0};  ///< 0: nothing has this name.
   bool is_table{false};      ///< Rather than a view, an index or the like.
   std::vector<std::string>
-      names{};  ///< What it may mean, quoted, with its schema; without one, a name for each schema of the login.
+      /// What it may mean, quoted, with its schema; without one, a name for each schema of the
+      /// login.
+      names{};
 };
 [[nodiscard]] Result<NamedTable> resolve_table(Connection& connection, const std::string& name);
 
-/// The table with this oid, if a login may adopt it. None: it was dropped. `id_name`: see AdoptTable.
+/// The table with this oid, if a login may adopt it. None: it was dropped. `id_name`: see
+/// AdoptTable.
 [[nodiscard]] Result<std::optional<FoundTable>> read_table(Connection& connection,
                                                            const std::string& schema,
                                                            std::int64_t relation,
@@ -52,7 +55,8 @@ inline constexpr std::string_view kAdoptionColumns =
 inline constexpr int kAdoptionColumnCount = 17;
 [[nodiscard]] FoundAdoption adoption_of(const Rows& rows, int row);
 
-/// "pid 4711 (shop, idle in transaction for 12 s)", for those that keep a lock on the table from us.
+/// "pid 4711 (shop, idle in transaction for 12 s)", for those that keep a lock on the table from
+/// us.
 [[nodiscard]] Result<std::string> lock_holders(Connection& connection, std::int64_t relation);
 
 }  // namespace outbox::store::postgres

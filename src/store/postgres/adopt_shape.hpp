@@ -1,4 +1,5 @@
-// Which column of an adopted table is what: recognised by its name and type, or said by a person. Pure.
+// Which column of an adopted table is what: recognised by its name and type, or said by a person.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +27,14 @@ struct AdoptColumn {
   std::int32_t number{0};             ///< Stays when it is renamed.
   Generated generated{Generated::no};
   bool foreign{
-      false};  ///< Its type, and what a cast of it runs, are anybody's: not of the server or an extension.
+      /// Its type, and what a cast of it runs, are anybody's: not of the server or an extension.
+      false};
 };
 
 struct AdoptTable {
   std::string name;  ///< Quoted, with its schema.
-  /// Its first name, of which ids are made. It stays when the table is renamed: the trigger and the copy must give a row the same id.
+  /// Its first name, of which ids are made. It stays when the table is renamed: the trigger and the
+  /// copy must give a row the same id.
   std::string id_name{};
   std::string schema;  ///< Of the outbox, quoted.
   bool partitioned{false};
@@ -69,7 +72,8 @@ struct AdoptShape {
 [[nodiscard]] Status check_columns(const AdoptTable& table, const AdoptShape& shape);
 /// Whether no event can be made without this field.
 [[nodiscard]] bool is_needed(std::string_view field);
-/// Leaves out columns that are gone, but those that are needed. While old rows are copied their order is needed, too.
+/// Leaves out columns that are gone, but those that are needed. While old rows are copied their
+/// order is needed, too.
 void leave_out_gone(AdoptShape& shape, const AdoptTable& table, bool copying);
 
 [[nodiscard]] Result<AdoptShape> recognise(const AdoptTable& table, const AdoptionOptions& options);
@@ -86,8 +90,8 @@ void leave_out_gone(AdoptShape& shape, const AdoptTable& table, bool copying);
 
 /// Whether events_of() also gives `place` and `id_place`, by which the rows are ordered.
 enum class Places : std::uint8_t { left_out, named };
-/// A SELECT of the event of each pending row of `source`: row_id, id, aggregate_type, aggregate_id, event_type, payload, content_type,
-/// headers, occurred_at, known_json.
+/// A SELECT of the event of each pending row of `source`: row_id, id, aggregate_type, aggregate_id,
+/// event_type, payload, content_type, headers, occurred_at, known_json.
 [[nodiscard]] std::string events_of(const AdoptTable& table, const AdoptShape& shape,
                                     std::string_view source, Places places);
 /// Whether a row was not sent yet.

@@ -1,4 +1,5 @@
-// The SQL of an adopted table's columns. Names and words are quoted here; nothing else of a table gets into a statement.
+// The SQL of an adopted table's columns. Names and words are quoted here; nothing else of a table
+// gets into a statement.
 #include "base/text.hpp"
 #include "pg/identifier.hpp"
 #include "store/postgres/adopt_shape.hpp"
@@ -30,7 +31,8 @@ std::string payload_of(const AdoptTable& table, const AdoptShape& shape) {
   return "convert_to(nullif(" + name + "::text, ''), 'UTF8')";
 }
 
-/// Whether check_event() need not look for faults of JSON in the payload. The type jsonb has none, the type json half pairs only.
+/// Whether check_event() need not look for faults of JSON in the payload. The type jsonb has none,
+/// the type json half pairs only.
 std::string known_json(const AdoptTable& table, const AdoptShape& shape) {
   const AdoptColumn& column = *table.find(*shape.column("payload"));
   const std::string type = to_lower(content_type_of(table, shape));

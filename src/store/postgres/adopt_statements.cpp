@@ -10,7 +10,8 @@ namespace {
 constexpr const char* kEvent =
     "id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at";
 
-/// Checks each event and writes it into `target`; `more`: columns before those of the event, `values` theirs.
+/// Checks each event and writes it into `target`; `more`: columns before those of the event,
+/// `values` theirs.
 std::string insert(const AdoptTable& table, const std::string& target, const std::string& more,
                    const std::string& values, const std::string& events) {
   return fmt::format(R"(INSERT INTO {0}.{1} ({2}{3})
@@ -40,16 +41,16 @@ Query create_adopt_function(const AdoptTable& table, const AdoptShape& shape, Ad
   const std::string statement =
       mode == AdoptMode::stage ? insert(table, "adopt_stage", "adoption, ", adoption + ", ", events)
                                : insert_into_log(table, events);
-  return {
-      .what = "create the trigger's function",
-      // AdoptSteps::transaction() has the same settings, so that trigger and copy make the same event of a row.
-      .sql = fmt::format(
-          R"(CREATE OR REPLACE FUNCTION {}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+  return {.what = "create the trigger's function",
+          // AdoptSteps::transaction() has the same settings, so that trigger and copy make the same
+          // event of a row.
+          .sql = fmt::format(
+              R"(CREATE OR REPLACE FUNCTION {}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, YMD' SET timezone = 'UTC' SET intervalstyle = 'postgres'
 SET bytea_output = 'hex' SET extra_float_digits = 1 AS {})",
-          adopt_function(table, mode, adoption),
-          quote_literal("\nBEGIN\n" + statement + ";\nRETURN NULL;\nEND\n")),
-      .handle = {}};
+              adopt_function(table, mode, adoption),
+              quote_literal("\nBEGIN\n" + statement + ";\nRETURN NULL;\nEND\n")),
+          .handle = {}};
 }
 
 Query create_adopt_trigger(const AdoptTable& table, AdoptMode mode, const std::string& adoption) {

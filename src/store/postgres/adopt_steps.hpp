@@ -1,4 +1,5 @@
-// The steps of an adoption, each in a transaction of its own (docs/design/adopt.md). A step that another command has done does nothing.
+// The steps of an adoption, each in a transaction of its own (docs/design/adopt.md). A step that
+// another command has done does nothing.
 #pragma once
 
 #include <chrono>
@@ -33,7 +34,8 @@ class AdoptSteps {
   [[nodiscard]] Status copy(const FoundTable& table, const AdoptShape& shape, std::int32_t id);
   /// Moves what is staged into the log, until a pass has found few.
   [[nodiscard]] Status drain(std::int32_t id);
-  /// From here on new rows go into the log. False: too many were staged to move them while writers wait.
+  /// From here on new rows go into the log. False: too many were staged to move them while writers
+  /// wait.
   [[nodiscard]] Result<bool> second_cut(const FoundTable& table, std::int32_t id);
   /// The functions are made again for columns that were changed.
   [[nodiscard]] Status remake(const FoundTable& table, const AdoptShape& shape, std::int32_t id);
@@ -43,7 +45,8 @@ class AdoptSteps {
   [[nodiscard]] Status end(const std::optional<FoundTable>& table, const AdoptShape& shape,
                            const AdoptionRow& adopted, bool marks);
 
-  /// A transaction with limits of its own, in which neither the search path nor how the session writes a value as text counts.
+  /// A transaction with limits of its own, in which neither the search path nor how the session
+  /// writes a value as text counts.
   [[nodiscard]] static Status transaction(Connection& connection,
                                           std::chrono::milliseconds lock_wait, const Body& body);
 

@@ -1,4 +1,5 @@
-// Which part of a large backlog is read ahead, so that the pages that follow find it in memory. Pure.
+// Which part of a large backlog is read ahead, so that the pages that follow find it in memory.
+// Pure.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,8 @@ class AheadPlan {
   /// What is in memory is left out, up to so much after one look.
   static constexpr std::int64_t kLongestSkip = 256 * kStretch;
 
-  /// The reader stands at `position` in a backlog that ends at `end`. None: it is far enough ahead, or not worth it.
+  /// The reader stands at `position` in a backlog that ends at `end`. None: it is far enough ahead,
+  /// or not worth it.
   [[nodiscard]] std::optional<AheadRange> next(std::int64_t position, std::int64_t end) {
     // Another strand, further back.
     if (reached_ > position + kFar + kLongestSkip) reached_ = position;

@@ -1,4 +1,5 @@
-// Subscriptions, what they have done and who delivers them, in the tables subscription, settlement and relay.
+// Subscriptions, what they have done and who delivers them, in the tables subscription, settlement
+// and relay.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -83,8 +84,8 @@ class PostgresCatalog final : public sql::Catalog {
   }
 
  private:
-  /// A new subscription that starts now gets a mark below its first snapshot: without one its first fetch would read late
-  /// events in the whole of the current partition.
+  /// A new subscription that starts now gets a mark below its first snapshot: without one its first
+  /// fetch would read late events in the whole of the current partition.
   [[nodiscard]] Result<bool> is_applied(const SubscriptionSpec& spec, const std::string& /*config*/,
                                         Wanted /*wanted*/) override {
     if (spec.start != Start::now) return false;

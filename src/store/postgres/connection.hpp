@@ -1,7 +1,9 @@
-// A connection of our own to PostgreSQL: statements by name, in batches, binary results, deadlines, transactions.
+// A connection of our own to PostgreSQL: statements by name, in batches, binary results, deadlines,
+// transactions.
 //
-// Works through poolers in transaction mode: nothing here depends on a session, and when prepared statements are lost because
-// the pooler switched backends, the connection sends unnamed ones from then on.
+// Works through poolers in transaction mode: nothing here depends on a session, and when prepared
+// statements are lost because the pooler switched backends, the connection sends unnamed ones from
+// then on.
 #pragma once
 
 #include <libpq-fe.h>
@@ -34,9 +36,9 @@ class Connection final : public sql::Connection {
   /// One of the statements of this connection's schema.
   using Named = Query Queries::*;
 
-  /// Connects within the connect_timeout (5 s per address unless the URL says otherwise) and checks that the server is
-  /// PostgreSQL 14 or newer. `purpose` shows in the server's list of connections after the application's name. Null `queries`:
-  /// those of the schema are made.
+  /// Connects within the connect_timeout (5 s per address unless the URL says otherwise) and checks
+  /// that the server is PostgreSQL 14 or newer. `purpose` shows in the server's list of connections
+  /// after the application's name. Null `queries`: those of the schema are made.
   [[nodiscard]] static Result<Connection> open(const StoreOptions& options,
                                                std::string_view purpose,
                                                std::shared_ptr<const Queries> queries = nullptr);
@@ -55,9 +57,9 @@ class Connection final : public sql::Connection {
     return exec_with(settings, queries().*query, std::move(params));
   }
 
-  /// Runs `body` in a transaction at READ COMMITTED that waits at most 2 s for locks and that the server ends when we stop in
-  /// its middle. Rolls back on any failure. Tries again when the first try finds that prepared statements do not work here
-  /// (error 26000 ends a transaction).
+  /// Runs `body` in a transaction at READ COMMITTED that waits at most 2 s for locks and that the
+  /// server ends when we stop in its middle. Rolls back on any failure. Tries again when the first
+  /// try finds that prepared statements do not work here (error 26000 ends a transaction).
   [[nodiscard]] Status transact(const std::function<Result<Decision>()>& body) override;
 
   // For the parts that stand once.
@@ -71,15 +73,16 @@ class Connection final : public sql::Connection {
   void send(Named query, Params params = {}) { send(queries().*query, std::move(params)); }
   /// Hands the batch to the network and returns without waiting for results.
   [[nodiscard]] Status sync();
-  /// Waits for the results of every statement sent, in order. On an error nothing of the batch has happened; a transaction
-  /// that the batch itself began is rolled back.
+  /// Waits for the results of every statement sent, in order. On an error nothing of the batch has
+  /// happened; a transaction that the batch itself began is rolled back.
   [[nodiscard]] Result<std::vector<Rows>> collect();
   /// sync() and collect().
   [[nodiscard]] Result<std::vector<Rows>> finish();
   /// A batch was synced and not collected.
   [[nodiscard]] bool pending() const noexcept { return synced_; }
 
-  /// Several statements at once, without parameters or results: a migration. Waits without a deadline.
+  /// Several statements at once, without parameters or results: a migration. Waits without a
+  /// deadline.
   [[nodiscard]] Status script(std::string_view what, const std::string& sql);
 
   /// Ends an open transaction. When that fails, the connection is broken().

@@ -8,8 +8,9 @@
 namespace outbox::store::postgres {
 namespace {
 
-// Partitions come and go, so they are no objects of their own: what one of them has and its root has not is a part of the root. Left
-// out is what people may choose: storage parameters, comments, statistics, publications, rights of roles that are not the outbox's.
+// Partitions come and go, so they are no objects of their own: what one of them has and its root
+// has not is a part of the root. Left out is what people may choose: storage parameters, comments,
+// statistics, publications, rights of roles that are not the outbox's.
 constexpr std::string_view kFound =
     // The relations; of the sequence of an identity column also which one that is.
     R"(
@@ -22,7 +23,8 @@ rel AS (
   FROM space s JOIN pg_class c ON c.relnamespace = s.oid
   LEFT JOIN pg_depend d ON c.relkind = 'S' AND d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'i'
   WHERE c.relkind IN ('r', 'p', 'v', 'S')),)"
-    // All objects. `usual`: the rights that PostgreSQL gives by itself. Without a `kind` the owner follows from another object.
+    // All objects. `usual`: the rights that PostgreSQL gives by itself. Without a `kind` the owner
+    // follows from another object.
     R"(
 obj AS (
   SELECT oid, 'schema ' || name AS object, 'SCHEMA ' || name AS target, NULL AS kind, nspowner AS owner, nspacl AS acl,
@@ -39,7 +41,8 @@ obj AS (
   SELECT t.oid, 'domain ' || t.oid::regtype, 'DOMAIN ' || t.oid::regtype, '', t.typowner, t.typacl, acldefault('T', t.typowner),
     NULL FROM space s JOIN pg_type t ON t.typnamespace = s.oid WHERE t.typtype = 'd'),
 owner AS (SELECT mode() WITHIN GROUP (ORDER BY owner) AS oid FROM obj WHERE kind IS NOT NULL),)"
-    // Rights as differences to the usual ones: granted, or taken away. What the root grants may be granted on a partition, too.
+    // Rights as differences to the usual ones: granted, or taken away. What the root grants may be
+    // granted on a partition, too.
     R"(
 given AS (
   SELECT o.oid, o.target, a.grantee, a.privilege_type AS privilege, a.is_grantable
@@ -165,7 +168,8 @@ SELECT f.object, f.part, f.grantee, f.makes, f.undoes FROM (
   UNION ALL SELECT '', 'made by', '', format('PostgreSQL %s, {program}', current_setting('server_version_num')::integer / 10000), '', 0, 0) f
 ORDER BY f.oid, f.place, f.part, f.grantee)";
 
-/// With the name of its own text in it: the lists of two programs that ask differently cannot be compared.
+/// With the name of its own text in it: the lists of two programs that ask differently cannot be
+/// compared.
 Query found_query(std::string_view schema) {
   Query query = unprepared("look at what the schema consists of", kFound, schema);
   replace_all(query.sql, "{program}", prepared("", kFound, schema).handle);

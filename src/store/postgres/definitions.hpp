@@ -1,5 +1,6 @@
-// What the schema consists of, as the server prints it (store/diagnosis.hpp, docs/design/doctor.md). Its statements run where the
-// search_path is pg_catalog, so that every name that the server prints has its schema.
+// What the schema consists of, as the server prints it (store/diagnosis.hpp,
+// docs/design/doctor.md). Its statements run where the search_path is pg_catalog, so that every
+// name that the server prints has its schema.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -28,8 +29,8 @@ struct DefinitionQueries {
 [[nodiscard]] Result<Definitions> read_definitions(Connection& connection, const Query& query);
 [[nodiscard]] Status store_definitions(Connection& connection, const Definitions& wanted);
 
-/// For a list that another server's version or another program made, which nothing can be compared with: stores what is there. Does
-/// nothing for a login that may not.
+/// For a list that another server's version or another program made, which nothing can be compared
+/// with: stores what is there. Does nothing for a login that may not.
 [[nodiscard]] Status renew_definitions(Connection& connection);
 
 /// Stores what is there, as a part of a script.

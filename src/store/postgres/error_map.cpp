@@ -31,7 +31,8 @@ constexpr std::string_view kOtherOwner = "OX002";
 /// Raised by park_events().
 constexpr std::string_view kGoneFromLog = "OX003";
 
-// A transaction whose connection is lost during COMMIT may have happened, so every loss is Effect::unknown.
+// A transaction whose connection is lost during COMMIT may have happened, so every loss is
+// Effect::unknown.
 constexpr std::array kStateRows{
     StateRow{"08P01", Errc::internal, Remedy::reconnect, Effect::unknown,
              "is something other than PostgreSQL or a pooler listening there?"},

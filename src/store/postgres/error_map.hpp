@@ -8,12 +8,13 @@
 
 namespace outbox::store::postgres {
 
-/// "40001" -> what the caller can do. `what` was being done, `said` is the server's primary message (its DETAIL
-/// may hold the values of a row and is never shown).
+/// "40001" -> what the caller can do. `what` was being done, `said` is the server's primary message
+/// (its DETAIL may hold the values of a row and is never shown).
 [[nodiscard]] Error map_sqlstate(std::string_view sqlstate, std::string_view what,
                                  std::string_view said);
 
-/// The error of a failed result. Falls back to pg::lost_connection() when the server gave no reason.
+/// The error of a failed result. Falls back to pg::lost_connection() when the server gave no
+/// reason.
 [[nodiscard]] Error map_result(const PGresult* result, const PGconn* connection,
                                std::string_view what);
 

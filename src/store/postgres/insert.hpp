@@ -1,4 +1,5 @@
-// The statements that write events, with their parameters. The caller sends them in one transaction.
+// The statements that write events, with their parameters. The caller sends them in one
+// transaction.
 #pragma once
 
 #include <outbox/event.hpp>
@@ -10,8 +11,8 @@
 
 namespace outbox::store::postgres {
 
-/// Appends the statements that write the events in their order: one for one event, a few for many. Keys are locked before any
-/// seq is taken.
+/// Appends the statements that write the events in their order: one for one event, a few for many.
+/// Keys are locked before any seq is taken.
 void plan_insert(const EnqueueQueries& queries, std::span<const Event> events,
                  std::span<const EventId> ids, std::vector<Step>& steps);
 

@@ -1,5 +1,5 @@
-// Which relay owns which lanes (docs/design/groups.md): a row per relay with a heartbeat, a row per lane and group with its owner
-// and the generation.
+// Which relay owns which lanes (docs/design/groups.md): a row per relay with a heartbeat, a row per
+// lane and group with its owner and the generation.
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -75,7 +75,8 @@ class PostgresLaneOwners final : public LaneOwners {
       OUTBOX_TRY(const FreeLanes free, lock_free(group, dead));
       std::int64_t newest = locked[2].int8(0, 0);
       holding.lanes = free.all & wanted;
-      // Those that stay free too, under another one: a late row of their former owner must not count for some of its lanes only.
+      // Those that stay free too, under another one: a late row of their former owner must not
+      // count for some of its lanes only.
       const LaneMask rest = free.used & ~holding.lanes;
       if (rest != 0) give(group, Param::null(), rest, ++newest);
       if (holding.lanes != 0) {
@@ -147,7 +148,8 @@ class PostgresLaneOwners final : public LaneOwners {
     LaneMask used{0};  ///< Of them, those that had an owner before.
   };
 
-  /// Locks the owners' rows and the lanes, so that they do not change until we are done. Dead owners are removed.
+  /// Locks the owners' rows and the lanes, so that they do not change until we are done. Dead
+  /// owners are removed.
   [[nodiscard]] Result<FreeLanes> lock_free(const std::string& group,
                                             std::vector<std::string>& dead) {
     connection_.send(&Queries::lock_owners, {group});

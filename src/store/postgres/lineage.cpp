@@ -96,7 +96,8 @@ class Repair {
     return repair;
   }
 
-  /// In a transaction of its own, which is over long before the second row is written. Returns what it holds.
+  /// In a transaction of its own, which is over long before the second row is written. Returns what
+  /// it holds.
   [[nodiscard]] Result<std::string> first_witness() {
     OUTBOX_TRY(begin_as_owner());
     OUTBOX_TRY(const Rows row, connection_.exec(queries_.write_witness));
@@ -137,7 +138,8 @@ class Repair {
     return repair;
   }
 
-  /// Takes the rows out of the log, and makes partitions for the classes and for what is written here. `next`: the next transaction.
+  /// Takes the rows out of the log, and makes partitions for the classes and for what is written
+  /// here. `next`: the next transaction.
   [[nodiscard]] Status make_room(std::int64_t next) {
     OUTBOX_TRY(const Rows names, connection_.exec(queries_.partitions));
     for (int row = 0; row < names.size(); ++row) {

@@ -1,5 +1,6 @@
-// The statements of the repair of a lineage (docs/design/lineage.md), as in queries.hpp. They run once after a restore and read whole
-// tables, without an index. The tables lineage_... live as long as the transaction.
+// The statements of the repair of a lineage (docs/design/lineage.md), as in queries.hpp. They run
+// once after a restore and read whole tables, without an index. The tables lineage_... live as long
+// as the transaction.
 #pragma once
 
 #include <string>
@@ -14,7 +15,8 @@ struct LineageQueries {
 
   const std::string schema;
 
-  // The transaction that restored the witness (null: none did), and how many rows of the witness are of this database.
+  // The transaction that restored the witness (null: none did), and how many rows of the witness
+  // are of this database.
   Query witness = of("read the witness", R"(
 SELECT min(w.here) FILTER (WHERE w.here <> w.x), count(*) FILTER (WHERE w.here = w.x)
 FROM (SELECT t.x::text::bigint AS x, {here} AS here FROM {schema}.witness t CROSS JOIN {now}) w)");
@@ -23,7 +25,8 @@ FROM (SELECT t.x::text::bigint AS x, {here} AS here FROM {schema}.witness t CROS
   Query counts = of("count the events", R"(
 SELECT count(*) FILTER (WHERE {restored}), count(*) FILTER (WHERE NOT {restored}) FROM {schema}.event t CROSS JOIN {now})");
 
-  // $1 the same. Per subscription, its name, whether it has all cursors, and the restored events that it still has to get.
+  // $1 the same. Per subscription, its name, whether it has all cursors, and the restored events
+  // that it still has to get.
   Query pending = of("count what is pending", R"(
 WITH c AS MATERIALIZED ({cursors})
 SELECT s.name, (SELECT bool_and(c.s1 IS NOT NULL) FROM c WHERE c.subscription = s.id), coalesce(p.events, 0::bigint)
@@ -68,12 +71,14 @@ FROM {schema}.subscription s CROSS JOIN pg_catalog.generate_series(0, 63) lane(n
   LEFT JOIN LATERAL {schema}.newest_settlement(s.id, lane.n) c ON true
 GROUP BY s.id, s.config_version)");
 
-  // $1 the transaction that restored. This and the next before rows are moved, which changes their xmin.
+  // $1 the transaction that restored. This and the next before rows are moved, which changes their
+  // xmin.
   Query find_fresh = of("find the events that were written here", R"(
 CREATE UNLOGGED TABLE {schema}.lineage_fresh AS
 SELECT t.xid, t.seq FROM {schema}.event t CROSS JOIN {now} WHERE NOT {restored})");
 
-  // $1 the same. The class of each restored event that is pending: the subscriptions that still have to get it.
+  // $1 the same. The class of each restored event that is pending: the subscriptions that still
+  // have to get it.
   Query find_pending = of("find what is pending", R"(
 CREATE UNLOGGED TABLE {schema}.lineage_pending AS
 SELECT t.xid, t.seq, array_agg(c.subscription ORDER BY c.subscription) AS subs
@@ -86,8 +91,8 @@ CREATE UNLOGGED TABLE {schema}.lineage_class AS
 SELECT d.subs, $1::bigint - row_number() OVER (ORDER BY d.subs) AS xid
 FROM (SELECT DISTINCT p.subs FROM {schema}.lineage_pending p) d)");
 
-  // The least number of a class, null without one; the greatest seq of the restore; the least of an event that was written here; the
-  // next transaction.
+  // The least number of a class, null without one; the greatest seq of the restore; the least of an
+  // event that was written here; the next transaction.
   Query bounds = of("read the bounds", R"(
 SELECT (SELECT min(c.xid) FROM {schema}.lineage_class c),
   greatest((SELECT max(t.seq) FROM {schema}.event t LEFT JOIN {schema}.lineage_fresh f ON f.xid = t.xid AND f.seq = t.seq
@@ -119,7 +124,8 @@ CREATE TABLE {schema}.event_x{from} (LIKE {schema}.event INCLUDING ALL))");
   Query attach_partition = of("attach a partition", R"(
 ALTER TABLE {schema}.event ATTACH PARTITION {schema}.event_x{from} FOR VALUES FROM ('{from}') TO ('{to}'))");
 
-  // {partition}, {columns}; $1 the transaction that restored, $2 what is added to the seqs of events that were written here.
+  // {partition}, {columns}; $1 the transaction that restored, $2 what is added to the seqs of
+  // events that were written here.
   Query move_events = of("move the events", R"(
 INSERT INTO {schema}.event (xid, seq, {columns})
 SELECT CASE WHEN f.seq IS NULL THEN coalesce(c.xid, $1::bigint)::text::xid8 ELSE t.xid END,
@@ -143,8 +149,8 @@ SELECT setval('{schema}.event_seq'::regclass, top.seq) FROM (
   Query forget_settlements = of("remove the settlements", "TRUNCATE {schema}.settlement");
   Query forget_pruned = of("remove what was pruned", "TRUNCATE {schema}.pruned");
 
-  // $1 the transaction that restored. The snapshot: everything up to it is visible but the classes that are pending. What was parked
-  // before is carried over, as by a reset.
+  // $1 the transaction that restored. The snapshot: everything up to it is visible but the classes
+  // that are pending. What was parked before is carried over, as by a reset.
   Query begin_again = of("write the cursors", R"(
 INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1, acked_total, filtered_total, acked, parked)
 SELECT t.subscription, 'reset', -1, (SELECT f.generation FROM {schema}.fleet f), t.config_version,
@@ -165,8 +171,8 @@ INSERT INTO {schema}.pruned (subscription, end_xid) SELECT t.subscription, $1::x
 UPDATE {schema}.meta SET identity = gen_random_uuid(), pruner = NULL, pruner_until = NULL, measured_at = clock_timestamp(),
   measured_xid = pg_snapshot_xmax(pg_current_snapshot())::text::bigint)");
 
-  // Per subscription, what its new cursor does not see; and what the old one had not passed, with what was written here. Last, all
-  // events.
+  // Per subscription, what its new cursor does not see; and what the old one had not passed, with
+  // what was written here. Last, all events.
   Query compare = of("compare", R"(
 SELECT n.name, n.events, coalesce(p.events, 0::bigint) + (SELECT count(*) FROM {schema}.lineage_fresh) FROM (
   SELECT s.id, s.name, count(t.seq) AS events FROM {schema}.subscription s
@@ -186,7 +192,8 @@ DROP TABLE {schema}.lineage_cursor, {schema}.lineage_total, {schema}.lineage_fre
   }
 
  private:
-  // The next id; taken in each statement, so that it is greater than every xmin that the statement sees.
+  // The next id; taken in each statement, so that it is greater than every xmin that the statement
+  // sees.
   static constexpr std::string_view kNow =
       "(SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next) n";
   // The transaction of this cluster that wrote row t, from the low half of its id.

@@ -1,4 +1,5 @@
-// Keeps partitions ahead of the writers (docs/stores/postgres.md, "Partitions"), and removes relays that were killed.
+// Keeps partitions ahead of the writers (docs/stores/postgres.md, "Partitions"), and removes relays
+// that were killed.
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -15,7 +16,8 @@ namespace {
 /// Partitions exist for a day ahead, so there is no hurry.
 constexpr std::chrono::minutes kEvery{1};
 
-/// While this waits for its lock, writers to the default partition wait too. Longer transactions get a second and a third try.
+/// While this waits for its lock, writers to the default partition wait too. Longer transactions
+/// get a second and a third try.
 constexpr std::array<std::chrono::milliseconds, 3> kLockTimeouts{std::chrono::milliseconds(200),
                                                                  std::chrono::milliseconds(500),
                                                                  std::chrono::milliseconds(1000)};

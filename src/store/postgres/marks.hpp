@@ -1,11 +1,12 @@
 // Marks: what bounds a read from below (docs/design/reading.md, "The floor").
 //
-// A mark (w, l) says: every transaction with an xid above w has only events with a seq above l. It holds because l was
-// read from the sequence before the transaction w began. The floor of a snapshot S1 is the greatest l over marks with
-// w < xmax(S1): rows with xid >= xmax(S1) cannot have a seq at or below it.
+// A mark (w, l) says: every transaction with an xid above w has only events with a seq above l. It
+// holds because l was read from the sequence before the transaction w began. The floor of a
+// snapshot S1 is the greatest l over marks with w < xmax(S1): rows with xid >= xmax(S1) cannot have
+// a seq at or below it.
 //
-// This holds for one server only. So the book also has the incarnation that is read: behind a pooler nothing else shows the
-// settler that it writes to another one.
+// This holds for one server only. So the book also has the incarnation that is read: behind a
+// pooler nothing else shows the settler that it writes to another one.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +52,8 @@ struct SequenceReading {
 [[nodiscard]] Result<SequenceReading> sequence_reading(const Rows& rows);
 [[nodiscard]] Result<SequenceReading> read_sequence(Connection& connection);
 
-/// Writes the mark in a transaction of its own, which begins after the reading was taken; returns that transaction's id.
-/// Once it has committed, the reading is durable too.
+/// Writes the mark in a transaction of its own, which begins after the reading was taken; returns
+/// that transaction's id. Once it has committed, the reading is durable too.
 [[nodiscard]] Result<std::uint64_t> write_mark(Connection& connection,
                                                const SequenceReading& reading);
 

@@ -16,7 +16,8 @@
 namespace outbox::store::postgres {
 namespace {
 
-/// Subscriptions at one place, as after their creation, have the same events ahead, which are counted once.
+/// Subscriptions at one place, as after their creation, have the same events ahead, which are
+/// counted once.
 using Place = std::tuple<LaneMask, std::string, std::string, std::int64_t>;
 
 Place place_of(const Strand& strand) {

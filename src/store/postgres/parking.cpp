@@ -208,10 +208,11 @@ Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
                            const Holding& holding, const DueLimits& limits,
                            std::span<const AskedRow> asked) {
   const auto mask = static_cast<std::int64_t>(holding.lanes);
-  // Compiled, it would run for longer than it takes; and its plan must not depend on how many rows there were once.
+  // Compiled, it would run for longer than it takes; and its plan must not depend on how many rows
+  // there were once.
   connection.send(&Queries::plan_settings);
-  // What has become of runs comes before the rows: when another worker ends one in between, its key is among what is due. In the other
-  // order it is in neither answer.
+  // What has become of runs comes before the rows: when another worker ends one in between, its key
+  // is among what is due. In the other order it is in neither answer.
   if (!asked.empty()) connection.send(&Queries::asked_parked, params_of(subscription, asked));
   connection.send(&Queries::due_parked,
                   {Param(subscription), Param(static_cast<std::int64_t>(limits.events)),

@@ -13,13 +13,15 @@
 
 namespace outbox::store::postgres {
 
-// Whoever writes rows of several subscriptions locks all their lanes first, in one order, and then goes on by their ids: or they would wait
-// for each other.
-/// The last statement returns the keys of the batch that have nothing to do any more; of an empty batch nothing is sent.
+// Whoever writes rows of several subscriptions locks all their lanes first, in one order, and then
+// goes on by their ids: or they would wait for each other.
+/// The last statement returns the keys of the batch that have nothing to do any more; of an empty
+/// batch nothing is sent.
 void send_rows(Connection& connection, std::span<const ParkedEvent> parked,
                std::span<const RetryResult> results);
 [[nodiscard]] std::vector<ReleasedKey> released_keys(const Rows& rows);
-/// Two statements or more. Each but the first returns the runs of a subscription that were not over yet: subscription, seq, token.
+/// Two statements or more. Each but the first returns the runs of a subscription that were not over
+/// yet: subscription, seq, token.
 void send_run_ends(Connection& connection, std::span<const TaskRunEnd> ends);
 
 [[nodiscard]] Result<ParkedKeys> read_parked_keys(Connection& connection, std::int32_t subscription,

@@ -62,7 +62,8 @@ namespace outbox::store::postgres {
 /// As the owner of the schema. Writers wait meanwhile.
 [[nodiscard]] Result<LineageRepair> repair_lineage(Connection& connection);
 
-/// Makes what is missing, beside writers; goes on where an earlier run ended. Returns the names of what was made.
+/// Makes what is missing, beside writers; goes on where an earlier run ended. Returns the names of
+/// what was made.
 [[nodiscard]] Result<std::vector<std::string>> make_lookup_indexes(Connection& connection);
 
 struct FreeNotify {

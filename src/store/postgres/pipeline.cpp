@@ -47,7 +47,8 @@ bool Pipeline::transmit(PGconn* connection, std::span<const Step> steps, std::si
                              arguments.values.data(), arguments.lengths.data(),
                              arguments.formats.data(), 1) == 1;
   }
-  // It counts as prepared once the server confirms it; until then a second one of the same text relies on the first.
+  // It counts as prepared once the server confirms it; until then a second one of the same text
+  // relies on the first.
   bool prepares = !prepared_.contains(query.handle);
   for (std::size_t i = 0; i < index && prepares; ++i)
     prepares = !(prepares_[i] && steps[i].query->handle == query.handle);

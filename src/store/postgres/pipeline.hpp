@@ -1,4 +1,5 @@
-// Several statements in one round trip: libpq's pipeline mode, with statements prepared where that works.
+// Several statements in one round trip: libpq's pipeline mode, with statements prepared where that
+// works.
 #pragma once
 
 #include <libpq-fe.h>
@@ -31,11 +32,11 @@ struct Step {
 /// What is under way on one connection, and what is prepared on it. One thread at a time.
 class Pipeline {
  public:
-  /// Hands the statements to the network without waiting for results; collect() must follow. Between two calls they are one
-  /// implicit transaction unless they say BEGIN.
+  /// Hands the statements to the network without waiting for results; collect() must follow.
+  /// Between two calls they are one implicit transaction unless they say BEGIN.
   [[nodiscard]] Status send(PGconn* connection, std::span<const Step> steps, bool prepared);
-  /// The results of the statements sent, in order. The first error of the server is the error of all. Without a deadline it
-  /// waits as long as the connection lasts.
+  /// The results of the statements sent, in order. The first error of the server is the error of
+  /// all. Without a deadline it waits as long as the connection lasts.
   [[nodiscard]] Result<std::vector<Rows>> collect(
       PGconn* connection, std::span<const Step> steps,
       std::optional<std::chrono::milliseconds> deadline);
@@ -65,8 +66,9 @@ class Pipeline {
   bool lost_{false};
 };
 
-/// A prepared statement is missing, or one exists that we did not prepare: the connection goes through a pooler that does not
-/// support them. (The names contain a hash of the text, so a foreign statement is never taken for ours.)
+/// A prepared statement is missing, or one exists that we did not prepare: the connection goes
+/// through a pooler that does not support them. (The names contain a hash of the text, so a foreign
+/// statement is never taken for ours.)
 [[nodiscard]] bool blames_prepared(const Error& error);
 
 /// COMMIT of a transaction that had failed is no error, but a ROLLBACK.

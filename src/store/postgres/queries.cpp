@@ -8,18 +8,20 @@
 namespace outbox::store::postgres {
 namespace {
 
-// Never last_value of the sequence itself: while nextval() runs, its tuple briefly holds the value that it logs in advance, up to
-// 32 too high, and a mark that is too high loses events. This function takes the lock. It is null for a new sequence.
+// Never last_value of the sequence itself: while nextval() runs, its tuple briefly holds the value
+// that it logs in advance, up to 32 too high, and a mark that is too high loses events. This
+// function takes the lock. It is null for a new sequence.
 constexpr std::string_view kSequenceValue =
     "coalesce(pg_sequence_last_value('{schema}.event_seq'::regclass), 0::bigint)";
 
-// The server, and since when it runs (docs/design/reading.md, "The incarnation"). Null: not named yet.
+// The server, and since when it runs (docs/design/reading.md, "The incarnation"). Null: not named
+// yet.
 constexpr std::string_view kIncarnation =
     "(SELECT i.id # i.tableoid::bigint # (date_part('epoch'::text, pg_postmaster_start_time()) * 1000000::float8)::bigint "
     "FROM {schema}.incarnation i WHERE i.one)";
 
-// Column 0..10 of every page. The order is known to reader.cpp. `bytes` is the size of the payload, and of the headers where
-// they are left out; what is not left out the reader measures itself.
+// Column 0..10 of every page. The order is known to reader.cpp. `bytes` is the size of the payload,
+// and of the headers where they are left out; what is not left out the reader measures itself.
 constexpr std::string_view kColumns =
     "t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, "
     "CASE WHEN octet_length(t.payload::bytea) <= {big} THEN t.payload END AS payload, "
@@ -27,7 +29,8 @@ constexpr std::string_view kColumns =
     "t.content_type, CASE WHEN {small_headers} THEN t.headers END AS headers, t.created_at, "
     "t.occurred_at";
 
-// The cheap tests first (15 ns a row): what is stored in so few bytes is small even if it is compressed.
+// The cheap tests first (15 ns a row): what is stored in so few bytes is small even if it is
+// compressed.
 constexpr std::string_view kSmallHeaders =
     "(pg_catalog.pg_column_size(t.headers) <= 128 OR pg_catalog.pg_column_compression(t.headers) IS NULL "
     "AND pg_catalog.pg_column_size(t.headers) <= {big} OR octet_length(t.headers::text) <= {big})";
@@ -35,8 +38,8 @@ constexpr std::string_view kSmallHeaders =
 // The totals of a row are counted for the first of its lanes only.
 constexpr std::string_view kFirstLane = "c.lanes & ~(-1::bigint << lane.n) = 0::bigint";
 
-// Where row c leaves the cursor of its lanes: s1, s2, position and l. Without a position both snapshots are that cursor, so that
-// lanes at one place have equal columns.
+// Where row c leaves the cursor of its lanes: s1, s2, position and l. Without a position both
+// snapshots are that cursor, so that lanes at one place have equal columns.
 constexpr std::string_view kCursor =
     "CASE WHEN c.position IS NULL THEN coalesce(c.s2, c.s1) ELSE c.s1 END::text, "
     "CASE WHEN c.position IS NULL THEN coalesce(c.s2, c.s1) ELSE c.s2 END::text, "
@@ -53,7 +56,8 @@ std::uint64_t fnv1a(std::string_view text) {
   return hash;
 }
 
-/// Fills in what is common to several statements, and nulls for the WAL functions that the server refuses.
+/// Fills in what is common to several statements, and nulls for the WAL functions that the server
+/// refuses.
 std::string filled(std::string_view sql, bool wal_functions) {
   std::string text(sql);
   replace_all(text, "{in_lanes}", "");

@@ -6,7 +6,8 @@
 
 namespace outbox::store::postgres {
 
-/// A statement with the schema filled in. Made once per store (queries.hpp), and valid as long as it.
+/// A statement with the schema filled in. Made once per store (queries.hpp), and valid as long as
+/// it.
 struct Query {
   std::string what;  ///< For error messages: "append settlements".
   std::string sql;
@@ -15,11 +16,12 @@ struct Query {
 
 /// Replaces every `marker` by the value.
 void replace_all(std::string& text, std::string_view marker, std::string_view value);
-/// Replaces every {schema} by the quoted schema, and every {name} by the bare one, for use inside strings.
+/// Replaces every {schema} by the quoted schema, and every {name} by the bare one, for use inside
+/// strings.
 [[nodiscard]] std::string with_schema(std::string_view sql, std::string_view schema);
 
-/// A statement to be prepared. Its name is a hash of its text: behind a pooler another program's statement must never be
-/// taken for ours.
+/// A statement to be prepared. Its name is a hash of its text: behind a pooler another program's
+/// statement must never be taken for ours.
 [[nodiscard]] Query prepared(std::string_view what, std::string_view sql, std::string_view schema);
 /// A statement that is not worth preparing: run once, or without a plan.
 [[nodiscard]] Query unprepared(std::string_view what, std::string_view sql,

@@ -22,8 +22,8 @@ void ReadAhead::follow(std::int64_t position, std::int64_t end) {
   if (!connection_->sync()) give_up();
 }
 
-/// The settings last as long as the session, so that an answer is one result: with several, only the first could be looked for without
-/// waiting. Through a pooler they would reach others.
+/// The settings last as long as the session, so that an answer is one result: with several, only
+/// the first could be looked for without waiting. Through a pooler they would reach others.
 bool ReadAhead::open() {
   auto opened = connect_();
   if (!opened) return false;

@@ -55,8 +55,8 @@ std::size_t size_of(const Rows& rows, int row) {
   return size;
 }
 
-/// Rows of the log were deleted after the page was read. This is reported, never skipped silently; the next read continues
-/// without them.
+/// Rows of the log were deleted after the page was read. This is reported, never skipped silently;
+/// the next read continues without them.
 tl::unexpected<Error> removed_meanwhile(const std::vector<std::int64_t>& seqs, const Rows& left) {
   std::vector<std::int64_t> missing = seqs;
   for (int row = 0; row < left.size(); ++row) std::erase(missing, left.int8(row, 0));
@@ -101,7 +101,8 @@ class PostgresReader final : public LogReader {
         read_ahead_(std::move(connect)) {}
 
   [[nodiscard]] Status begin(std::span<const Cursor> /*cursors*/) override {
-    // After a crash the server may issue transaction ids and sequence values again: earlier marks do not hold.
+    // After a crash the server may issue transaction ids and sequence values again: earlier marks
+    // do not hold.
     marks_->clear();
     OUTBOX_TRY(check_wal_functions());
     OUTBOX_TRY(const Rows settings, connection_.exec(&Queries::settings_check));
@@ -215,8 +216,9 @@ class PostgresReader final : public LogReader {
     OUTBOX_TRY(const Snapshot s1, parse_snapshot(request.cursor.s1));
     OUTBOX_TRY(Params params, params_of(request, s1));
     const auto query = statement_for(request, s1.xip.empty());
-    // One statement outside a transaction is a transaction of its own. Its settings are in force for this role already, or are
-    // set for one transaction, which also works through a transaction pooler.
+    // One statement outside a transaction is a transaction of its own. Its settings are in force
+    // for this role already, or are set for one transaction, which also works through a transaction
+    // pooler.
     if (!settings_in_force_) {
       connection_.send(&Queries::begin);
       connection_.send(&Queries::settings);

@@ -30,7 +30,8 @@ constexpr std::int64_t kIdsAtOnce = 1000;
 constexpr std::int64_t kEventsAtOnce = 100;
 constexpr std::int32_t kRowsAtOnce = 2000;
 
-/// Up to where a subscription is done on some lanes; none: these lanes have no cursor. Subscription 0: what is over now.
+/// Up to where a subscription is done on some lanes; none: these lanes have no cursor. Subscription
+/// 0: what is over now.
 struct Done {
   std::int32_t subscription{0};
   std::optional<Snapshot> snapshot;
@@ -79,7 +80,8 @@ struct Contents {
 /// Another session holds a lock, longer than this waits.
 bool is_default(const LogPiece& piece) { return piece.end == 0; }
 
-/// "events-2026-01-05T08-09-12.123456Z-event_x3": no two pieces have the same, also of an outbox that was recreated.
+/// "events-2026-01-05T08-09-12.123456Z-event_x3": no two pieces have the same, also of an outbox
+/// that was recreated.
 std::string archive_name(const LogPiece& piece) {
   std::string time = event::time_text(piece.newest_us);
   std::replace(time.begin(), time.end(), ':', '-');
@@ -266,7 +268,8 @@ class PostgresRetention final : public Retention {
     return contents;
   }
 
-  /// Reads the whole piece. Its transactions are over: no rows can appear between two of these statements.
+  /// Reads the whole piece. Its transactions are over: no rows can appear between two of these
+  /// statements.
   [[nodiscard]] Result<Contents> read(const LogPiece& piece, std::optional<ArchiveFile>& file,
                                       const std::stop_token& stop) {
     OUTBOX_TRY(Contents contents, accounts(piece));
@@ -344,7 +347,8 @@ class PostgresRetention final : public Retention {
       generation = done.int8(0, 1);
       id = done.int8(0, 2);
       blocked = done.boolean(0, 3);
-      // Of thousands of subscriptions most have little or nothing that may go, which costs others nothing.
+      // Of thousands of subscriptions most have little or nothing that may go, which costs others
+      // nothing.
       if (gone > kRowsAtOnce / 10) rest_.after(began, stop);
     }
     return {};

@@ -15,10 +15,12 @@
 namespace outbox::store::postgres {
 namespace {
 
-/// Roles belong to the whole cluster: migrations of other databases may change them at the same moment.
+/// Roles belong to the whole cluster: migrations of other databases may change them at the same
+/// moment.
 constexpr int kCollisions = 5;
 
-/// While a migration waits for a lock on a table, everybody else waits behind it: so it waits for a second, and again after a pause.
+/// While a migration waits for a lock on a table, everybody else waits behind it: so it waits for a
+/// second, and again after a pause.
 constexpr std::chrono::minutes kLockPatience{1};
 constexpr std::chrono::milliseconds kLockPause{500};
 
@@ -46,7 +48,8 @@ std::string migrate_command(const std::string& schema) {
   return std::string("outbox migrate") + (usual ? "" : " --schema " + schema);
 }
 
-/// Runs and records it, and stores what the schema then consists of. `again`: migrations were applied before.
+/// Runs and records it, and stores what the schema then consists of. `again`: migrations were
+/// applied before.
 Status run_migration(Connection& connection, const Migration& next, bool again) {
   const DefinitionQueries queries(connection.queries().schema);
   Definitions wanted;

@@ -1,5 +1,5 @@
-// The tables of the outbox in a PostgreSQL database: creates them, and checks that they are what this program and its cursors
-// rely on.
+// The tables of the outbox in a PostgreSQL database: creates them, and checks that they are what
+// this program and its cursors rely on.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -16,8 +16,8 @@ namespace outbox::store::postgres {
 /// Embedded from migrations/postgres, in order.
 [[nodiscard]] std::span<const Migration> migrations();
 
-/// Applies what is missing, each migration in a transaction of its own; of two processes at once the second finds nothing
-/// to do. Returns the names of what was applied.
+/// Applies what is missing, each migration in a transaction of its own; of two processes at once
+/// the second finds nothing to do. Returns the names of what was applied.
 [[nodiscard]] Result<std::vector<std::string>> migrate(Connection& connection);
 
 [[nodiscard]] Result<SchemaState> schema_state(Connection& connection);

@@ -33,7 +33,8 @@ std::string text_of(std::optional<bool> flag) {
   return *flag ? "true" : "false";
 }
 
-/// Under another encoding the server would convert the texts. The condition is looked at before the function is called.
+/// Under another encoding the server would convert the texts. The condition is looked at before the
+/// function is called.
 constexpr const char* kInUtf8 = " WHERE pg_catalog.pg_client_encoding() IN ('UTF8', 'SQL_ASCII')";
 
 }  // namespace

@@ -5,8 +5,9 @@ namespace outbox::store::postgres {
 
 using sql::How;
 
-// $1 subscription, $2 state, $3 aggregate_type, $4 aggregate_id, $5 part of the error, $6 id, $7 seq: null means any; $8 limit,
-// $9 with payload and headers, $10 event_type, $11 scheduled or not, $12 and $13 after which subscription and seq.
+// $1 subscription, $2 state, $3 aggregate_type, $4 aggregate_id, $5 part of the error, $6 id, $7
+// seq: null means any; $8 limit, $9 with payload and headers, $10 event_type, $11 scheduled or not,
+// $12 and $13 after which subscription and seq.
 constexpr std::string_view kListParked = R"(
 SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at, next_attempt_at,
        CASE WHEN $9::boolean THEN payload END, content_type, CASE WHEN $9::boolean THEN headers::text END,
@@ -35,7 +36,8 @@ SELECT generation FROM {schema}.fleet WHERE one FOR UPDATE)"},
     // $1 group. Primary key. What is being parked is finished first.
     .lock_lanes = {.what = "lock the lanes", .text = R"(
 SELECT lane::int, owner, generation FROM {schema}.lane WHERE lane_group = $1::text ORDER BY lane FOR UPDATE)"},
-    // $1 id, $2 group. From now on only ownership of the new group's lanes counts that is newer than every one of the old group's.
+    // $1 id, $2 group. From now on only ownership of the new group's lanes counts that is newer
+    // than every one of the old group's.
     .change_group = {.what = "change a subscription's group", .text = R"(
 WITH newest AS (UPDATE {schema}.fleet SET generation = generation + 1 RETURNING generation)
 UPDATE {schema}.subscription SET lane_group = $2::text, group_generation = newest.generation FROM newest WHERE id = $1::int)"},
@@ -56,8 +58,9 @@ SELECT {schema}.forget_former_name($1::text))"},
     .create_subscription = {.what = "create a subscription", .text = R"(
 INSERT INTO {schema}.subscription (name, config, lane_group) VALUES ($1::text, $2::jsonb, $3::text) ON CONFLICT (name) DO NOTHING
 RETURNING id)"},
-    // $1 subscription, $2 from now on. '3:3:' is a snapshot in which nothing is visible. A statement's snapshot does not include
-    // its own transaction, so events of the same transaction would still be delivered.
+    // $1 subscription, $2 from now on. '3:3:' is a snapshot in which nothing is visible. A
+    // statement's snapshot does not include its own transaction, so events of the same transaction
+    // would still be delivered.
     .first_settlement = {.what = "write a subscription's first cursor", .text = R"(
 INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1)
 VALUES ($1::int, 'reset', -1, 0, 1, CASE WHEN $2::boolean THEN pg_current_snapshot() ELSE '3:3:'::pg_snapshot END))"},
@@ -76,16 +79,18 @@ WHERE name = $1::text RETURNING id)"},
 UPDATE {schema}.subscription SET state = 'active', reason = '', stopped_seq = NULL, stopped_event = NULL,
   changed_at = clock_timestamp()
 WHERE name = $1::text RETURNING id)"},
-    // $1 id, $2 generation, $3 reason, $4 seq, $5 event. Locks a lane of that generation: a takeover waits until this is done, or was
-    // done before and then no row qualifies. No row either while another transaction holds one of the locks: this must not wait.
+    // $1 id, $2 generation, $3 reason, $4 seq, $5 event. Locks a lane of that generation: a
+    // takeover waits until this is done, or was done before and then no row qualifies. No row
+    // either while another transaction holds one of the locks: this must not wait.
     .stop = {.what = "stop a subscription", .text = R"(
 UPDATE {schema}.subscription SET state = 'stopped', reason = $3::text, stopped_seq = $4::bigint, stopped_event = $5::uuid,
   changed_at = clock_timestamp()
 WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
             WHERE s.id = $1::int AND l.lane_group = s.lane_group AND l.generation = $2::bigint LIMIT 1
             FOR UPDATE OF s SKIP LOCKED FOR SHARE OF l SKIP LOCKED) RETURNING id)"},
-    // $1 id, $2 generation, $3 the trouble; empty: it is over, $4 relay. Of several relays one reports; only it says that the trouble
-    // is over, or another one when it is gone. No row as above.
+    // $1 id, $2 generation, $3 the trouble; empty: it is over, $4 relay. Of several relays one
+    // reports; only it says that the trouble is over, or another one when it is gone. No row as
+    // above.
     .report_trouble = {.what = "report a subscription's trouble", .text = R"(
 UPDATE {schema}.subscription SET trouble = $3::text, trouble_relay = CASE WHEN $3::text = '' THEN NULL ELSE $4::uuid END,
   trouble_since = CASE WHEN $3::text = '' THEN NULL WHEN trouble = '' THEN clock_timestamp() ELSE trouble_since END
@@ -112,19 +117,22 @@ SELECT EXISTS (SELECT FROM {schema}.replay r WHERE r.subscription = $1::int AND 
     .drop = {.what = "drop a subscription", .text = R"(
 SELECT {schema}.drop_subscription($1::int))"},
 
-    // ---- Trials (docs/design/trials.md). The functions are in 0004_parking.sql. `run` has a few rows; the others are found by primary key.
-    // $1 subscription, $2 lanes, $3 relay. A relay that is registered lives: whoever takes its lanes over removes its row.
+    // ---- Trials (docs/design/trials.md). The functions are in 0004_parking.sql. `run` has a few
+    // rows; the others are found by primary key. $1 subscription, $2 lanes, $3 relay. A relay that
+    // is registered lives: whoever takes its lanes over removes its row.
     .former_runs = {.what = "read former runs", .text = R"(
 SELECT r.generation, r.lanes & $2::bigint, r.place, r.tried, coalesce(r.first_seq, 0::bigint),
   EXISTS (SELECT FROM {schema}.parked p WHERE p.subscription = r.subscription AND p.seq = r.first_seq),
   r.relay IS NULL OR r.relay = $3::uuid OR EXISTS (SELECT FROM {schema}.relay m WHERE m.id = r.relay),
   r.uncounted & $2::bigint = 0::bigint
 FROM {schema}.run r WHERE r.subscription = $1::int AND r.lanes & $2::bigint <> 0::bigint ORDER BY r.generation DESC)"},
-    // $1 subscription, $2 lanes, $3 generation, $4 relay, $5 place, $6 events on trial, $7 generations that are kept.
+    // $1 subscription, $2 lanes, $3 generation, $4 relay, $5 place, $6 events on trial, $7
+    // generations that are kept.
     .begin_run = {.how = How::flushed, .what = "begin to deliver", .text = R"(
 SELECT {schema}.begin_run($1::int, $2::bigint, $3::bigint, $4::uuid, $5::text, $6::bigint, $7::bigint[]))"},
-    // $1 subscription, $2 lanes that are held, $3 generation, $4 lanes of the events, $5 how many, $6 the first one. Only by a relay that was
-    // not taken for dead. Fourteen times in a trial that finds nothing.
+    // $1 subscription, $2 lanes that are held, $3 generation, $4 lanes of the events, $5 how many,
+    // $6 the first one. Only by a relay that was not taken for dead. Fourteen times in a trial that
+    // finds nothing.
     .open_range = {.how = How::flushed, .what = "try events", .text = R"(
 WITH mine AS (
   UPDATE {schema}.run r SET tried = CASE WHEN r.lanes & $4::bigint <> 0::bigint THEN $5::bigint ELSE 0::bigint END,
@@ -158,7 +166,8 @@ WHERE id = $1::bigint AND state = 'running' RETURNING id)"},
     // $1 replay. One whose events are not all there is not kept.
     .drop_replay = {.how = How::flushed, .what = "remove a replay", .text = R"(
 DELETE FROM {schema}.replay WHERE id = $1::bigint AND state = 'loading' RETURNING id)"},
-    // $1 id (null: all), $2 subscription (0: all), $3 limit. A replay has some thousands of rows of progress at most; they are added up.
+    // $1 id (null: all), $2 subscription (0: all), $3 limit. A replay has some thousands of rows of
+    // progress at most; they are added up.
     .list_replays = {.how = How::settings, .what = "list replays", .text = R"(
 SELECT r.id, r.subscription, r.first_seq, r.last_seq, r.filter::text, r.archived, r.state, r.actor, r.reason, r.started_at,
        r.ended_at,
@@ -178,9 +187,9 @@ SELECT seq, id, error, aggregate_type, aggregate_id FROM {schema}.replay_skip WH
     .replay_places = {.how = How::settings, .what = "read how far a replay is", .text = R"(
 SELECT lanes, max(position) FROM {schema}.replay_progress WHERE replay = $1::bigint GROUP BY lanes)"},
 
-    // ---- TaskRuns (docs/design/tasks.md).
-    // $1 worker, $2 name, $3 note. Primary key. The count begins with the time: one whose row was removed must not come to a number again that
-    // others have seen.
+    // ---- TaskRuns (docs/design/tasks.md). $1 worker, $2 name, $3 note. Primary key. The count
+    // begins with the time: one whose row was removed must not come to a number again that others
+    // have seen.
     .beat_worker = {.how = How::kept, .what = "worker heartbeat", .text = R"(
 INSERT INTO {schema}.worker AS w (id, name, beat, beat_at, types)
 VALUES ($1::uuid, $2::text, (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint, clock_timestamp(), $3::jsonb)
@@ -201,8 +210,9 @@ SELECT r.worker, w.beat, coalesce((w.types ->> 'heartbeat_ms')::bigint, 0::bigin
   SELECT DISTINCT k.worker FROM {schema}.subscription s JOIN {schema}.parked_key k ON k.subscription = s.id AND k.worker IS NOT NULL
   WHERE s.name = ANY ($2::text[]) AND k.worker <> $1::uuid) r
 LEFT JOIN {schema}.worker w ON w.id = r.worker)"},
-    // $1 names of subscriptions. Indexes task_end_set_aside, task_end_waits and parked_id. Also those that were set aside by a transaction
-    // which did not see yet that they were replaced, as the one that replaced them did not see that.
+    // $1 names of subscriptions. Indexes task_end_set_aside, task_end_waits and parked_id. Also
+    // those that were set aside by a transaction which did not see yet that they were replaced, as
+    // the one that replaced them did not see that.
     .replaced_parked = {.how = How::kept, .what = "list replaced tasks", .text = R"(
 WITH replaced AS MATERIALIZED (
   (SELECT e.id FROM {schema}.task_end e WHERE e.set_aside ORDER BY e.id LIMIT 1000)
@@ -214,9 +224,11 @@ JOIN {schema}.subscription s ON s.id = p.subscription WHERE s.name = ANY ($1::te
     // ---- ParkedEvents (docs/design/parking.md).
     // Primary key.
     .list_parked = {.how = How::plan_settings, .what = "list parked events", .text = kListParked},
-    // The same with an id: the settings, which avoid a sort, would keep the planner from index parked_id.
+    // The same with an id: the settings, which avoid a sort, would keep the planner from index
+    // parked_id.
     .find_parked = {.what = "find a parked event", .text = kListParked},
-    // $1 subscription: events that are retried, wait, are dead. Primary key of parked_key, indexes parked_live and parked_dead.
+    // $1 subscription: events that are retried, wait, are dead. Primary key of parked_key, indexes
+    // parked_live and parked_dead.
     .count_parked = {.how = How::kept, .what = "count parked events", .text = R"(
 SELECT k.retrying, greatest(l.live - k.heads, 0::bigint), d.dead
 FROM (SELECT count(*) FILTER (WHERE run_seq IS NULL AND next_attempt_at < 'infinity') AS retrying,
@@ -228,8 +240,9 @@ FROM (SELECT count(*) FILTER (WHERE run_seq IS NULL AND next_attempt_at < 'infin
     // ---- Schedules: a few rows, by their primary key or all of them.
     .clock = {.what = "read the clock", .text = R"(
 SELECT (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint)"},
-    // $1 name, $2 queue, $3 type, $4 payload, $5 content_type, $6 key, $7 headers, $8 cron, $9 every, $10 time_zone, $11 missed,
-    // $12 next_at of a new one, and of one with other ticks. A row: something changed.
+    // $1 name, $2 queue, $3 type, $4 payload, $5 content_type, $6 key, $7 headers, $8 cron, $9
+    // every, $10 time_zone, $11 missed, $12 next_at of a new one, and of one with other ticks. A
+    // row: something changed.
     .apply_schedule = {.what = "apply a schedule", .text = R"(
 INSERT INTO {schema}.schedule AS s
   (name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed, next_at)
@@ -253,7 +266,8 @@ FROM {schema}.schedule WHERE queue = ANY ($1::text[]) AND NOT paused)"},
 SELECT name, queue, type, payload, content_type, key, headers::text, cron, every, time_zone, missed, paused, revision, next_at,
   last_at, last_task
 FROM {schema}.schedule WHERE queue = ANY ($1::text[]) AND NOT paused AND next_at <= $2::timestamptz ORDER BY next_at, name)"},
-    // $1 name, $2 next_at, $3 revision, as they were read. No row: another one is at it, or has been.
+    // $1 name, $2 next_at, $3 revision, as they were read. No row: another one is at it, or has
+    // been.
     .lock_schedule = {.how = How::kept, .what = "lock a schedule", .text = R"(
 SELECT 1::int FROM {schema}.schedule
 WHERE name = $1::text AND next_at = $2::timestamptz AND revision = $3::bigint AND NOT paused FOR UPDATE SKIP LOCKED)"},

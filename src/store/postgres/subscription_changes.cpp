@@ -84,8 +84,9 @@ class PostgresSubscriptionChanges final : public sql::SubscriptionChanges {
     Param incarnation{Param::null()};
   };
 
-  /// Before the transaction that uses it: the snapshot, then the sequence, which bounds what is visible in it and is a mark. A
-  /// subscription that starts now gets a mark below its first snapshot, as one that is created.
+  /// Before the transaction that uses it: the snapshot, then the sequence, which bounds what is
+  /// visible in it and is a mark. A subscription that starts now gets a mark below its first
+  /// snapshot, as one that is created.
   [[nodiscard]] Result<Place> read_place(const NewStart& start) {
     if (start.kind == NewStart::Kind::beginning) return Place{};
     OUTBOX_TRY(const Rows snapshot, connection_.exec(&Queries::moment));

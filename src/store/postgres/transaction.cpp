@@ -269,7 +269,8 @@ std::string xact_status(PGconn* connection, const std::string& transaction) {
   try {
     return value_of(connection, "SELECT pg_catalog.pg_xact_status($1::xid8)", {transaction});
   } catch (const Exception& thrown) {
-    // Ahead of what the server has given out: a crash or a failover has forgotten it, so it had not committed.
+    // Ahead of what the server has given out: a crash or a failover has forgotten it, so it had not
+    // committed.
     if (thrown.error().origin == "pg:22023") return "aborted";
     throw;
   }

@@ -1,11 +1,13 @@
-// The relay's part of the armed wake-up (docs/stores/postgres.md, "Wake-up"); the writer's is the default of event.xid.
+// The relay's part of the armed wake-up (docs/stores/postgres.md, "Wake-up"); the writer's is the
+// default of event.xid.
 //
-// A writer holds a shared lock from its first event to its commit, and notifies when it cannot get it. Armed means that we hold
-// the lock exclusively: no writer is in flight, and every later one notifies. Locks are released after a commit has become
-// visible, so no wake-up is lost.
+// A writer holds a shared lock from its first event to its commit, and notifies when it cannot get
+// it. Armed means that we hold the lock exclusively: no writer is in flight, and every later one
+// notifies. Locks are released after a commit has become visible, so no wake-up is lost.
 //
-// One relay can be armed. While it is, another one listens: every commit notifies both. When the armed one wakes up by itself there is
-// a moment without notifications, in which the other one may miss a commit: it finds the event at the end of its idle interval.
+// One relay can be armed. While it is, another one listens: every commit notifies both. When the
+// armed one wakes up by itself there is a moment without notifications, in which the other one may
+// miss a commit: it finds the event at the end of its idle interval.
 #include <algorithm>
 #include <chrono>
 #include <memory>

@@ -1,4 +1,5 @@
-// Writes events for the command line and the benchmarks: each call one transaction and one round trip.
+// Writes events for the command line and the benchmarks: each call one transaction and one round
+// trip.
 #include <memory>
 #include <utility>
 

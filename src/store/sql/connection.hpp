@@ -1,5 +1,5 @@
-// What the parts that stand once need of a database (docs/design/sql.md): statements by name, rows that are read into structs, and
-// transactions.
+// What the parts that stand once need of a database (docs/design/sql.md): statements by name, rows
+// that are read into structs, and transactions.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,8 @@ struct Bytes {
 struct Time {
   std::int64_t us{0};
 };
-/// A parameter; nullptr is null. Texts are borrowed: they must stay valid until the statement has run.
+/// A parameter; nullptr is null. Texts are borrowed: they must stay valid until the statement has
+/// run.
 using Param =
     std::variant<std::nullptr_t, bool, std::int32_t, std::int64_t, Time, EventId, std::string_view,
                  Bytes, std::span<const std::int64_t>, std::span<const std::string>>;
@@ -48,7 +49,8 @@ template <class Value>
 /// Numbers, truth values and times (in microseconds) are numbers; everything else is bytes.
 using Cell = std::variant<std::nullptr_t, std::int64_t, std::string>;
 
-/// Reads the columns of a row one after the other, each into a member of its type. What is null leaves the member as it is.
+/// Reads the columns of a row one after the other, each into a member of its type. What is null
+/// leaves the member as it is.
 class Row {
  public:
   explicit Row(const Cell* column) : column_(column) {}
@@ -147,7 +149,8 @@ class Connection {
   [[nodiscard]] virtual Status run_and_write(Named statement, const Params& params,
                                              std::span<const Event> events,
                                              std::span<const EventId> ids) = 0;
-  /// Rolls back on any failure. The body may run a second time, when the first one found that it cannot use prepared statements.
+  /// Rolls back on any failure. The body may run a second time, when the first one found that it
+  /// cannot use prepared statements.
   [[nodiscard]] virtual Status transact(const std::function<Result<Decision>()>& body) = 0;
 
  protected:

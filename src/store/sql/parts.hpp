@@ -1,4 +1,5 @@
-// The parts of a store that stand once. Those with something of their own in each store are derived from.
+// The parts of a store that stand once. Those with something of their own in each store are derived
+// from.
 #pragma once
 
 #include <memory>
@@ -90,7 +91,8 @@ class SubscriptionChanges : public store::SubscriptionChanges {
       : db_(std::move(connection)) {}
   [[nodiscard]] Connection& db() { return *db_; }
   [[nodiscard]] Result<FoundSubscription> find(std::string_view name);
-  /// In a transaction: so that no relay parks or settles events of it meanwhile, and retention removes nothing.
+  /// In a transaction: so that no relay parks or settles events of it meanwhile, and retention
+  /// removes nothing.
   [[nodiscard]] Result<FoundSubscription> lock_idle(std::string_view name);
 
  private:
@@ -180,14 +182,17 @@ class TaskRuns : public store::TaskRuns {
 /// Empty: all types but those that have a subscription of their own.
 [[nodiscard]] std::string_view own_type_of(const SubscriptionRow& subscription);
 [[nodiscard]] PendingTask pending_task_of(Row row);
-/// Per type, what is pending: the type (null: no task of these), how many, for how long the first one.
+/// Per type, what is pending: the type (null: no task of these), how many, for how long the first
+/// one.
 void add_pending(const Rows& rows, std::int32_t subscription, QueueReport& report,
                  std::int64_t& looked_at);
-/// Per subscription, type and state, what has a row: how many, for how long the first one of those that are due.
+/// Per subscription, type and state, what has a row: how many, for how long the first one of those
+/// that are due.
 void add_counts(const Rows& rows, QueueReport& report);
 void add_workers(const Rows& rows, QueueReport& report);
 
-/// `word`: of a task, or what became of its event in the subscription that delivers it (store/history.hpp).
+/// `word`: of a task, or what became of its event in the subscription that delivers it
+/// (store/history.hpp).
 void set_state(TaskStatus& status, std::string_view word);
 
 }  // namespace outbox::store::sql

@@ -1,4 +1,5 @@
-// The statements of the parts that stand once. Each store has a table of them, with its own SQL (statements.cpp of the store).
+// The statements of the parts that stand once. Each store has a table of them, with its own SQL
+// (statements.cpp of the store).
 #pragma once
 
 #include <cstdint>
@@ -19,12 +20,13 @@ enum class How : std::uint8_t {
 
 struct Statement {
   How how{How::plainly};
-  /// SQLite: only for the owner of the lanes, under which generation ($3) they are held for a subscription ($1). PostgreSQL's
-  /// functions check that themselves.
+  /// SQLite: only for the owner of the lanes, under which generation ($3) they are held for a
+  /// subscription ($1). PostgreSQL's functions check that themselves.
   bool for_owner{false};
   std::string_view
       what{};  ///< PostgreSQL: for error messages. SQLite's texts begin with it, as a comment.
-  /// Empty: this store needs nothing of the kind. On SQLite it may be several statements, which are one transaction.
+  /// Empty: this store needs nothing of the kind. On SQLite it may be several statements, which are
+  /// one transaction.
   std::string_view text{};
 };
 

@@ -14,8 +14,8 @@ template <class Clock>
 
 /// Microseconds since 1970, UTC: for rows.
 [[nodiscard]] inline std::int64_t wall_us() { return now_us<std::chrono::system_clock>(); }
-/// Microseconds of CLOCK_MONOTONIC, the same for all processes of a boot: for leases, which a change of the wall clock
-/// must not end.
+/// Microseconds of CLOCK_MONOTONIC, the same for all processes of a boot: for leases, which a
+/// change of the wall clock must not end.
 [[nodiscard]] inline std::int64_t monotonic_us() { return now_us<std::chrono::steady_clock>(); }
 
 }  // namespace outbox::store::sqlite

@@ -35,16 +35,19 @@ struct ConnectOptions {
 
 class Connection final : public sql::Connection {
  public:
-  /// Never checkpoints by itself when the linked SQLite has the WAL-reset bug (has_wal_reset_bug()).
+  /// Never checkpoints by itself when the linked SQLite has the WAL-reset bug
+  /// (has_wal_reset_bug()).
   [[nodiscard]] static Result<Connection> open(const std::string& path,
                                                const ConnectOptions& options = {});
-  /// Over one of the application, as it is set up. It is not closed, and nothing of ours is left on it.
+  /// Over one of the application, as it is set up. It is not closed, and nothing of ours is left on
+  /// it.
   [[nodiscard]] static Connection borrow(sqlite3* db) { return Connection(db, false); }
 
-  /// The first statement of `sql`, prepared once. `sql` must be one of the constants of queries.hpp: its address is the key. One that
-  /// is still in use must not be requested again.
+  /// The first statement of `sql`, prepared once. `sql` must be one of the constants of
+  /// queries.hpp: its address is the key. One that is still in use must not be requested again.
   [[nodiscard]] Result<Statement> statement(std::string_view sql);
-  /// Binds the values from ?1 on and steps to the first row. Text must stay valid as long as the statement.
+  /// Binds the values from ?1 on and steps to the first row. Text must stay valid as long as the
+  /// statement.
   template <class... Values>
   [[nodiscard]] Result<Statement> query(std::string_view sql, const Values&... values) {
     OUTBOX_TRY(Statement ready, statement(sql));
@@ -63,7 +66,8 @@ class Connection final : public sql::Connection {
     return {};
   }
   using sql::Connection::run;
-  /// The statements of a text, one after the other; the rows are those of the last one that has columns.
+  /// The statements of a text, one after the other; the rows are those of the last one that has
+  /// columns.
   [[nodiscard]] Result<sql::Rows> exec_all(std::string_view sql, const sql::Params& params);
 
   // For the parts that stand once.
@@ -87,7 +91,8 @@ class Connection final : public sql::Connection {
   }
   /// Rows that the last statement wrote.
   [[nodiscard]] int changes() const { return sqlite3_changes(db_.get()); }
-  /// Fails when the file is no longer the one at its path: other programs would not see what is written into it.
+  /// Fails when the file is no longer the one at its path: other programs would not see what is
+  /// written into it.
   [[nodiscard]] Status check_in_place() const;
   /// Executions so far.
   [[nodiscard]] std::uint64_t statements() const { return statements_; }
@@ -135,9 +140,9 @@ class WriteTransaction {
   Connection* connection_;
 };
 
-/// 3.7.0 to 3.51.2: when one connection starts a second checkpoint right after a complete one while another connection
-/// commits, the file can be corrupted (https://sqlite.org/wal.html, "the WAL-reset bug"). With such a version the relay
-/// leaves checkpoints to the application.
+/// 3.7.0 to 3.51.2: when one connection starts a second checkpoint right after a complete one while
+/// another connection commits, the file can be corrupted (https://sqlite.org/wal.html, "the
+/// WAL-reset bug"). With such a version the relay leaves checkpoints to the application.
 [[nodiscard]] constexpr bool has_wal_reset_bug(int version_number) noexcept {
   return version_number >= 3007000 && version_number < 3051003;
 }
@@ -145,9 +150,9 @@ class WriteTransaction {
 /// The size of the file's WAL; 0 when there is none.
 [[nodiscard]] std::uint64_t wal_bytes(const std::string& database);
 
-/// Copies the WAL into the file while another connection of ours holds the write lock: no commit runs meanwhile, which avoids
-/// the WAL-reset bug. The WAL keeps its size and is used from its beginning again. Busy: Remedy::retry_call,
-/// nothing is done.
+/// Copies the WAL into the file while another connection of ours holds the write lock: no commit
+/// runs meanwhile, which avoids the WAL-reset bug. The WAL keeps its size and is used from its
+/// beginning again. Busy: Remedy::retry_call, nothing is done.
 [[nodiscard]] Status checkpoint_alone(Connection& connection);
 
 }  // namespace outbox::store::sqlite

@@ -59,7 +59,8 @@ Result<DiskFacts> disk_of(const std::string& path) {
   return DiskFacts{.free_bytes = bytes(found.f_bavail), .all_bytes = bytes(found.f_blocks)};
 }
 
-/// Who holds the write lock: proc(5), /proc/locks. "2: POSIX  ADVISORY  WRITE 4711 08:01:131 120 120".
+/// Who holds the write lock: proc(5), /proc/locks. "2: POSIX  ADVISORY  WRITE 4711 08:01:131 120
+/// 120".
 std::vector<std::int64_t> writers_of(const std::string& path) {
   struct stat shm {};
   if (::stat((path + "-shm").c_str(), &shm) != 0) return {};

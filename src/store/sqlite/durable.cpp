@@ -27,10 +27,11 @@ Status DurableRead::note(Connection& connection) {
   return {};
 }
 
-// A commit is in the WAL until a checkpoint has copied it into the database file and a later writer restarts the WAL, which
-// changes the WAL's header. A checkpoint syncs the database file only if its connection's PRAGMA synchronous requires it.
-// Hence: sync the WAL; when its header has changed since the last time, sync the database file too. A restart after the header
-// was read can only concern commits that the sync before has covered.
+// A commit is in the WAL until a checkpoint has copied it into the database file and a later writer
+// restarts the WAL, which changes the WAL's header. A checkpoint syncs the database file only if
+// its connection's PRAGMA synchronous requires it. Hence: sync the WAL; when its header has changed
+// since the last time, sync the database file too. A restart after the header was read can only
+// concern commits that the sync before has covered.
 Status DurableRead::wait(Connection& connection) {
   if (!noted_ || noted_ == durable_) return {};
   WalHeader header{};

@@ -1,4 +1,5 @@
-// Makes what a connection has read survive power loss (P3), whatever the writers' PRAGMA synchronous is.
+// Makes what a connection has read survive power loss (P3), whatever the writers' PRAGMA
+// synchronous is.
 #pragma once
 
 #include <array>
@@ -10,14 +11,16 @@
 
 namespace outbox::store::sqlite {
 
-/// Syncs through SQLite's own file handles: they are the files that the connection reads, and no descriptor of ours is
-/// closed, which would drop SQLite's locks.
+/// Syncs through SQLite's own file handles: they are the files that the connection reads, and no
+/// descriptor of ours is closed, which would drop SQLite's locks.
 class DurableRead {
  public:
-  /// Call after reading, on the same connection: remembers which commits were visible at the latest.
+  /// Call after reading, on the same connection: remembers which commits were visible at the
+  /// latest.
   [[nodiscard]] Status note(Connection& connection);
 
-  /// Returns when everything read before the last note() is on disk. Costs nothing when no commit came since.
+  /// Returns when everything read before the last note() is on disk. Costs nothing when no commit
+  /// came since.
   [[nodiscard]] Status wait(Connection& connection);
 
  private:

@@ -51,7 +51,8 @@ tl::unexpected<Error> not_in_transaction() {
               "BEGIN IMMEDIATE first, or use outbox::sqlite::Transaction");
 }
 
-/// After some errors SQLite has rolled back the whole transaction: then it must be redone, not the call.
+/// After some errors SQLite has rolled back the whole transaction: then it must be redone, not the
+/// call.
 Status explain(sqlite3* db, Status status) {
   if (!status && sqlite3_get_autocommit(db) != 0 && status.error().remedy == Remedy::retry_call) {
     status.error().remedy = Remedy::retry_transaction;
@@ -102,7 +103,8 @@ void Transaction::commit() {
   if (!state_ || !state_->open)
     refuse(Errc::not_in_transaction, "sqlite: commit: the transaction has ended", {});
   if (sqlite3_get_autocommit(state_->db) != 0) {
-    // SQLite itself rolls back after some errors (disk full, out of memory), or the application has ended it.
+    // SQLite itself rolls back after some errors (disk full, out of memory), or the application has
+    // ended it.
     state_->open = false;
     refuse(Errc::not_in_transaction, "sqlite: commit: the transaction was ended by other code",
            "look for an earlier error on this connection");

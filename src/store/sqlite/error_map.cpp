@@ -84,8 +84,8 @@ Error map_code(int code, std::string_view what, std::string_view said) {
 }
 
 Error map_error(sqlite3* db, int code, std::string_view what) {
-  // The connection remembers only its last error: a call that was refused before it (misuse) has another code. On a
-  // connection of the application's, calls may return primary codes only.
+  // The connection remembers only its last error: a call that was refused before it (misuse) has
+  // another code. On a connection of the application's, calls may return primary codes only.
   const int remembered = db == nullptr ? SQLITE_OK : sqlite3_extended_errcode(db);
   if ((remembered & 0xff) != (code & 0xff)) return map_code(code, what, sqlite3_errstr(code));
   return map_code(remembered, what, sqlite3_errmsg(db));

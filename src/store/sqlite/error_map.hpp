@@ -8,10 +8,12 @@
 
 namespace outbox::store::sqlite {
 
-/// An extended result code -> what the caller can do. `what` was being done, `said` is SQLite's own message.
+/// An extended result code -> what the caller can do. `what` was being done, `said` is SQLite's own
+/// message.
 [[nodiscard]] Error map_code(int code, std::string_view what, std::string_view said);
 
-/// The error of the last call on this connection, which returned `code`. `db` may be null (out of memory at open).
+/// The error of the last call on this connection, which returned `code`. `db` may be null (out of
+/// memory at open).
 [[nodiscard]] Error map_error(sqlite3* db, int code, std::string_view what);
 
 }  // namespace outbox::store::sqlite

@@ -110,8 +110,9 @@ Result<bool> EventLives::is_apart(const Subscription& subscription, const EventV
   return row.has_row();
 }
 
-/// The id of the first settlement that passed the event, which is behind the cursor; 0: the subscription began after it. As
-/// settled_by() of migrations/postgres/0005_status.sql, without lanes.
+/// The id of the first settlement that passed the event, which is behind the cursor; 0: the
+/// subscription began after it. As settled_by() of migrations/postgres/0005_status.sql, without
+/// lanes.
 Result<std::int64_t> EventLives::settled_by(std::int64_t subscription, std::int64_t seq) const {
   std::int64_t low = 0;
   std::int64_t generation = -1;

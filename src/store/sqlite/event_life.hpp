@@ -17,7 +17,8 @@ class EventLives {
  public:
   [[nodiscard]] static Result<EventLives> of(Connection& connection);
 
-  /// One entry for each subscription; of an event that is not in the log only where it is or was parked.
+  /// One entry for each subscription; of an event that is not in the log only where it is or was
+  /// parked.
   [[nodiscard]] Result<std::vector<EventLife>> life_of(const EventView& event, bool in_log) const;
 
  private:

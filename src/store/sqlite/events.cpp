@@ -17,7 +17,8 @@ namespace outbox::store::sqlite {
 namespace {
 
 constexpr std::int64_t kSecondUs = 1'000'000;
-/// Where the event of an id is looked for around the id's time, first close by: it may have been committed long after.
+/// Where the event of an id is looked for around the id's time, first close by: it may have been
+/// committed long after.
 struct Around {
   std::int64_t before_us;
   std::int64_t after_us;

@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kModuleName = "outbox_statements";
 
-/// The statements of each connection. SQLite removes an entry with the module, and so with its connection: a later connection
-/// at the same address gets a new one.
+/// The statements of each connection. SQLite removes an entry with the module, and so with its
+/// connection: a later connection at the same address gets a new one.
 struct Registry {
   Mutex mutex;
   std::unordered_map<sqlite3*, std::unique_ptr<KeptStatements>> entries OUTBOX_GUARDED_BY(mutex);

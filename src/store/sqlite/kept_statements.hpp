@@ -1,9 +1,10 @@
-// The statements of enqueueing, compiled once per connection of the application: compiling them each time would be most of
-// the cost of an event (10 us warm, twice that after a sync).
+// The statements of enqueueing, compiled once per connection of the application: compiling them
+// each time would be most of the cost of an event (10 us warm, twice that after a sync).
 //
-// A statement of ours must not make the application's sqlite3_close() fail, which refuses to close a connection with
-// open statements. So they belong to a hidden virtual table of ours on that connection: SQLite disconnects virtual tables
-// before it checks for open statements, as it must for full-text search, whose tables keep statements too.
+// A statement of ours must not make the application's sqlite3_close() fail, which refuses to close
+// a connection with open statements. So they belong to a hidden virtual table of ours on that
+// connection: SQLite disconnects virtual tables before it checks for open statements, as it must
+// for full-text search, whose tables keep statements too.
 #pragma once
 
 #include <sqlite3.h>
@@ -26,7 +27,8 @@ class KeptStatements {
   KeptStatements& operator=(KeptStatements&&) = delete;
   ~KeptStatements() = default;
 
-  /// The statement, reset and without bindings. `sql`: one of the constants of queries.hpp; its address is the key.
+  /// The statement, reset and without bindings. `sql`: one of the constants of queries.hpp; its
+  /// address is the key.
   [[nodiscard]] Result<sqlite3_stmt*> get(std::string_view sql);
   /// Runs one without parameters and rows.
   [[nodiscard]] Status run(std::string_view sql, const char* what);

@@ -1,4 +1,5 @@
-// A parked event and the row of its key, to which the functions of store/parking_law.hpp apply. All in the caller's transaction.
+// A parked event and the row of its key, to which the functions of store/parking_law.hpp apply. All
+// in the caller's transaction.
 #pragma once
 
 #include <cstdint>

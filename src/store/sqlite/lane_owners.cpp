@@ -1,5 +1,6 @@
-// One relay per group of a file. Two things identify it: the group's lock file (owner_lock.hpp), which ends with the owner's
-// process, and the owner's row with its lease, for an owner that hangs. Every change of the owner raises the generation.
+// One relay per group of a file. Two things identify it: the group's lock file (owner_lock.hpp),
+// which ends with the owner's process, and the owner's row with its lease, for an owner that hangs.
+// Every change of the owner raises the generation.
 #include <map>
 #include <memory>
 #include <optional>
@@ -113,7 +114,8 @@ class SqliteLaneOwners final : public LaneOwners {
     return members;
   }
 
-  /// Also when a lock file that it wrote its id into is free: then its process has ended, or it has given the group up.
+  /// Also when a lock file that it wrote its id into is free: then its process has ended, or it has
+  /// given the group up.
   [[nodiscard]] bool is_gone_owner(const RelayMember& member, const Owners& owners) {
     if (is_dead(member, self_, monotonic_us())) return true;
     for (const auto& [group, owner] : owners) {

@@ -80,7 +80,8 @@ class SqliteParkedEvents final : public sql::ParkedEvents {
     return "edited";
   }
 
-  /// False: it is not parked. `corrected`: what its key says about its first event does not hold any more.
+  /// False: it is not parked. `corrected`: what its key says about its first event does not hold
+  /// any more.
   [[nodiscard]] Result<bool> send_again(std::int64_t subscription, std::int64_t seq,
                                         bool keep_attempts, std::int64_t now,
                                         bool corrected = false) {

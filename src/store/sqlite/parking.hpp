@@ -1,4 +1,5 @@
-// Parked events (docs/design/parking.md, "The law"). What writes runs in the caller's transaction, unless it says otherwise.
+// Parked events (docs/design/parking.md, "The law"). What writes runs in the caller's transaction,
+// unless it says otherwise.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,8 @@ namespace outbox::store::sqlite {
 /// Of those that are not over yet.
 [[nodiscard]] Status end_runs(Connection& connection, std::span<const TaskRunEnd> ends);
 [[nodiscard]] Status finish_task(Connection& connection, const TaskFinish& finish);
-/// Removes a parked event for good, for a person, unless a worker runs it: its worker is told to stop then. False: it is not there.
+/// Removes a parked event for good, for a person, unless a worker runs it: its worker is told to
+/// stop then. False: it is not there.
 [[nodiscard]] Result<bool> discard_event(Connection& connection, std::int64_t subscription,
                                          std::int64_t seq, std::string_view actor,
                                          std::string_view reason, std::int64_t now);

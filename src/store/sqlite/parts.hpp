@@ -20,8 +20,8 @@
 namespace outbox::store::sqlite {
 
 [[nodiscard]] std::unique_ptr<LogReader> make_reader(Connection connection);
-/// `outbox`: the identity of the outbox whose cursors it writes. Open the connection with Sync::normal: what power loss takes
-/// back is delivered again.
+/// `outbox`: the identity of the outbox whose cursors it writes. Open the connection with
+/// Sync::normal: what power loss takes back is delivered again.
 [[nodiscard]] std::unique_ptr<Progress> make_progress(Connection connection, std::string outbox);
 [[nodiscard]] std::unique_ptr<Membership> make_membership(Connection connection,
                                                           RelayIdentity relay);
@@ -47,11 +47,13 @@ namespace outbox::store::sqlite {
 [[nodiscard]] Status add_parked(Connection& connection, std::int64_t subscription,
                                 ParkedLedger& ledger, const VisitParked& visit = {});
 
-/// In the transaction that is open, or in one of its own. Of several tasks with one id the newest. None: there is none.
+/// In the transaction that is open, or in one of its own. Of several tasks with one id the newest.
+/// None: there is none.
 [[nodiscard]] Result<std::optional<TaskStatus>> read_task(Connection& connection,
                                                           const EventId& id);
 
-/// The first seq that was written then or later; one behind the newest if there is none. Unit: microseconds since 1970, UTC.
+/// The first seq that was written then or later; one behind the newest if there is none. Unit:
+/// microseconds since 1970, UTC.
 [[nodiscard]] Result<std::int64_t> seq_at(Connection& connection, std::int64_t time_us);
 
 [[nodiscard]] Diagnosis diagnose(const StoreOptions& options,

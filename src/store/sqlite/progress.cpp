@@ -73,7 +73,8 @@ class SqliteProgress final : public Progress {
   [[nodiscard]] std::uint64_t statements() const override { return connection_.statements(); }
 
  private:
-  /// In the transaction. Positions of tables that were dropped would skip events of those that replaced them.
+  /// In the transaction. Positions of tables that were dropped would skip events of those that
+  /// replaced them.
   [[nodiscard]] Status check_outbox() {
     OUTBOX_TRY(const std::string now, identity_of(connection_));
     if (now == outbox_) return {};

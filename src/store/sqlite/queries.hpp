@@ -1,5 +1,5 @@
-// Every SQL statement of the program on SQLite, by name, with its purpose, index and cost. Each begins with a comment that
-// names its purpose, which error messages show.
+// Every SQL statement of the program on SQLite, by name, with its purpose, index and cost. Each
+// begins with a comment that names its purpose, which error messages show.
 #pragma once
 
 #include <string_view>
@@ -13,8 +13,9 @@ inline constexpr std::string_view kNoMemoryMap = "/* set up connection */ PRAGMA
 inline constexpr std::string_view kSyncFull = "/* set up connection */ PRAGMA synchronous = FULL";
 inline constexpr std::string_view kSyncNormal =
     "/* set up connection */ PRAGMA synchronous = NORMAL";
-// IMMEDIATE takes the write lock now, waiting at most the busy timeout. A deferred transaction that has read cannot
-// wait for it: it fails with SQLITE_BUSY_SNAPSHOT once another connection has committed.
+// IMMEDIATE takes the write lock now, waiting at most the busy timeout. A deferred transaction that
+// has read cannot wait for it: it fails with SQLITE_BUSY_SNAPSHOT once another connection has
+// committed.
 inline constexpr std::string_view kBegin = "/* begin */ BEGIN IMMEDIATE";
 inline constexpr std::string_view kCommit = "/* commit */ COMMIT";
 inline constexpr std::string_view kRollback = "/* roll back */ ROLLBACK";
@@ -37,7 +38,8 @@ inline constexpr std::string_view kRecordMigration =
 inline constexpr std::string_view kEncoding = "/* read encoding */ PRAGMA encoding";
 inline constexpr std::string_view kJournalMode = "/* read journal mode */ PRAGMA journal_mode";
 inline constexpr std::string_view kUseWal = "/* switch to WAL */ PRAGMA journal_mode = WAL";
-// The farthest cursor of all subscriptions. One lookup in outbox_settlement_newest per subscription.
+// The farthest cursor of all subscriptions. One lookup in outbox_settlement_newest per
+// subscription.
 inline constexpr std::string_view kFarthestPosition =
     "/* read farthest cursor */ SELECT coalesce(max((SELECT t.position FROM outbox_settlement t"
     " WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
@@ -54,7 +56,8 @@ inline constexpr std::string_view kInsertEvent =
 inline constexpr std::string_view kReadPage =
     "/* read page */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers,"
     " created_at, occurred_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-// Differs from its last value on this connection when another connection has committed since. Touches no page.
+// Differs from its last value on this connection when another connection has committed since.
+// Touches no page.
 inline constexpr std::string_view kDataVersion = "/* look for commits */ PRAGMA data_version";
 // The highest seq ever given out by a committed transaction, also when its row is gone.
 inline constexpr std::string_view kNewestSeq =
@@ -74,7 +77,8 @@ inline constexpr std::string_view kCheckpoint = "/* checkpoint */ PRAGMA wal_che
 inline constexpr std::string_view kNewestCursor =
     "/* read cursor */ SELECT position, generation FROM outbox_settlement"
     " WHERE subscription = ?1 AND kind IN ('settle', 'claim', 'reset') ORDER BY generation DESC, id DESC LIMIT 1";
-// It adds to the totals of the row it continues, the newest one of no greater generation: one more lookup in the index.
+// It adds to the totals of the row it continues, the newest one of no greater generation: one more
+// lookup in the index.
 inline constexpr std::string_view kAppendSettlement =
     "/* settle */ INSERT INTO outbox_settlement"
     " (subscription, kind, generation, config_version, from_position, position,"
@@ -101,8 +105,8 @@ inline constexpr std::string_view kComeBack =
 
 // ---- parked events (docs/design/parking.md)
 
-// ?1 subscription, ?2 seq, ?3 key, ?4 dead, ?5 attempts, ?6 token, ?7 version, ?8 error, each of a dead one, ?9 now, ?10 whether it blocks. Both tables by their
-// primary key.
+// ?1 subscription, ?2 seq, ?3 key, ?4 dead, ?5 attempts, ?6 token, ?7 version, ?8 error, each of a
+// dead one, ?9 now, ?10 whether it blocks. Both tables by their primary key.
 inline constexpr std::string_view kPark =
     "/* park */ INSERT INTO outbox_parked (subscription, seq, key, dead, attempts, token, version, error, parked_at, blocks, id,"
     " aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at, occurred_at)"
@@ -119,8 +123,9 @@ inline constexpr std::string_view kWriteFacts =
 inline constexpr std::string_view kParkedKey =
     "/* read parked key */ SELECT version, attempts, next_attempt_at, error, blocked_by, run_seq, worker, token, begun_at, cancelled_by,"
     " cancel_reason, solo FROM outbox_parked_key WHERE subscription = ?1 AND key = ?2";
-// ?1 subscription, ?2 key, ?3 solo, ?4 version, ?5 attempts, ?6 due, ?7 blocked by, ?8 what runs, ?9 its worker, ?10 token, ?11 when it
-// began, ?12 error; 0 or empty: null. Primary key. What is known of a run lasts as long as the run.
+// ?1 subscription, ?2 key, ?3 solo, ?4 version, ?5 attempts, ?6 due, ?7 blocked by, ?8 what runs,
+// ?9 its worker, ?10 token, ?11 when it began, ?12 error; 0 or empty: null. Primary key. What is
+// known of a run lasts as long as the run.
 inline constexpr std::string_view kWriteParkedKey =
     "/* write parked key */ INSERT INTO outbox_parked_key AS k (subscription, key, solo, version, attempts, next_attempt_at, blocked_by,"
     " run_seq, worker, token, begun_at, error)"
@@ -136,12 +141,13 @@ inline constexpr std::string_view kRemoveParkedKey =
     "/* remove parked key */ DELETE FROM outbox_parked_key WHERE subscription = ?1 AND key = ?2";
 inline constexpr std::string_view kHasParkedKey =
     "/* look whether a key is free */ SELECT 1 FROM outbox_parked_key WHERE subscription = ?1 AND key = ?2";
-// The first event of a key that is not dead. Index outbox_parked_live, which the planner would not choose by itself, as in the statements
-// below: dead events, however many, cost nothing.
+// The first event of a key that is not dead. Index outbox_parked_live, which the planner would not
+// choose by itself, as in the statements below: dead events, however many, cost nothing.
 inline constexpr std::string_view kFirstParked =
     "/* read first parked of a key */ SELECT seq FROM outbox_parked INDEXED BY outbox_parked_live"
     " WHERE subscription = ?1 AND key = ?2 AND dead = 0 ORDER BY seq LIMIT 1";
-// ?1 subscription, ?2 key, ?3 an event. The first other one that holds the key. Index outbox_parked_blocks.
+// ?1 subscription, ?2 key, ?3 an event. The first other one that holds the key. Index
+// outbox_parked_blocks.
 inline constexpr std::string_view kNextBlock =
     "/* read what else blocks a key */ SELECT seq FROM outbox_parked INDEXED BY outbox_parked_blocks"
     " WHERE subscription = ?1 AND key = ?2 AND blocks = 1 AND seq <> ?3 ORDER BY seq LIMIT 1";
@@ -156,8 +162,8 @@ inline constexpr std::string_view kDeadBlock =
 inline constexpr std::string_view kKeysBlockedByDead =
     "/* list blocked keys */ SELECT key FROM outbox_parked_key INDEXED BY outbox_parked_key_blocked"
     " WHERE subscription = ?1 AND blocked_by IS NOT NULL LIMIT ?2";
-// ?1 subscription. The keys whose events the stream must not send, and in the row without a key how many events there are. The primary
-// key of outbox_parked_key; index outbox_parked_live.
+// ?1 subscription. The keys whose events the stream must not send, and in the row without a key how
+// many events there are. The primary key of outbox_parked_key; index outbox_parked_live.
 inline constexpr std::string_view kParkedKeys =
     "/* list parked keys */ SELECT key, coalesce(run_seq, 0) FROM outbox_parked_key"
     " WHERE subscription = ?1 AND (solo = 0 OR run_seq IS NOT NULL)"
@@ -166,8 +172,8 @@ inline constexpr std::string_view kParkedKeys =
 inline constexpr std::string_view kAskParked =
     "/* ask what became of parked */ SELECT (SELECT p.state FROM outbox_parked_state p WHERE p.subscription = ?1 AND p.seq = ?2),"
     " EXISTS (SELECT 1 FROM outbox_parked_key k WHERE k.subscription = ?1 AND k.key = ?3)";
-// ?1 subscription, ?2 a time that is never, ?3 limit, ?4 generation: none if another one owns the group. The longest due first, also what
-// is not due yet. Index outbox_parked_key_due.
+// ?1 subscription, ?2 a time that is never, ?3 limit, ?4 generation: none if another one owns the
+// group. The longest due first, also what is not due yet. Index outbox_parked_key_due.
 inline constexpr std::string_view kDueKeys =
     "/* read due keys */ SELECT key, next_attempt_at, version, attempts, token, coalesce(blocked_by, ?2) FROM outbox_parked_key"
     " INDEXED BY outbox_parked_key_due WHERE subscription = ?1 AND run_seq IS NULL AND next_attempt_at < ?2 AND ?4 ="
@@ -184,19 +190,22 @@ inline constexpr std::string_view kRemoveParked =
 inline constexpr std::string_view kEndParked =
     "/* end parked */ INSERT INTO outbox_parked_end (subscription, seq, id, outcome, attempts, actor, reason, at)"
     " SELECT subscription, seq, id, ?3, ?4, ?5, ?6, ?7 FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
-// ?1 subscription, ?2 generation, ?3 count, ?4 hash, ?5 now. It adds to the newest row of its kind: outbox_settlement_retries.
+// ?1 subscription, ?2 generation, ?3 count, ?4 hash, ?5 now. It adds to the newest row of its kind:
+// outbox_settlement_retries.
 inline constexpr std::string_view kAppendRetry =
     "/* settle parked */ INSERT INTO outbox_settlement"
     " (subscription, kind, generation, config_version, from_position, position, acked, acked_hash, at, acked_total)"
     " SELECT ?1, 'retry', ?2, 0, 0, 0, ?3, ?4, ?5, ?3 + coalesce((SELECT r.acked_total FROM outbox_settlement r"
     " INDEXED BY outbox_settlement_retries WHERE r.subscription = ?1 AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0)";
 
-// ?1 subscription, ?2 seq. A task that a person sends again does not wait for its execute_at any more. Primary key.
+// ?1 subscription, ?2 seq. A task that a person sends again does not wait for its execute_at any
+// more. Primary key.
 inline constexpr std::string_view kForgetExecuteAt =
     "/* retry parked */ UPDATE outbox_parked SET headers = json_remove(headers, '$.\"task-execute-at\"')"
     " WHERE subscription = ?1 AND seq = ?2 AND aggregate_type LIKE 'outbox-task:%'"
     " AND CASE WHEN json_valid(headers) THEN json_type(headers, '$.\"task-execute-at\"') IS NOT NULL ELSE 0 END";
-// ?1 subscription, ?2 key, ?3 who, ?4 why. The event that its worker runs stays until its handler has returned. Primary key.
+// ?1 subscription, ?2 key, ?3 who, ?4 why. The event that its worker runs stays until its handler
+// has returned. Primary key.
 inline constexpr std::string_view kCancelRun =
     "/* cancel run */ UPDATE outbox_parked_key SET cancelled_by = coalesce(cancelled_by, ?3), cancel_reason = coalesce(cancel_reason, ?4)"
     " WHERE subscription = ?1 AND key = ?2";
@@ -214,7 +223,8 @@ inline constexpr std::string_view kNoteParkedChange =
 
 // ---- tasks that run (docs/design/tasks.md)
 
-// ?1 subscription, ?2 seq, ?3 worker, ?4 token, ?5 percent, ?6 text. Index outbox_parked_key_worker.
+// ?1 subscription, ?2 seq, ?3 worker, ?4 token, ?5 percent, ?6 text. Index
+// outbox_parked_key_worker.
 inline constexpr std::string_view kReportProgress =
     "/* report progress */ UPDATE outbox_parked_key INDEXED BY outbox_parked_key_worker SET percent = ?5, progress = ?6"
     " WHERE subscription = ?1 AND worker = CAST(?3 AS BLOB) AND run_seq = ?2 AND token = ?4";
@@ -227,8 +237,9 @@ inline constexpr std::string_view kNoteTaskEnd =
 inline constexpr std::string_view kNoteTaskEndWithoutResult =
     "/* note end of task */ INSERT INTO outbox_task_end (id, outcome, reason, at)"
     " VALUES (CAST(?1 AS BLOB), ?2, ?3, ?4) ON CONFLICT DO NOTHING";
-// ?1 rows, ?2 a time. Index outbox_task_end_at. That of a task that was replaced stays until the task is neither in the log, whose oldest
-// event is younger by then, nor set aside (index outbox_parked_id).
+// ?1 rows, ?2 a time. Index outbox_task_end_at. That of a task that was replaced stays until the
+// task is neither in the log, whose oldest event is younger by then, nor set aside (index
+// outbox_parked_id).
 inline constexpr std::string_view kRemoveTaskEnds =
     "/* remove ends of tasks */ DELETE FROM outbox_task_end WHERE id IN"
     " (SELECT e.id FROM outbox_task_end e WHERE e.at < ?2 AND (e.waits = 0 OR"
@@ -244,7 +255,8 @@ inline constexpr std::string_view kTakeUnique =
     " ON CONFLICT DO NOTHING";
 inline constexpr std::string_view kReplaceUnique =
     "/* claim unique key */ UPDATE outbox_task_unique SET id = CAST(?3 AS BLOB) WHERE queue = ?1 AND unique_key = ?2";
-// ?1 queue, ?2 unique key, ?3 id, ?4 now. Before it: what is replaced never runs, unless it does already. Primary keys; outbox_parked_id.
+// ?1 queue, ?2 unique key, ?3 id, ?4 now. Before it: what is replaced never runs, unless it does
+// already. Primary keys; outbox_parked_id.
 inline constexpr std::string_view kCancelReplaced =
     "/* claim unique key */ INSERT INTO outbox_task_end (id, outcome, reason, at, waits, set_aside)"
     " SELECT u.id, 'cancelled', 'a newer task with its unique key took its place', ?4, 1,"
@@ -257,12 +269,14 @@ inline constexpr std::string_view kBeginUnique =
     "/* begin unique task */ INSERT INTO outbox_task_unique (queue, unique_key, id, running)"
     " VALUES (?1, ?2, CAST(?3 AS BLOB), CAST(?3 AS BLOB)) ON CONFLICT (queue, unique_key) DO UPDATE SET running = id"
     " WHERE id = excluded.id AND coalesce(running, id) = id";
-// ?1 id of a task that waits for a retry, ?2 now. One that was replaced gets none. Index outbox_task_unique_running.
+// ?1 id of a task that waits for a retry, ?2 now. One that was replaced gets none. Index
+// outbox_task_unique_running.
 inline constexpr std::string_view kEndReplaced =
     "/* note end of task */ INSERT INTO outbox_task_end (id, outcome, reason, at, waits, set_aside)"
     " SELECT running, 'cancelled', 'a newer task with its unique key took its place', ?2, 1, 1 FROM outbox_task_unique"
     " WHERE running = CAST(?1 AS BLOB) AND id <> running ON CONFLICT DO NOTHING";
-// ?1 id of a task that was replaced before, ?2 now: set aside since, or (the next) passed over. Primary key.
+// ?1 id of a task that was replaced before, ?2 now: set aside since, or (the next) passed over.
+// Primary key.
 inline constexpr std::string_view kSetReplacedAside =
     "/* note end of task */ UPDATE outbox_task_end SET set_aside = 1, at = ?2 WHERE id = CAST(?1 AS BLOB) AND waits = 1 AND set_aside = 0";
 inline constexpr std::string_view kPassReplaced =
@@ -300,7 +314,8 @@ inline constexpr std::string_view kReceive =
 inline constexpr std::string_view kBeginRead = "/* begin reading */ BEGIN";
 inline constexpr std::string_view kNewestSettlement =
     "/* read newest settlement */ SELECT coalesce(max(id), 0) FROM outbox_settlement";
-// ?1 subscription, ?2 generation, ?3 id, ?4 the newest id, ?5 limit. Index outbox_settlement_newest.
+// ?1 subscription, ?2 generation, ?3 id, ?4 the newest id, ?5 limit. Index
+// outbox_settlement_newest.
 inline constexpr std::string_view kLedgerRows =
     "/* read settlements */ SELECT id, kind, generation, from_position, position, acked, acked_hash, filtered, filtered_hash,"
     " parked, parked_hash, at FROM outbox_settlement WHERE subscription = ?1 AND (generation, id) > (?2, ?3) AND id <= ?4"
@@ -310,7 +325,8 @@ inline constexpr std::string_view kLedgerEvents =
     "/* read the log */ SELECT seq, id, created_at FROM outbox_event WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3";
 inline constexpr std::string_view kLedgerCount =
     "/* count the log */ SELECT count(*) FROM outbox_event WHERE seq > ?1 AND seq <= ?2";
-// ?1 subscription. Those that stand for an edited event are not in the log. Primary key; outbox_parked_end_seq.
+// ?1 subscription. Those that stand for an edited event are not in the log. Primary key;
+// outbox_parked_end_seq.
 inline constexpr std::string_view kLedgerParked =
     "/* add up parked */ SELECT p.id, '', EXISTS (SELECT 1 FROM outbox_parked_end x WHERE x.subscription = ?1"
     " AND x.seq = p.seq AND x.outcome = 'edited') FROM outbox_parked p WHERE p.subscription = ?1";
@@ -339,15 +355,16 @@ inline constexpr std::string_view kSeqsWithId =
 inline constexpr std::string_view kEventAt =
     "/* read event */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at,"
     " occurred_at FROM outbox_event WHERE seq = ?1 AND +id = CAST(?2 AS BLOB)";
-// What is known of an id that is not in the log: its copy in outbox_parked, else the event whose place it took. Indexes
-// outbox_parked_id and outbox_parked_end_id.
+// What is known of an id that is not in the log: its copy in outbox_parked, else the event whose
+// place it took. Indexes outbox_parked_id and outbox_parked_end_id.
 inline constexpr std::string_view kParkedWithId =
     "/* find parked event */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at,"
     " occurred_at FROM outbox_parked WHERE id = CAST(?1 AS BLOB)"
     " UNION SELECT e.seq, e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers,"
     " e.created_at, e.occurred_at FROM outbox_parked_end x JOIN outbox_event e ON e.seq = x.seq"
     " WHERE x.id = CAST(?1 AS BLOB) AND NOT EXISTS (SELECT 1 FROM outbox_parked p WHERE p.id = CAST(?1 AS BLOB))";
-// ?1 from, ?2 to, ?3 and ?4 the key, ?5 type, each possibly empty, ?6 since, ?7 until, ?8 limit. By the rowid, backwards.
+// ?1 from, ?2 to, ?3 and ?4 the key, ?5 type, each possibly empty, ?6 since, ?7 until, ?8 limit. By
+// the rowid, backwards.
 inline constexpr std::string_view kListEvents =
     "/* list events */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at,"
     " occurred_at FROM outbox_event WHERE seq > ?1 AND seq <= ?2 AND (?3 = '' OR aggregate_type = ?3)"
@@ -362,7 +379,8 @@ inline constexpr std::string_view kListKeyEvents =
 inline constexpr std::string_view kParkedLife =
     "/* read parked event */ SELECT state, attempts, next_attempt_at, error FROM outbox_parked_state"
     " WHERE subscription = ?1 AND seq = ?2 AND +id = CAST(?3 AS BLOB)";
-// ?1 subscription, ?2 the seq of an event that waits: for the first of its key, or for a dead one that blocks it.
+// ?1 subscription, ?2 the seq of an event that waits: for the first of its key, or for a dead one
+// that blocks it.
 inline constexpr std::string_view kWaitingFor =
     "/* read what a parked event waits for */ SELECT f.seq, f.id FROM outbox_parked p"
     " CROSS JOIN outbox_parked_key k ON k.subscription = p.subscription AND k.key = p.key"
@@ -429,8 +447,8 @@ inline constexpr std::string_view kWriteRelay =
     "/* write relay */ INSERT OR REPLACE INTO outbox_relay"
     " (id, name, groups, boot_id, pid_ns, pid, started, beat, lease_ms, heartbeat_at)"
     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))";
-// ?1 generation, ?2 now, ?3 group. The new owner's first row of every subscription: rows of a lower generation no longer count.
-// Keeps the cursor.
+// ?1 generation, ?2 now, ?3 group. The new owner's first row of every subscription: rows of a lower
+// generation no longer count. Keeps the cursor.
 inline constexpr std::string_view kClaim =
     "/* claim */ INSERT INTO outbox_settlement"
     " (subscription, kind, generation, config_version, from_position, position, at, acked_total, filtered_total)"
@@ -465,14 +483,15 @@ inline constexpr std::string_view kRelays =
 
 // ---- retention (docs/design/retention.md)
 
-// ?1 who, ?2 until, ?3 now, ?4 the latest end that a lease can have: a later one was written before the clock was set back.
+// ?1 who, ?2 until, ?3 now, ?4 the latest end that a lease can have: a later one was written before
+// the clock was set back.
 inline constexpr std::string_view kHoldPruning =
     "/* hold pruning */ UPDATE outbox_meta SET pruner = ?1, pruner_until = ?2 WHERE one = 1"
     " AND (pruner IN ('', ?1) OR pruner_until < ?3 OR pruner_until > ?4)";
 inline constexpr std::string_view kReleasePruning =
     "/* release pruning */ UPDATE outbox_meta SET pruner = '', pruner_until = 0 WHERE pruner = ?1";
-// Per subscription its cursor, and its first one: what is not beyond that never counted. Index outbox_settlement_newest, both
-// ends.
+// Per subscription its cursor, and its first one: what is not beyond that never counted. Index
+// outbox_settlement_newest, both ends.
 inline constexpr std::string_view kPositions =
     "/* read positions */ SELECT s.id,"
     " min((SELECT t.position FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
@@ -507,8 +526,8 @@ inline constexpr std::string_view kNotePruned =
     "/* write ledger */ INSERT INTO outbox_pruned (subscription, last_seq, events, hash, at) VALUES (?1, ?2, ?3, ?4, ?5)"
     " ON CONFLICT (subscription) DO UPDATE SET last_seq = excluded.last_seq, events = events + excluded.events,"
     " hash = excluded.hash, at = excluded.at";
-// ?1 subscription. The rows that stay whatever their age: its cursor, the total of its retries, and when was settled last. Indexes
-// outbox_settlement_newest and outbox_settlement_retries.
+// ?1 subscription. The rows that stay whatever their age: its cursor, the total of its retries, and
+// when was settled last. Indexes outbox_settlement_newest and outbox_settlement_retries.
 inline constexpr std::string_view kKeptSettlements =
     "/* find newest settlements */ SELECT (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id"
     " AND t.kind IN ('settle', 'claim', 'reset') ORDER BY t.generation DESC, t.id DESC LIMIT 1),"
@@ -519,7 +538,8 @@ inline constexpr std::string_view kKeptSettlements =
 // ?1 after which id, ?2 rows.
 inline constexpr std::string_view kOldSettlements =
     "/* read settlements */ SELECT id, kind, position, at, subscription FROM outbox_settlement WHERE id > ?1 ORDER BY id LIMIT ?2";
-// ?1 id, ?2 now. Before it is removed. A late row of a former owner, older than a claim of a higher generation, never counted.
+// ?1 id, ?2 now. Before it is removed. A late row of a former owner, older than a claim of a higher
+// generation, never counted.
 inline constexpr std::string_view kNotePrunedSettlement =
     "/* write ledger */ INSERT INTO outbox_pruned (subscription, generation, settlement, acked, filtered, parked, at)"
     " SELECT t.subscription, t.generation, t.id, t.counts * t.acked, t.counts * t.filtered, t.counts * t.parked, ?2 FROM ("
@@ -570,8 +590,8 @@ inline constexpr std::string_view kTaskEnd =
 inline constexpr std::string_view kTypeApart =
     "/* look for a type apart */ SELECT 1 FROM outbox_type_apart WHERE aggregate_type = ?1 AND event_type = ?2 AND begun_at < ?3";
 
-// ?1 cursor, ?2 events that are looked at, ?3 aggregate_type, ?4 type and ?5 key, each possibly empty, ?6 limit, ?7 the type of the
-// subscription, empty: it is that of the queue. By the rowid.
+// ?1 cursor, ?2 events that are looked at, ?3 aggregate_type, ?4 type and ?5 key, each possibly
+// empty, ?6 limit, ?7 the type of the subscription, empty: it is that of the queue. By the rowid.
 inline constexpr std::string_view kPendingTasks =
     "/* list pending tasks */ SELECT seq, id, event_type, aggregate_id, created_at FROM"
     " (SELECT seq, id, aggregate_type, event_type, aggregate_id, created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2)"
@@ -579,7 +599,8 @@ inline constexpr std::string_view kPendingTasks =
     " iif(?7 <> '', event_type = ?7, event_type NOT IN (SELECT a.event_type FROM outbox_type_apart a WHERE a.aggregate_type = ?3))"
     " ORDER BY seq LIMIT ?6";
 
-// ?1 cursor, ?2 events that are looked at, ?3 aggregate_type, ?4 as ?7 before. By the rowid. Per type, null: what is no task of these.
+// ?1 cursor, ?2 events that are looked at, ?3 aggregate_type, ?4 as ?7 before. By the rowid. Per
+// type, null: what is no task of these.
 inline constexpr std::string_view kCountPendingTasks =
     "/* count pending tasks */ SELECT iif(aggregate_type = ?3 AND iif(?4 <> '', event_type = ?4, event_type NOT IN"
     " (SELECT a.event_type FROM outbox_type_apart a WHERE a.aggregate_type = ?3)), event_type, NULL) AS type,"
@@ -614,7 +635,8 @@ inline constexpr std::string_view kLoadEvent =
     " (replay, seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at, occurred_at)"
     " SELECT ?1, ?2, CAST(?3 AS BLOB), ?4, ?5, ?6, CAST(?7 AS BLOB), ?8, ?9, ?10, nullif(?11, ?12)"
     " WHERE NOT EXISTS (SELECT 1 FROM outbox_event e WHERE e.seq = ?2)";
-// ?1 rows. Copies of archived events whose replay is done, or was given up. The oldest replay first.
+// ?1 rows. Copies of archived events whose replay is done, or was given up. The oldest replay
+// first.
 inline constexpr std::string_view kRemoveReplayed =
     "/* remove replayed events */ DELETE FROM outbox_replay_event WHERE (replay, seq) IN"
     " (SELECT e.replay, e.seq FROM outbox_replay_event e"
@@ -634,7 +656,8 @@ inline constexpr std::string_view kSkipReplayed =
 inline constexpr std::string_view kStopSkipping =
     "/* settle replay */ UPDATE outbox_replay SET state = 'stopped', reason = ?3, ended_at = ?4"
     " WHERE id = ?1 AND state = 'running' AND (SELECT count(*) FROM outbox_replay_skip k WHERE k.replay = ?1) >= ?2";
-// ?1 position, ?2 last seq, ?3 rows, ?4 subscription. By the rowid. Held: parked now, or discarded or corrected by a person.
+// ?1 position, ?2 last seq, ?3 rows, ?4 subscription. By the rowid. Held: parked now, or discarded
+// or corrected by a person.
 inline constexpr std::string_view kReplayPage =
     "/* read a page for a replay */ SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, t.content_type,"
     " t.headers, t.created_at, t.occurred_at,"
@@ -651,7 +674,8 @@ inline constexpr std::string_view kArchivedPage =
 
 // ---- what the outbox consists of (docs/design/doctor.md)
 
-// What the outbox consists of: of its tables and views everything that has a text. A list that another program made begins otherwise.
+// What the outbox consists of: of its tables and views everything that has a text. A list that
+// another program made begins otherwise.
 inline constexpr std::string_view kFoundDefinitions = R"(/* look at the schema */
 SELECT '', 'made by', 'outbox 1', '' UNION ALL SELECT * FROM (
 SELECT coalesce(t.type || ' ' || t.name, s.type || ' ' || s.name),

@@ -51,7 +51,8 @@ class SqliteReader final : public LogReader {
   [[nodiscard]] std::uint64_t statements() const override { return connection_.statements(); }
 
  private:
-  // The statement, and with it the read transaction, ends here: an open one would keep the WAL from being reset.
+  // The statement, and with it the read transaction, ends here: an open one would keep the WAL from
+  // being reset.
   [[nodiscard]] Status fill(Page& page) {
     OUTBOX_TRY(Statement row, connection_.query(query::kReadPage, page.from,
                                                 static_cast<std::int64_t>(request_.rows)));

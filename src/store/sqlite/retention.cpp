@@ -1,4 +1,5 @@
-// Removes events that every subscription has passed, a few per transaction (docs/design/retention.md).
+// Removes events that every subscription has passed, a few per transaction
+// (docs/design/retention.md).
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -164,8 +165,9 @@ class SqliteRetention final : public Retention {
     return std::optional(LogPlace{.seq = row.integer(0), .created_us = row.integer(1)});
   }
 
-  /// The first seq written since then; one more than the last: none. By bisection: the times ascend with seq, unless the clock was
-  /// set back, which makes an event a little older or younger than it is.
+  /// The first seq written since then; one more than the last: none. By bisection: the times ascend
+  /// with seq, unless the clock was set back, which makes an event a little older or younger than
+  /// it is.
   [[nodiscard]] Result<std::int64_t> first_since(std::int64_t since_us, const LogPlace& first,
                                                  const LogPlace& last) {
     std::int64_t low = first.seq;
@@ -204,8 +206,8 @@ class SqliteRetention final : public Retention {
     return file.path();
   }
 
-  /// Some of the oldest events, up to this seq, if the cursors have passed them: nobody can change a cursor meanwhile. Returns how
-  /// many.
+  /// Some of the oldest events, up to this seq, if the cursors have passed them: nobody can change
+  /// a cursor meanwhile. Returns how many.
   [[nodiscard]] Result<std::int64_t> remove_some(std::int64_t to) {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     OUTBOX_TRY(auto positions, read_positions());
@@ -258,7 +260,8 @@ class SqliteRetention final : public Retention {
     while (batch.more && !stop.stop_requested()) {
       const auto began = Clock::now();
       const std::int64_t after = batch.last;
-      // Looked at without the lock first: of thousands of subscriptions most have nothing that may go.
+      // Looked at without the lock first: of thousands of subscriptions most have nothing that may
+      // go.
       OUTBOX_TRY(batch, old_settlements(after, before, first_event));
       if (batch.over.empty()) continue;
       OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));

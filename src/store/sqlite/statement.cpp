@@ -22,7 +22,8 @@ Statement::~Statement() {
   sqlite3_clear_bindings(stmt_);
 }
 
-// Binding fails only for a wrong index or without memory; the NULL that is then bound violates a NOT NULL.
+// Binding fails only for a wrong index or without memory; the NULL that is then bound violates a
+// NOT NULL.
 void Statement::bind(int index, std::string_view text) {
   // An empty view may have no address, and SQLite takes a null pointer for NULL.
   const char* const address = text.data() != nullptr ? text.data() : "";

@@ -11,8 +11,8 @@
 
 namespace outbox::store::sqlite {
 
-/// A statement lent by a Connection for one execution. Its destructor resets it, which also ends the read transaction that it
-/// may have opened. Bound text must stay valid until then.
+/// A statement lent by a Connection for one execution. Its destructor resets it, which also ends
+/// the read transaction that it may have opened. Bound text must stay valid until then.
 class Statement {
  public:
   explicit Statement(sqlite3_stmt* stmt) : stmt_(stmt) {}

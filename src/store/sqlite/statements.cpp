@@ -1,11 +1,13 @@
-// The SQL of the parts that stand once (src/store/sql), as in queries.hpp. outbox_now() is the store's clock, in microseconds.
+// The SQL of the parts that stand once (src/store/sql), as in queries.hpp. outbox_now() is the
+// store's clock, in microseconds.
 #include "store/sqlite/connection.hpp"
 
 namespace outbox::store::sqlite {
 
-// ?1 subscription, ?2 state, ?3 and ?4 the key, ?5 part of the error, ?6 id, ?7 seq: null means any; ?8 limit, ?9 with payload and
-// headers, ?10 event type, ?11 scheduled or not, ?12 and ?13 after which subscription and seq. A task is scheduled that waits for the
-// time of its header. Primary key.
+// ?1 subscription, ?2 state, ?3 and ?4 the key, ?5 part of the error, ?6 id, ?7 seq: null means
+// any; ?8 limit, ?9 with payload and headers, ?10 event type, ?11 scheduled or not, ?12 and ?13
+// after which subscription and seq. A task is scheduled that waits for the time of its header.
+// Primary key.
 constexpr std::string_view kListParked = R"(
 /* list parked */ SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at,
 next_attempt_at, CASE WHEN ?9 THEN payload END, content_type, CASE WHEN ?9 THEN headers END, created_at, scheduled,
@@ -22,14 +24,16 @@ ORDER BY subscription, seq LIMIT ?8)";
 
 constinit const sql::Statements kStatements{
 
-    // ---- Whoever changes subscriptions: a table of a few rows. One writer at a time: there is nothing to be locked.
+    // ---- Whoever changes subscriptions: a table of a few rows. One writer at a time: there is
+    // nothing to be locked.
     .flushed = {},
     // ?1 name.
     .find_subscription = {.text = R"(
 /* read subscription */ SELECT id, config, lane_group FROM outbox_subscription WHERE name = ?1)"},
     .lock_fleet = {},
     .lock_lanes = {},
-    // ?1 id, ?2 group. From now on only ownership of the new group counts that is newer than every one of the old group.
+    // ?1 id, ?2 group. From now on only ownership of the new group counts that is newer than every
+    // one of the old group.
     .change_group = {.text = R"(
 /* raise generation */ UPDATE outbox_meta SET generation = generation + 1 WHERE one = 1;
 /* change group */ UPDATE outbox_subscription SET lane_group = ?2,
@@ -51,7 +55,8 @@ WHERE n.name = ?1)"},
     // ?1 name, ?2 config, ?3 group.
     .create_subscription = {.text = R"(
 /* create subscription */ INSERT INTO outbox_subscription (name, config, lane_group) VALUES (?1, ?2, ?3) RETURNING id)"},
-    // ?1 subscription, ?2 from now on: with the write lock it neither misses nor repeats an event that is being written.
+    // ?1 subscription, ?2 from now on: with the write lock it neither misses nor repeats an event
+    // that is being written.
     .first_settlement = {.text = R"(
 /* write first cursor */ INSERT INTO outbox_settlement
 (subscription, kind, generation, config_version, from_position, position, at)
@@ -61,7 +66,8 @@ WHERE s.name = 'outbox_event' AND ?2), 0) AS seq) p)"},
     .change_subscription = {.text = R"(
 /* change subscription */ UPDATE outbox_subscription SET config = ?2, config_version = config_version + 1,
 changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?1)"},
-    // ?1 name, ?2 reason. A stopped one stays stopped, and keeps why: its first event would be rejected again.
+    // ?1 name, ?2 reason. A stopped one stays stopped, and keeps why: its first event would be
+    // rejected again.
     .pause = {.text = R"(
 /* pause subscription */ UPDATE outbox_subscription SET
 state = CASE state WHEN 'active' THEN 'paused' ELSE state END,
@@ -111,8 +117,9 @@ AND state IN ('loading', 'running')))"},
 /* drop skips */ DELETE FROM outbox_replay_skip WHERE replay IN (SELECT id FROM outbox_replay WHERE subscription = ?1);
 /* drop replays */ DELETE FROM outbox_replay WHERE subscription = ?1)"},
 
-    // ---- Trials (docs/design/trials.md). ?1 subscription; all by primary keys, a row or two.
-    // ?2 lanes, ?3 relay. A relay that is registered lives: whoever takes its group over removes its row.
+    // ---- Trials (docs/design/trials.md). ?1 subscription; all by primary keys, a row or two. ?2
+    // lanes, ?3 relay. A relay that is registered lives: whoever takes its group over removes its
+    // row.
     .former_runs = {.text = R"(
 /* read former runs */ SELECT generation, ?2, place, tried, first_seq,
 EXISTS (SELECT 1 FROM outbox_parked p WHERE p.subscription = ?1 AND p.seq = r.first_seq),
@@ -169,9 +176,9 @@ FROM outbox_replay r WHERE (?1 IS NULL OR r.id = ?1) AND (?2 = 0 OR r.subscripti
     .replay_places = {.text = R"(
 /* read how far a replay is */ SELECT -1, position FROM outbox_replay WHERE id = ?1)"},
 
-    // ---- TaskRuns (docs/design/tasks.md).
-    // ?1 worker, ?2 name, ?3 note. Primary key. The count begins with the time: one whose row was removed must not come to a number
-    // again that others have seen.
+    // ---- TaskRuns (docs/design/tasks.md). ?1 worker, ?2 name, ?3 note. Primary key. The count
+    // begins with the time: one whose row was removed must not come to a number again that others
+    // have seen.
     .beat_worker = {.text = R"(
 /* worker heartbeat */ INSERT INTO outbox_worker (id, name, beat, beat_at, types) VALUES (CAST(?1 AS BLOB), ?2, outbox_now(), outbox_now(), ?3)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, beat = beat + 1, beat_at = excluded.beat_at, types = excluded.types
@@ -198,8 +205,9 @@ JOIN outbox_subscription s ON s.id = p.subscription WHERE e.set_aside = 1 AND s.
     // ---- ParkedEvents (docs/design/parking.md).
     .list_parked = {.text = kListParked},
     .find_parked = {.text = kListParked},
-    // ?1 subscription. Those whose turn it is, those that wait, the dead. What runs is none of them. Indexes outbox_parked_key_due,
-    // outbox_parked_key_worker, outbox_parked_live and outbox_parked_dead.
+    // ?1 subscription. Those whose turn it is, those that wait, the dead. What runs is none of
+    // them. Indexes outbox_parked_key_due, outbox_parked_key_worker, outbox_parked_live and
+    // outbox_parked_dead.
     .count_parked = {.text = R"(
 /* count parked */ WITH n AS MATERIALIZED (SELECT
 (SELECT count(*) FROM outbox_parked_key INDEXED BY outbox_parked_key_due
@@ -213,8 +221,9 @@ SELECT retrying, max(live - running - retrying, 0), dead FROM n)"},
     // ---- Schedules: a few rows, by their primary key or all of them.
     .clock = {.text = R"(
 /* read the clock */ SELECT outbox_now())"},
-    // ?1 name, ?2 queue, ?3 type, ?4 payload, ?5 content_type, ?6 key, ?7 headers, ?8 cron, ?9 every, ?10 time_zone, ?11 missed,
-    // ?12 next_at of a new one, and of one with other ticks. No row where it is there as it is.
+    // ?1 name, ?2 queue, ?3 type, ?4 payload, ?5 content_type, ?6 key, ?7 headers, ?8 cron, ?9
+    // every, ?10 time_zone, ?11 missed, ?12 next_at of a new one, and of one with other ticks. No
+    // row where it is there as it is.
     .apply_schedule = {.text = R"(
 /* apply schedule */ INSERT INTO outbox_schedule AS s
 (name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed, next_at)

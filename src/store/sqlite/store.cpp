@@ -25,7 +25,8 @@ void warn_of_wal_reset_bug() {
   });
 }
 
-/// The relay retries by itself, and a stop must not wait long for a connection that holds the write lock.
+/// The relay retries by itself, and a stop must not wait long for a connection that holds the write
+/// lock.
 constexpr std::chrono::milliseconds kRelayBusyTimeout{1000};
 
 class SqliteStore final : public Store {

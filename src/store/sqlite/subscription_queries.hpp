@@ -1,4 +1,5 @@
-// The statements of renaming, resetting and dropping subscriptions (docs/design/subscriptions.md), as in queries.hpp.
+// The statements of renaming, resetting and dropping subscriptions (docs/design/subscriptions.md),
+// as in queries.hpp.
 #pragma once
 
 #include <string_view>
@@ -40,8 +41,8 @@ inline constexpr std::string_view kForgetEndsAfter =
     "/* remove ends */ DELETE FROM outbox_parked_end WHERE subscription = ?1 AND seq > ?2"
     " AND EXISTS (SELECT 1 FROM outbox_event e WHERE e.seq = outbox_parked_end.seq)";
 
-// ?1 id, ?2 position, ?3 now, ?4 to ?7 what is parked already, and what retries delivered, each with its hash sum: the ledger begins
-// with that.
+// ?1 id, ?2 position, ?3 now, ?4 to ?7 what is parked already, and what retries delivered, each
+// with its hash sum: the ledger begins with that.
 inline constexpr std::string_view kBeginAgain =
     "/* write first cursor */ INSERT INTO outbox_settlement"
     " (subscription, kind, generation, config_version, from_position, position, at, parked, parked_hash, acked, acked_hash)"
@@ -63,7 +64,8 @@ inline constexpr std::string_view kCountParkedAfter =
     " EXISTS (SELECT 1 FROM outbox_parked_end x WHERE x.subscription = ?1 AND x.seq = p.seq AND x.outcome = 'edited') AS corrected"
     " FROM outbox_parked p WHERE p.subscription = ?1)";
 
-// ?1 rows. Of subscriptions that are gone: outbox_settlement_newest, outbox_parked_end_seq, primary key.
+// ?1 rows. Of subscriptions that are gone: outbox_settlement_newest, outbox_parked_end_seq, primary
+// key.
 inline constexpr std::string_view kRemoveDropped =
     "/* remove dropped settlements */ DELETE FROM outbox_settlement WHERE id IN (SELECT t.id FROM outbox_dropped d"
     " CROSS JOIN outbox_settlement t ON t.subscription = d.subscription LIMIT ?1)";

@@ -1,5 +1,5 @@
-// Wakes the reader when an event was committed: by inotify on the WAL where that works, else by reading PRAGMA data_version
-// every few milliseconds (1.7 us each).
+// Wakes the reader when an event was committed: by inotify on the WAL where that works, else by
+// reading PRAGMA data_version every few milliseconds (1.7 us each).
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -18,7 +18,8 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 
-/// Between the last write to the WAL and the commit becoming visible lies the writer's fsync: poll often at first.
+/// Between the last write to the WAL and the commit becoming visible lies the writer's fsync: poll
+/// often at first.
 constexpr auto kFastFor = 20ms;
 constexpr auto kFastPoll = 500us;
 /// A commit whose fsync takes longer than this is found by the next idle poll.
@@ -35,8 +36,8 @@ class SqliteWakeup final : public Wakeup {
     // Reading opens the WAL, so that there is a file to watch.
     OUTBOX_TRY(newest_, connection_.integer(query::kNewestSeq));
     data_version_.reset();
-    // What was written before the watch, or since the last wait(), may be a commit that is not visible yet: the first poll
-    // of wait() alone would miss it.
+    // What was written before the watch, or since the last wait(), may be a commit that is not
+    // visible yet: the first poll of wait() alone would miss it.
     const bool watched = watch_ != nullptr;
     if (!watched) watch_ = std::make_unique<WalWatch>(connection_.file());
     if (watch_->drain() || !watched) written_at_ = Clock::now();

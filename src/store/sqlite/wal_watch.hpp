@@ -1,5 +1,5 @@
-// Watches writes to the WAL of a file (inotify). A hint only: a write is seen before its commit is visible, and a file system
-// may not report any.
+// Watches writes to the WAL of a file (inotify). A hint only: a write is seen before its commit is
+// visible, and a file system may not report any.
 #pragma once
 
 #include <string>

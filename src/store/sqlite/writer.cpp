@@ -32,8 +32,8 @@ class SqliteWriter final : public Writer {
   }
 
  private:
-  // Where only the command line writes, the WAL would grow without end. The first write checks too: it may be the only one of its
-  // process.
+  // Where only the command line writes, the WAL would grow without end. The first write checks too:
+  // it may be the only one of its process.
   [[nodiscard]] Status keep_wal_small() {
     if (writes_++ % kLookEvery != 0 || wal_bytes(connection_.file()) < kWalToReopenAt) return {};
     // The last connection to be closed is alone with the file; only then is the WAL emptied.

@@ -1,6 +1,7 @@
-// The relay's side of the sink contract, as small as it can be: hands over in order, takes outcomes, and after a failure
-// drains, opens again and resends from the earliest message that was not acked, under new tokens. To a sink that is not gapless it
-// sends one message of a key at a time, and after a failure none of that key. Fails the test when a message gets no outcome, two
+// The relay's side of the sink contract, as small as it can be: hands over in order, takes
+// outcomes, and after a failure drains, opens again and resends from the earliest message that was
+// not acked, under new tokens. To a sink that is not gapless it sends one message of a key at a
+// time, and after a failure none of that key. Fails the test when a message gets no outcome, two
 // outcomes, or one without being sent.
 #pragma once
 
@@ -17,11 +18,13 @@
 
 namespace outbox::conformance {
 
-/// The places of the messages that arrived, in the order of arrival. Fails the test on one that was never sent.
+/// The places of the messages that arrived, in the order of arrival. Fails the test on one that was
+/// never sent.
 [[nodiscard]] std::vector<std::size_t> places(const std::vector<Arrived>& arrived,
                                               const Load& load);
 
-/// Each message of the load arrived, and of each key the first arrivals are in order. Messages in `except` did not arrive.
+/// Each message of the load arrived, and of each key the first arrivals are in order. Messages in
+/// `except` did not arrive.
 void expect_complete_and_ordered(const std::vector<std::size_t>& arrived, const Load& load,
                                  const std::vector<std::size_t>& except = {});
 
@@ -37,19 +40,20 @@ class MiniRelay {
   MiniRelay& operator=(const MiniRelay&) = delete;
   ~MiniRelay();
 
-  /// Hands over the next messages that are neither acked nor in flight, at most `most`; returns how many were taken. Like the
-  /// relay, offers them again for some time while the sink takes nothing although nothing is in flight.
+  /// Hands over the next messages that are neither acked nor in flight, at most `most`; returns how
+  /// many were taken. Like the relay, offers them again for some time while the sink takes nothing
+  /// although nothing is in flight.
   std::size_t offer(std::size_t most);
   /// Hands over until the sink takes no more or nothing is left, without receiving outcomes.
   void offer_all();
-  /// Hands over while the sink takes anything; receives outcomes only when it takes no more. Ends when everything is taken, or
-  /// something failed.
+  /// Hands over while the sink takes anything; receives outcomes only when it takes no more. Ends
+  /// when everything is taken, or something failed.
   void press_on(std::size_t batch);
   void receive();
   /// Waits until nothing is in flight; false when `limit` passed first.
   [[nodiscard]] bool drain(std::chrono::milliseconds limit = std::chrono::seconds(30));
-  /// Delivers everything, over as many failures as it takes. A rejected message is left out. `on_failure` runs after the
-  /// drain, before the sink is opened again.
+  /// Delivers everything, over as many failures as it takes. A rejected message is left out.
+  /// `on_failure` runs after the drain, before the sink is opened again.
   [[nodiscard]] bool deliver(std::chrono::milliseconds limit = std::chrono::seconds(60),
                              const std::function<void()>& on_failure = {});
   /// After a failure: start again from the earliest message that was not acked.

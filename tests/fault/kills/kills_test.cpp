@@ -1,4 +1,5 @@
-// Relays, database and broker killed at random under load: one round of it. scripts/soak --kills runs as many as one likes.
+// Relays, database and broker killed at random under load: one round of it. scripts/soak --kills
+// runs as many as one likes.
 #include <gtest/gtest.h>
 
 #include <map>

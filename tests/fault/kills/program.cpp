@@ -2,7 +2,8 @@
 //
 //   outbox_kills KILLS FOLDER SEED
 //
-// FOLDER keeps the rounds that ended, and of the last one the journal and the logs. Exit status 3: a promise was broken.
+// FOLDER keeps the rounds that ended, and of the last one the journal and the logs. Exit status 3:
+// a promise was broken.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>

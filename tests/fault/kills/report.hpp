@@ -1,4 +1,5 @@
-// The rounds of a long run, kept in a folder: one line per round that ended, so that an interrupted run goes on with the next one.
+// The rounds of a long run, kept in a folder: one line per round that ended, so that an interrupted
+// run goes on with the next one.
 #pragma once
 
 #include <cstdint>

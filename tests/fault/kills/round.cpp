@@ -230,7 +230,8 @@ class Round {
     if (complete && !settled) throw Stuck("what was delivered is not settled");
     result_.trouble = verify();
   }
-  /// What `outbox verify` says when it finds something, with the ids on the topic beside the ledger.
+  /// What `outbox verify` says when it finds something, with the ids on the topic beside the
+  /// ledger.
   [[nodiscard]] std::string verify() const {
     const std::string output = options_.folder + "/verify.log";
     ChildProcess verb({.command = {outbox_program(), "verify", "-c", config_, "--subscription",

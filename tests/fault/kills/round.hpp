@@ -1,5 +1,6 @@
-// One round of kills: a shop on a PostgreSQL server of its own, relays that share the lanes and deliver to a Kafka topic, and faults while
-// they work. At the end everything is healed, the topic is read back from its beginning and compared with what was written.
+// One round of kills: a shop on a PostgreSQL server of its own, relays that share the lanes and
+// deliver to a Kafka topic, and faults while they work. At the end everything is healed, the topic
+// is read back from its beginning and compared with what was written.
 #pragma once
 
 #include <array>

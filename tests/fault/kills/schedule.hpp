@@ -26,11 +26,13 @@ struct Strike {
   std::chrono::milliseconds pause{0};
 };
 
-/// Of 30 strikes that follow each other from a multiple of 30 each fault has its share, the rarest one strike.
+/// Of 30 strikes that follow each other from a multiple of 30 each fault has its share, the rarest
+/// one strike.
 [[nodiscard]] std::vector<Strike> schedule(std::uint64_t seed, int round, std::size_t strikes);
 
-/// Most duplicates that a fault may cause, in windows: those of the relays that it can make repeat what they have not settled, and after a
-/// crash of the database also the settlements that were not on the disk, of at most another window for each relay.
+/// Most duplicates that a fault may cause, in windows: those of the relays that it can make repeat
+/// what they have not settled, and after a crash of the database also the settlements that were not
+/// on the disk, of at most another window for each relay.
 [[nodiscard]] std::uint64_t windows_repeated(Fault fault, std::uint64_t relays) noexcept;
 
 }  // namespace outbox::test::kills

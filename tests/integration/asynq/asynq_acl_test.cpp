@@ -1,4 +1,5 @@
-// A user with the rights that docs/sinks/asynq.md names, and with one right too few: it is named, and no event is lost.
+// A user with the rights that docs/sinks/asynq.md names, and with one right too few: it is named,
+// and no event is lost.
 #include "integration/asynq/asynq_fixture.hpp"
 
 namespace outbox::test {

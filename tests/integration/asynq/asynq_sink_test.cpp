@@ -1,4 +1,5 @@
-// What is special to the sink for asynq: what a task is in Redis, and that an event that comes again makes no second one.
+// What is special to the sink for asynq: what a task is in Redis, and that an event that comes
+// again makes no second one.
 #include <algorithm>
 #include <set>
 

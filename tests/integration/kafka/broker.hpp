@@ -13,7 +13,8 @@ namespace outbox::test {
 /// host:port of the broker the tests may use; nothing when there is none.
 [[nodiscard]] std::optional<std::string> kafka_brokers();
 
-/// What a sink needs to log in at the broker's listener for that. Only if OUTBOX_TEST_KAFKA_LOGIN is set.
+/// What a sink needs to log in at the broker's listener for that. Only if OUTBOX_TEST_KAFKA_LOGIN
+/// is set.
 [[nodiscard]] KafkaProperties kafka_login();
 
 /// A topic with a unique name, deleted at the end.

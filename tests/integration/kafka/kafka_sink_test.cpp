@@ -1,5 +1,6 @@
-// The Kafka sink with a real broker: what it does when the broker refuses. librdkafka's mock cluster cannot replace it: it does not
-// check sequence numbers and accepts what a real broker would refuse.
+// The Kafka sink with a real broker: what it does when the broker refuses. librdkafka's mock
+// cluster cannot replace it: it does not check sequence numbers and accepts what a real broker
+// would refuse.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +63,8 @@ TEST_F(KafkaSinkTest, an_oversized_event_in_a_batch_stops_everything_behind_it) 
   EXPECT_EQ(relay.offer(18), 0U) << "takes more before it was opened again";
 }
 
-/// From a producer that is new to the partition the broker accepts anything, also what follows a gap.
+/// From a producer that is new to the partition the broker accepts anything, also what follows a
+/// gap.
 TEST_F(KafkaSinkTest, an_oversized_first_event_stops_everything_behind_it) {
   for (int round = 0; round < 10; ++round) {
     BrokerTopic topic(1, {{"max.message.bytes", "1000"}});

@@ -1,4 +1,5 @@
-// The Kafka sink with TLS and logins on a real broker: what is right delivers, anything else blocks, says why and shows no secret.
+// The Kafka sink with TLS and logins on a real broker: what is right delivers, anything else
+// blocks, says why and shows no secret.
 #include <gtest/gtest.h>
 
 #include "base/log.hpp"

@@ -1,4 +1,5 @@
-// `outbox verify --sink` with a real broker: the program delivers, the topics are changed, and what differs is named.
+// `outbox verify --sink` with a real broker: the program delivers, the topics are changed, and what
+// differs is named.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,4 +1,5 @@
-// The NATS sink with a real server: what JetStream refuses, duplicates, rights, TLS, servers that hang.
+// The NATS sink with a real server: what JetStream refuses, duplicates, rights, TLS, servers that
+// hang.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -357,7 +358,8 @@ TEST_F(NatsSinkTest, a_connection_that_is_lost_while_idle_is_made_again) {
   expect_complete_and_ordered(places(stream.arrived(), load), load);
 }
 
-/// A server that introduces itself and then hangs. cnats would wait for ever, and before 3.8 with all of a core.
+/// A server that introduces itself and then hangs. cnats would wait for ever, and before 3.8 with
+/// all of a core.
 class HangingServer {
  public:
   explicit HangingServer(bool tls) : tls_(tls) {

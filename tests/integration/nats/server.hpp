@@ -1,5 +1,5 @@
-// A NATS server for the tests: the shared one, or one of a test's own; streams on it, made and read through JetStream's API with requests of our own,
-// without the sink's code.
+// A NATS server for the tests: the shared one, or one of a test's own; streams on it, made and read
+// through JetStream's API with requests of our own, without the sink's code.
 #pragma once
 
 #include <map>
@@ -30,7 +30,8 @@ struct NatsServer {
 /// Of this test only, with JetStream in a temporary folder.
 class OwnNats {
  public:
-  /// `settings`: more lines of its configuration; {DIR} is its folder. The user is root, with the password root, unless they say otherwise.
+  /// `settings`: more lines of its configuration; {DIR} is its folder. The user is root, with the
+  /// password root, unless they say otherwise.
   explicit OwnNats(const std::string& settings = "", bool jetstream = true);
 
   [[nodiscard]] NatsServer server(const std::string& user = "root",

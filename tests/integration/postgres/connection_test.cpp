@@ -137,7 +137,8 @@ constexpr const char* kMeaning =
     "SELECT pg_catalog.string_agg(setting, ' ' ORDER BY name)::pg_catalog.text FROM pg_catalog.pg_settings WHERE name IN "
     "('search_path', 'standard_conforming_strings', 'quote_all_identifiers', 'transform_null_equals')";
 
-/// A database whose settings change what statements mean, where others may plant what its search path finds first.
+/// A database whose settings change what statements mean, where others may plant what its search
+/// path finds first.
 class PostgresMeaning : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -249,7 +250,8 @@ TEST_F(PostgresTimeouts, a_migration_may_take_longer_than_any_of_them) {
   EXPECT_TRUE(ok(migrated.get()));
 }
 
-/// Several connections through a pooler in transaction mode, so that they get each other's backends.
+/// Several connections through a pooler in transaction mode, so that they get each other's
+/// backends.
 class PostgresPooler : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -1,5 +1,6 @@
-// A crash of the server takes back what was not flushed, and transaction ids and sequence numbers are issued again. Behind a
-// pooler the relay's connections survive it: what was read before must not be delivered, settled or marked after it.
+// A crash of the server takes back what was not flushed, and transaction ids and sequence numbers
+// are issued again. Behind a pooler the relay's connections survive it: what was read before must
+// not be delivered, settled or marked after it.
 #include <csignal>
 
 #include "integration/postgres/harness.hpp"
@@ -28,7 +29,8 @@ class PostgresIncarnation : public ::testing::Test {
     store_ = open_at(pooled_url_);
   }
 
-  /// A backend is killed, so that the server ends all of them and recovers, under the same postmaster.
+  /// A backend is killed, so that the server ends all of them and recovers, under the same
+  /// postmaster.
   void crash() const {
     Pg victim = database_->connect();
     Pg witness = database_->connect();

@@ -1,5 +1,5 @@
-// After a dump and restore into another cluster everything that was pending arrives, once and in order; after pg_upgrade nothing has
-// to be done.
+// After a dump and restore into another cluster everything that was pending arrives, once and in
+// order; after pg_upgrade nothing has to be done.
 #include <unistd.h>
 
 #include <atomic>
@@ -20,7 +20,8 @@ using ::testing::HasSubstr;
 
 const std::vector<std::string> kSubscriptions{"all", "nothing", "parking", "parts"};
 
-/// An outbox in a cluster of its own, and what each subscription got of it, there and later in its copies.
+/// An outbox in a cluster of its own, and what each subscription got of it, there and later in its
+/// copies.
 class LineageRepairTest : public ::testing::Test {
  protected:
   void SetUp() override { OUTBOX_NEEDS_PGBIN(); }
@@ -118,7 +119,8 @@ class LineageRepairTest : public ::testing::Test {
       for (const auto& event : recording->events()) arrived(name, event.id.str());
   }
 
-  /// Subscriptions at different places: all of it, nothing of it, some parked, and lanes at five places, in the middle of pairs.
+  /// Subscriptions at different places: all of it, nothing of it, some parked, and lanes at five
+  /// places, in the middle of pairs.
   void make_history(const std::string& url) {
     make_outbox(url);
     if (in_default_) {
@@ -283,7 +285,8 @@ TEST_F(LineageRepairTest, what_is_no_restore_is_refused_and_nothing_changes) {
   expect_the_rest(other.url());
 }
 
-/// A migration that stores transaction ids or snapshots in another place must be known to the repair.
+/// A migration that stores transaction ids or snapshots in another place must be known to the
+/// repair.
 TEST_F(LineageRepairTest, it_knows_every_column_that_holds_transaction_ids) {
   const PostgresDatabase database;
   EXPECT_EQ(

@@ -1,4 +1,5 @@
-// Transaction ids and snapshots of another database mean nothing here: a copy is refused, with the repair named.
+// Transaction ids and snapshots of another database mean nothing here: a copy is refused, with the
+// repair named.
 #include "integration/postgres/lineage_fixture.hpp"
 #include "support/eventually.hpp"
 

@@ -189,8 +189,8 @@ TEST_F(PostgresMigrate, a_cached_sequence_or_a_missing_index_is_refused) {
   EXPECT_THAT(store_->check().error().text(), HasSubstr("event_by_xid"));
 }
 
-/// Where every user may create: what fits the arguments better than the server's own would run with the rights of the user who
-/// migrates, enqueues or delivers.
+/// Where every user may create: what fits the arguments better than the server's own would run with
+/// the rights of the user who migrates, enqueues or delivers.
 constexpr const char* kPlanted = R"(
 CREATE FUNCTION public.trap() RETURNS void LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'the planted one was called'; END$$;
 CREATE FUNCTION public.hashtextextended(text, integer) RETURNS bigint LANGUAGE sql AS 'SELECT public.trap(); SELECT 1::bigint';

@@ -1,5 +1,5 @@
-// Workers change rows of keys without holding their lanes (progress, claims). What is written about parked events at the same moment must
-// not pass such a row over.
+// Workers change rows of keys without holding their lanes (progress, claims). What is written about
+// parked events at the same moment must not pass such a row over.
 #include <future>
 
 #include "integration/postgres/harness.hpp"
@@ -26,7 +26,8 @@ class ParkingBesideWorkers : public PostgresTest {
                          "', '{1,0}', '{0,0}', '{no,no}', '{NULL,NULL}', '{77,77}') "
                          "FROM outbox.event");
   }
-  /// Runs the statement, which meets a worker that has changed the row of the key and not committed yet.
+  /// Runs the statement, which meets a worker that has changed the row of the key and not committed
+  /// yet.
   std::string beside_a_worker(const std::string& statement) {
     Pg worker = connect();
     (void)worker.exec("BEGIN; UPDATE outbox.parked_key SET percent = 50");

@@ -1,5 +1,5 @@
-// What it costs to park events and to settle parked ones does not grow with what is parked already, although the planner knows nothing
-// of the table: all of it happens before statistics can exist.
+// What it costs to park events and to settle parked ones does not grow with what is parked already,
+// although the planner knows nothing of the table: all of it happens before statistics can exist.
 #include "integration/postgres/harness.hpp"
 #include "store/postgres/queries.hpp"
 

@@ -169,7 +169,8 @@ TEST_F(PostgresReading, the_settler_knows_the_readers_server) {
 }
 
 TEST_F(PostgresReading, the_sequence_is_never_read_too_high) {
-  // While nextval() is at work, the tuple of the sequence shows the value that is logged in advance.
+  // While nextval() is at work, the tuple of the sequence shows the value that is logged in
+  // advance.
   const std::jthread busy([this](const std::stop_token& stop) {
     Pg writer(database_->url());
     while (!stop.stop_requested())

@@ -1,5 +1,5 @@
-// What it costs to take lanes over, to add up what was delivered and to remove old settlements does not depend on how many
-// settlements there are, whatever the planner knows of the table.
+// What it costs to take lanes over, to add up what was delivered and to remove old settlements does
+// not depend on how many settlements there are, whatever the planner knows of the table.
 #include "integration/postgres/harness.hpp"
 #include "store/postgres/queries.hpp"
 #include "store/postgres/retention_queries.hpp"

@@ -347,7 +347,8 @@ TEST_F(PostgresSql, every_way_in_gives_the_lane) {
             "24,39,24,39,24,39");
 }
 
-// The library and the functions check first, with readable errors; these limits hold for writers that bypass them.
+// The library and the functions check first, with readable errors; these limits hold for writers
+// that bypass them.
 TEST_F(PostgresSql, the_way_into_the_log_keeps_the_outermost_limits) {
   const auto refused = [&](const std::string& type, const std::string& key, const std::string& name,
                            const std::string& payload, const std::string& medium) {
@@ -411,8 +412,8 @@ TEST_F(PostgresSql, the_way_into_the_log_computes_each_value_once) {
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event WHERE aggregate_type = ''"), "0");
 }
 
-// Objects that fit better than the server's own, of every operator and every function that ours name, and before them in the
-// search path of the enqueueing user.
+// Objects that fit better than the server's own, of every operator and every function that ours
+// name, and before them in the search path of the enqueueing user.
 constexpr const char* kPlanted = R"(
 CREATE DOMAIN public.text AS pg_catalog.int4;
 CREATE DOMAIN public.json AS pg_catalog.int4;
@@ -498,7 +499,8 @@ TEST_F(PostgresSql, nothing_planted_in_the_callers_search_path_is_called) {
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), std::to_string(written));
 }
 
-// With session_replication_role = replica neither rules nor triggers run: what is written must not vanish silently.
+// With session_replication_role = replica neither rules nor triggers run: what is written must not
+// vanish silently.
 TEST_F(PostgresSql, a_session_that_plays_the_replica_is_refused_by_every_way_in) {
   (void)connection_->exec(
       "PREPARE before AS INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES ('a', 'b', '1')");

@@ -1,5 +1,5 @@
-// However people and drivers write a call, there is one function for it: with literals, with values of columns, with named arguments, and
-// prepared with and without types.
+// However people and drivers write a call, there is one function for it: with literals, with values
+// of columns, with named arguments, and prepared with and without types.
 #include "integration/postgres/harness.hpp"
 
 namespace outbox::test {

@@ -1,4 +1,5 @@
-// What SQL says about events: event_status(), recent_status, pending(), and the filter in SQL against the one of the program.
+// What SQL says about events: event_status(), recent_status, pending(), and the filter in SQL
+// against the one of the program.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -36,7 +37,8 @@ class PostgresStatus : public PostgresTest {
     return value("SELECT max(seq) FROM outbox.event");
   }
   void run(const std::string& sql) { (void)sql_->exec(sql); }
-  /// A settlement of these lanes that passes everything that is there now, or everything up to `position`.
+  /// A settlement of these lanes that passes everything that is there now, or everything up to
+  /// `position`.
   void settle(const std::string& subscription, const std::string& lanes, int generation,
               const std::string& kind = "settle", const std::string& position = "NULL") {
     run("INSERT INTO outbox.settlement (subscription, kind, lanes, generation, config_version, s1, s2, position, l) SELECT " +
@@ -234,7 +236,8 @@ TEST_F(PostgresStatus, relays_side_by_side_each_pass_their_own_lanes) {
   const std::string id = subscribe("mails");
   std::vector<std::string> seqs;
   std::vector<std::string> rows;
-  // Two relays take turns; each has half of the lanes under a generation of its own, and gives them up twice.
+  // Two relays take turns; each has half of the lanes under a generation of its own, and gives them
+  // up twice.
   const std::array<std::string, 2> halves{"4294967295", "~4294967295::bigint"};
   std::array<int, 2> generations{1, 2};
   for (int i = 0; i < 120; ++i) {

@@ -1,5 +1,6 @@
-// The core of the program on each version of PostgreSQL, and through PgBouncer in transaction mode: writers in every way, a relay that is
-// killed, parked events, tasks, retention, the verbs, and the ledger at the end.
+// The core of the program on each version of PostgreSQL, and through PgBouncer in transaction mode:
+// writers in every way, a relay that is killed, parked events, tasks, retention, the verbs, and the
+// ledger at the end.
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -146,7 +147,8 @@ TEST_P(PostgresCore, does_all_that_is_promised) {
   relay = start_outbox_relay(config_, folder_.file("relay.log"));
   ASSERT_TRUE(eventually([&] { return event_ids_in(lines_).size() == written_; }));
 
-  // One of another kind inside this program, whose destination rejects an event until it is told not to.
+  // One of another kind inside this program, whose destination rejects an event until it is told
+  // not to.
   RelayOptions options{.store_url = url_};
   SubscriptionSpec strict = custom("strict", {"Poison", "Paid"});
   strict.delays = {std::chrono::milliseconds(100)};
@@ -196,7 +198,8 @@ TEST_P(PostgresCore, does_all_that_is_promised) {
       [&] { return settled() && admin_->value("SELECT count(*) FROM outbox.parked") == "0"; }));
   for (const char* name : {"orders", "strict", "task.mail"})
     EXPECT_EQ(Verifier::verify(url_, name), "") << name;
-  // Cursors that were taken while other transactions of the server ran hold those; the next event moves them on.
+  // Cursors that were taken while other transactions of the server ran hold those; the next event
+  // moves them on.
   const auto prunes = [&] {
     admin_->run("SELECT outbox.enqueue('order', '1', 'Later', '{}'::jsonb)");
     if (!eventually([&] { return settled(); })) return false;

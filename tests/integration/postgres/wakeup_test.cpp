@@ -1,4 +1,5 @@
-// The armed wake-up: no commit is missed, and a relay that hangs while armed does not slow writers down.
+// The armed wake-up: no commit is missed, and a relay that hangs while armed does not slow writers
+// down.
 #include <atomic>
 #include <functional>
 #include <random>
@@ -27,8 +28,8 @@ class PostgresWakeup : public PostgresTest {
     return woken.value_or(Wake::interrupted);
   }
   using Act = std::function<void(store::Wakeup& sleeper)>;
-  /// What ends the wait of a wake-up that was armed before `act`. Repeated when its session is gone: the server ends an armed one
-  /// that is silent for 3 s, which a busy machine can cause.
+  /// What ends the wait of a wake-up that was armed before `act`. Repeated when its session is
+  /// gone: the server ends an armed one that is silent for 3 s, which a busy machine can cause.
   [[nodiscard]] Wake woken_by(const Act& act, milliseconds longest) const {
     for (int attempt = 1;; ++attempt) {
       const auto sleeper = wakeup();
@@ -71,7 +72,8 @@ TEST_F(PostgresWakeup, while_one_relay_is_armed_the_others_are_woken_too) {
       "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' "
       "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
   ASSERT_TRUE(eventually([&] { return value(armed) == "0"; })) << "the first one's session ends";
-  // The first one is gone: with a writer in flight that will not notify it cannot be armed, nor does it listen.
+  // The first one is gone: with a writer in flight that will not notify it cannot be armed, nor
+  // does it listen.
   (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'b', 'c', '{}')");
   EXPECT_FALSE(other->arm().value());
   (void)writer.exec("COMMIT");
@@ -206,8 +208,8 @@ class StopAtEnd {
   std::atomic<bool>& stop_;
 };
 
-/// Writers commit at random moments while a reader polls, arms, polls once more and sleeps, as the relay does. An event
-/// without a notification is found only when the sleep is over.
+/// Writers commit at random moments while a reader polls, arms, polls once more and sleeps, as the
+/// relay does. An event without a notification is found only when the sleep is over.
 TEST_F(PostgresWakeup, no_commit_is_missed) {
   std::atomic<bool> stop{false};
   std::atomic<std::int64_t> committed{0};
@@ -243,7 +245,8 @@ TEST_F(PostgresWakeup, no_commit_is_missed) {
     ASSERT_TRUE(ok(armed));
     if (!*armed) continue;
     const auto seen = visible();
-    // After a long time without commits, the first one may come between the end of the sleep and our check.
+    // After a long time without commits, the first one may come between the end of the sleep and
+    // our check.
     if (wait(*sleeper, milliseconds(2000)) == Wake::timeout && visible() != seen) {
       EXPECT_EQ(wait(*sleeper, seconds(30)), Wake::notified) << "committed without a notification";
     }

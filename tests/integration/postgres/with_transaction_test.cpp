@@ -1,4 +1,5 @@
-// with_transaction(): everything or nothing, again after a conflict, never again after a COMMIT whose outcome is unknown.
+// with_transaction(): everything or nothing, again after a conflict, never again after a COMMIT
+// whose outcome is unknown.
 #include <latch>
 #include <outbox/postgres.hpp>
 #include <thread>

@@ -1,5 +1,5 @@
-// A PostgreSQL server as the destination of the sink: a login that needs a password, and a table for each test. One server serves a
-// test program.
+// A PostgreSQL server as the destination of the sink: a login that needs a password, and a table
+// for each test. One server serves a test program.
 #pragma once
 
 #include <optional>
@@ -34,7 +34,8 @@ class PostgresDestination {
 
   /// A name that no other test of this program uses.
   [[nodiscard]] static std::string new_name(const std::string& prefix);
-  /// With the columns n (order of arrival), id, seq, key, type, payload bytea (at most 1 MiB), headers, occurred_at.
+  /// With the columns n (order of arrival), id, seq, key, type, payload bytea (at most 1 MiB),
+  /// headers, occurred_at.
   void make_table(const std::string& name) const;
   [[nodiscard]] std::vector<Arrived> arrived(const std::string& table) const;
 

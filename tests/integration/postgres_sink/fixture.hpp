@@ -1,4 +1,5 @@
-// What the tests of the PostgreSQL sink share: a table each, sinks with short limits, the outcomes of single messages.
+// What the tests of the PostgreSQL sink share: a table each, sinks with short limits, the outcomes
+// of single messages.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -43,7 +44,8 @@ class PostgresSinkTest : public testing::Test {
     settings.emplace("connect_timeout", "5s");
     return settings;
   }
-  /// What is not in `settings` is for the table of the test; its ids are kept in a table that the sink makes.
+  /// What is not in `settings` is for the table of the test; its ids are kept in a table that the
+  /// sink makes.
   [[nodiscard]] std::unique_ptr<Sink> make(Settings settings = {},
                                            const std::string& subscription = "orders") const {
     SubscriptionSpec spec;

@@ -1,4 +1,5 @@
-// That every event has exactly one row, whatever happens on the way: lost answers, crashes, cuts, two senders, consumers that delete.
+// That every event has exactly one row, whatever happens on the way: lost answers, crashes, cuts,
+// two senders, consumers that delete.
 #include "integration/postgres_sink/fixture.hpp"
 
 namespace outbox::test {
@@ -111,7 +112,8 @@ TEST_F(PostgresSinkTest, rows_that_a_consumer_has_taken_do_not_come_back_with_a_
   EXPECT_EQ(count(), 0);
 }
 
-/// An event that was parked comes later than others of greater seq; so does one that a changed filter lets through.
+/// An event that was parked comes later than others of greater seq; so does one that a changed
+/// filter lets through.
 TEST_F(PostgresSinkTest, an_event_that_comes_late_is_inserted) {
   open();
   Load load;

@@ -1,4 +1,5 @@
-// A destination at fault: it lacks something, refuses the login, takes no writes, is locked, goes away.
+// A destination at fault: it lacks something, refuses the login, takes no writes, is locked, goes
+// away.
 #include <atomic>
 
 #include "integration/postgres_sink/fixture.hpp"

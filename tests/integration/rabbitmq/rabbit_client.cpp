@@ -227,7 +227,8 @@ bool RabbitClient::has_exchange(const std::string& name) {
   }
 }
 
-/// A consumer is much faster than one basic.get after the other, and only basic.get says that the queue is empty.
+/// A consumer is much faster than one basic.get after the other, and only basic.get says that the
+/// queue is empty.
 void RabbitClient::take_all(const std::string& queue, std::vector<RabbitMessage>& into) {
   while (true) {
     amqp_maybe_release_buffers(state_.get());

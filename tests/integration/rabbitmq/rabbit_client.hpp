@@ -56,7 +56,8 @@ class RabbitClient {
   void delete_queue(const std::string& name);
   void delete_exchange(const std::string& name);
   void purge(const std::string& queue);
-  /// Takes everything that is ready out of the queue; when it throws, what it took until then is in `into`.
+  /// Takes everything that is ready out of the queue; when it throws, what it took until then is in
+  /// `into`.
   void take_all(const std::string& queue, std::vector<RabbitMessage>& into);
   [[nodiscard]] bool has_queue(const std::string& name);
   [[nodiscard]] bool has_exchange(const std::string& name);

@@ -1,4 +1,5 @@
-// What the tests of the RabbitMQ sink share: sinks with short limits, the outcomes of single messages.
+// What the tests of the RabbitMQ sink share: sinks with short limits, the outcomes of single
+// messages.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -70,7 +71,8 @@ class RabbitSinkTest : public testing::Test {
     return opened ? "" : opened.error().text();
   }
 
-  /// Sends these messages of the load together, without opening anything again, and returns their outcomes by place.
+  /// Sends these messages of the load together, without opening anything again, and returns their
+  /// outcomes by place.
   [[nodiscard]] std::map<std::size_t, Outcome> outcomes_of(const Load& load, std::size_t from,
                                                            std::size_t count) {
     std::vector<Message> messages;

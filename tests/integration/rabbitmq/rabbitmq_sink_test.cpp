@@ -1,4 +1,5 @@
-// The RabbitMQ sink with a real server: what arrives, routing, what is declared, what the server refuses.
+// The RabbitMQ sink with a real server: what arrives, routing, what is declared, what the server
+// refuses.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -244,7 +245,8 @@ TEST_F(RabbitTopology, what_exists_with_other_properties_is_refused) {
 
 class RabbitManagement : public RabbitSinkTest {
  protected:
-  /// The properties of its weaknesses, or an error. The management API learns of a queue a little later.
+  /// The properties of its weaknesses, or an error. The management API learns of a queue a little
+  /// later.
   [[nodiscard]] static std::string said_of(const std::string& queue,
                                            const std::string& password = server().password) {
     FieldErrors errors;

@@ -1,4 +1,5 @@
-// The RabbitMQ sink with a server or a network in trouble: alarms, limits that change, connections that are closed.
+// The RabbitMQ sink with a server or a network in trouble: alarms, limits that change, connections
+// that are closed.
 #include <gmock/gmock.h>
 
 #include <stdexcept>
@@ -93,8 +94,8 @@ TEST_F(RabbitSinkTest, purge_and_close_return_while_the_server_is_low_on_memory)
   expect_complete_and_ordered(places(queue.arrived(), load), load);
 }
 
-/// The sink sends what is larger than all before alone, and does not know that the limit was lowered: so the event that closes the channel
-/// has others around it.
+/// The sink sends what is larger than all before alone, and does not know that the limit was
+/// lowered: so the event that closes the channel has others around it.
 TEST_F(RabbitSinkTest, an_event_that_closes_the_channel_is_found_among_others) {
   const auto set_limit = [](const char* bytes) {
     (void)rabbitmqctl(

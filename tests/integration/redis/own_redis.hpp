@@ -16,7 +16,8 @@ class OwnRedis {
   /// Starts it; returns when it answers. `arguments`: of redis-server ("--cluster-enabled", "yes").
   explicit OwnRedis(std::vector<std::string> arguments = {});
 
-  /// A replica of the server behind this port of the loopback interface; returns when it has its data.
+  /// A replica of the server behind this port of the loopback interface; returns when it has its
+  /// data.
   [[nodiscard]] static std::unique_ptr<OwnRedis> replica_of(int port);
 
   [[nodiscard]] int port() const { return port_; }

@@ -1,4 +1,5 @@
-// What the tests of sinks on a Redis server share: a server of their own, sinks with short limits, the outcomes of single messages.
+// What the tests of sinks on a Redis server share: a server of their own, sinks with short limits,
+// the outcomes of single messages.
 #pragma once
 
 #include <gtest/gtest.h>

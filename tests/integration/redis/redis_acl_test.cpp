@@ -1,4 +1,5 @@
-// Users with the rights that docs/sinks/redis.md names, and with one right too few: it is named, and nothing is half done.
+// Users with the rights that docs/sinks/redis.md names, and with one right too few: it is named,
+// and nothing is half done.
 #include "integration/redis/redis_fixture.hpp"
 #include "support/eventually.hpp"
 

@@ -29,7 +29,8 @@ class RedisClient {
   /// Connects to 127.0.0.1. Throws when it cannot.
   explicit RedisClient(int port, const std::string& password = {});
 
-  /// The reply as text: numbers in digits, no value as "", elements of arrays one per line. Throws an error of the server.
+  /// The reply as text: numbers in digits, no value as "", elements of arrays one per line. Throws
+  /// an error of the server.
   std::string run(const Words& command);
   [[nodiscard]] long number(const Words& command) { return std::stol(run(command)); }
   /// Whether it answers and has loaded its data.

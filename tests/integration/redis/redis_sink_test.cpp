@@ -1,4 +1,5 @@
-// What is special to the Redis sink: what an entry is, and that an event that comes again is not added again.
+// What is special to the Redis sink: what an entry is, and that an event that comes again is not
+// added again.
 #include "integration/redis/redis_fixture.hpp"
 #include "support/eventually.hpp"
 

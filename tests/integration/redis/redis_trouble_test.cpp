@@ -1,4 +1,5 @@
-// What a Redis server may refuse: each blocks with its reason, nothing is lost, and it goes on by itself.
+// What a Redis server may refuse: each blocks with its reason, nothing is lost, and it goes on by
+// itself.
 #include "integration/redis/redis_fixture.hpp"
 #include "support/eventually.hpp"
 #include "support/free_port.hpp"

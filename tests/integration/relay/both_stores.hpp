@@ -10,7 +10,8 @@
 
 namespace outbox::test {
 
-/// The parameter: PostgreSQL instead of SQLite. A class that derives from it returns from its SetUp() when this one IsSkipped().
+/// The parameter: PostgreSQL instead of SQLite. A class that derives from it returns from its
+/// SetUp() when this one IsSkipped().
 class OnBothStores : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {

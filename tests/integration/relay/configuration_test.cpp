@@ -1,4 +1,5 @@
-// The configuration of the relay that first has the lanes counts: the group of a file has one owner.
+// The configuration of the relay that first has the lanes counts: the group of a file has one
+// owner.
 #include <fstream>
 #include <sstream>
 

@@ -1,4 +1,5 @@
-// An event that kills the relay: after it has died a few times the relays find which one it is and park it; the others arrive in order.
+// An event that kills the relay: after it has died a few times the relays find which one it is and
+// park it; the others arrive in order.
 #include <fstream>
 #include <map>
 

@@ -15,7 +15,8 @@ using std::chrono::seconds;
 
 constexpr seconds kStop{30};
 
-/// A relay of a service, whose sink writes to a destination that it shares with the service's other replicas.
+/// A relay of a service, whose sink writes to a destination that it shares with the service's other
+/// replicas.
 class Replica {
  public:
   Replica(RelayOptions options, const std::shared_ptr<Arrivals>& destination,

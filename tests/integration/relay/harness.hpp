@@ -36,8 +36,9 @@ inline std::unique_ptr<Relay> relay_of(RelayOptions options) {
   return std::move(*relay);
 }
 
-/// Waits until everything is settled in the store. The last deliveries may not be settled yet, and a relay that is stopped while it
-/// does not have its lanes (the lease ran out, the database restarted) cannot settle them.
+/// Waits until everything is settled in the store. The last deliveries may not be settled yet, and
+/// a relay that is stopped while it does not have its lanes (the lease ran out, the database
+/// restarted) cannot settle them.
 inline bool eventually_settled(const std::string& store_url, const std::string& subscription) {
   const auto store =
       store::open_store({.url = store_url, .schema = "outbox", .application = "outbox test"});

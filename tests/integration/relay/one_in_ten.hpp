@@ -1,5 +1,5 @@
-// A log of which each subscription wants one event in ten: every destination gets exactly those, each key in order, and the relay's memory
-// does not grow with the log.
+// A log of which each subscription wants one event in ten: every destination gets exactly those,
+// each key in order, and the relay's memory does not grow with the log.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,8 @@
 
 namespace outbox::test {
 
-// Two writers, each with keys of its own, in transactions of 500. Of each key every tenth event is a payment; n counts up.
+// Two writers, each with keys of its own, in transactions of 500. Of each key every tenth event is
+// a payment; n counts up.
 inline constexpr const char* kFillOneInTen = R"(
 DO $$ BEGIN
   PERFORM set_config('synchronous_commit', 'off', false);

@@ -1,5 +1,5 @@
-// A million events to a destination that the benchmarks do not know, by its harness. A tenth of them, unless this is a soak: these servers
-// are slow ones.
+// A million events to a destination that the benchmarks do not know, by its harness. A tenth of
+// them, unless this is a soak: these servers are slow ones.
 #include <cstddef>
 #include <memory>
 #include <utility>

@@ -1,5 +1,5 @@
-// Rejected events are parked and retried beside the stream, on both stores: in the order of their keys, across restarts, until a
-// person decides.
+// Rejected events are parked and retried beside the stream, on both stores: in the order of their
+// keys, across restarts, until a person decides.
 #include <atomic>
 #include <map>
 #include <outbox/testing.hpp>

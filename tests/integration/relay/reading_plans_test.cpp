@@ -1,5 +1,5 @@
-// The plans of the reading statements, with 90 partitions and any statistics: index scans on (seq) and
-// (xid, seq) only, partitions pruned, and no more rows read than a page needs.
+// The plans of the reading statements, with 90 partitions and any statistics: index scans on (seq)
+// and (xid, seq) only, partitions pruned, and no more rows read than a page needs.
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -167,7 +167,8 @@ void ReadingPlans::late_rows_are_found_by_their_transactions() {
   const Work late = plan_of(queries_.present, {xmax, seq_at(top_), page, xip});
   expect_index_scans(late, touched + 2, 100 * per_transaction);
   EXPECT_GT(late.rows, 0);
-  // Opening all of them takes longer than the whole rest of a poll: those older than the first late one are pruned.
+  // Opening all of them takes longer than the whole rest of a poll: those older than the first late
+  // one are pruned.
   EXPECT_LE(late.opened.size(), std::size_t{kPartitions / 2 + 3}) << plan_;
   const Work bounded =
       plan_of(queries_.bounded,

@@ -1,4 +1,5 @@
-// A relay whose connections to the database break or hang: what it remembers, and that it can be stopped.
+// A relay whose connections to the database break or hang: what it remembers, and that it can be
+// stopped.
 #include <fstream>
 #include <future>
 
@@ -65,7 +66,8 @@ TEST_F(Reconnect, what_turns_out_to_be_settled_is_not_called_abandoned) {
   ASSERT_TRUE(relay->start());
   write();
   ASSERT_TRUE(eventually([&] { return report_of(*relay, "all").delivered == kEvents; }));
-  // As if the settlement had been committed, and the connection lost before the relay got the answer.
+  // As if the settlement had been committed, and the connection lost before the relay got the
+  // answer.
   break_connections(
       "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1, s2) "
       "SELECT subscription, 'settle', lanes, generation, s1, pg_current_snapshot() FROM outbox.settlement "

@@ -1,4 +1,5 @@
-// A relay whose subscriptions are stopped, paused and changed while others deliver, also when that cannot be written.
+// A relay whose subscriptions are stopped, paused and changed while others deliver, also when that
+// cannot be written.
 #include <atomic>
 #include <fstream>
 #include <future>
@@ -207,7 +208,8 @@ TEST_F(RelayOnPostgres, a_new_subscription_starts_at_the_beginning_or_now) {
 }
 
 TEST_F(RelayOnPostgres, start_now_does_not_lose_what_was_in_flight) {
-  // The writer has taken its seq before the subscription exists and commits after: it is not "before now".
+  // The writer has taken its seq before the subscription exists and commits after: it is not
+  // "before now".
   OpenSale open(database().url(), "late");
   write(3);
   SubscriptionSpec now = custom("fresh");

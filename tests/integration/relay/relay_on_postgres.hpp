@@ -67,7 +67,8 @@ class RelayOnPostgres : public ::testing::Test {
     }));
   }
 
-  /// Until the trigger is dropped, a statement on the subscriptions fails as one does that met a deadlock.
+  /// Until the trigger is dropped, a statement on the subscriptions fails as one does that met a
+  /// deadlock.
   static void break_subscriptions(Pg& person, const std::string& statement) {
     person.exec(
         "CREATE FUNCTION public.deadlock() RETURNS trigger LANGUAGE plpgsql AS "

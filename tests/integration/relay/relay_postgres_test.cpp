@@ -25,7 +25,8 @@ TEST_F(RelayOnPostgres, a_backlog_costs_a_few_statements_per_thousand_events) {
   const std::uint64_t statements = relay->report().statements;
   RecordProperty("statements_per_1000_events",
                  std::to_string(static_cast<double>(statements) / kThousands));
-  // A page: one statement, or four where the plan settings are not in force. A settlement of about 1000: four.
+  // A page: one statement, or four where the plan settings are not in force. A settlement of about
+  // 1000: four.
   EXPECT_LE(statements, 12U * kThousands + 100U);
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
   EXPECT_EQ(all->events().size(), kThousands * 1000U);
@@ -44,7 +45,8 @@ TEST_F(RelayOnPostgres, at_rest_it_reads_and_writes_nothing) {
     return std::stoi(connection.value("SELECT count(*) FROM outbox.settlement"));
   };
   ASSERT_TRUE(eventually([&] { return is_at_rest(*relay, "all", 10); }));
-  // A cursor far behind the cluster's xids is moved once after the start; then nothing is written any more.
+  // A cursor far behind the cluster's xids is moved once after the start; then nothing is written
+  // any more.
   const auto rests = [&] {
     const int rows = settled();
     const std::uint64_t fetches = relay->report().fetches;
@@ -66,7 +68,8 @@ TEST_F(RelayOnPostgres, a_quiet_cursor_follows_the_head) {
   Pg connection(database().url());
   const std::string newest = "SELECT max(id) FROM outbox.settlement WHERE kind = 'settle'";
   const std::string before = connection.value(newest);
-  // Others use up the sequence: a cursor that did not follow would give the next reader too low a floor.
+  // Others use up the sequence: a cursor that did not follow would give the next reader too low a
+  // floor.
   connection.exec("SELECT nextval('outbox.event_seq') FROM generate_series(1, 10001)");
   EXPECT_TRUE(eventually([&] { return connection.value(newest) != before; }));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);

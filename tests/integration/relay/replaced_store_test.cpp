@@ -1,4 +1,5 @@
-// A relay whose outbox is replaced while it runs: the tables are dropped, or the file is removed, and created again.
+// A relay whose outbox is replaced while it runs: the tables are dropped, or the file is removed,
+// and created again.
 #include <filesystem>
 #include <fstream>
 #include <sstream>

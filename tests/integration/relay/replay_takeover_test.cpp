@@ -1,4 +1,5 @@
-// Relays that share a replay and are killed and frozen in the middle of it: the others go on, in the order of each key.
+// Relays that share a replay and are killed and frozen in the middle of it: the others go on, in
+// the order of each key.
 #include <array>
 #include <fstream>
 #include <map>
@@ -27,7 +28,8 @@ class ReplayTakeover : public ::testing::Test {
   }
 
   [[nodiscard]] RelayProcessOptions relay_options(std::chrono::milliseconds lease) const {
-    // Pages of one event and a rate, so that no relay is done with its share before it is killed or frozen.
+    // Pages of one event and a rate, so that no relay is done with its share before it is killed or
+    // frozen.
     return {.store_url = database_->url(),
             .file = file_,
             .lease = lease,
@@ -98,7 +100,8 @@ class ReplayTakeover : public ::testing::Test {
     const std::int64_t sent = find(id).sent;
     return eventually([&] { return find(id).sent >= sent + more; });
   }
-  /// From line `from` on: all events of the replay and then the new ones, each key in order when they came first.
+  /// From line `from` on: all events of the replay and then the new ones, each key in order when
+  /// they came first.
   void expect_all_in_order(std::size_t from) const {
     const auto all = arrived(from);
     ASSERT_EQ(all.size(), std::size_t{kKeys});

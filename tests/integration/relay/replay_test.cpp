@@ -15,7 +15,8 @@ using std::chrono::milliseconds;
 using store::ReplayState;
 using ::testing::TestWithParam;
 
-/// A sink that takes nothing while it is closed, counts what it was offered, and rejects events of type "Poison".
+/// A sink that takes nothing while it is closed, counts what it was offered, and rejects events of
+/// type "Poison".
 struct Switch {
   std::atomic<bool> open{true};
   std::atomic<bool> poison{false};
@@ -107,7 +108,8 @@ class ReplayTest : public OnBothStores {
     }
     return types;
   }
-  /// Of each key the replayed events came in the order of seq. With `repeats` what was not settled may come again.
+  /// Of each key the replayed events came in the order of seq. With `repeats` what was not settled
+  /// may come again.
   void expect_order(bool repeats = false) const {
     for (const auto& recording : recordings_) {
       std::map<std::string, std::int64_t> last;

@@ -1,4 +1,5 @@
-// The storm on a SQLite file: writers and the relay in one process, and the relay in its own process, killed.
+// The storm on a SQLite file: writers and the relay in one process, and the relay in its own
+// process, killed.
 #include "integration/relay/harness.hpp"
 #include "support/eventually.hpp"
 #include "support/relay_process.hpp"

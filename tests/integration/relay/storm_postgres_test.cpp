@@ -1,6 +1,7 @@
-// The storm: many writers on few aggregates, in every way in which applications write, with random delays, savepoints,
-// early transaction ids and roll-backs, while one transaction stays open from before the first event until after the last,
-// one is prepared, and a snapshot is held. Nothing may be lost, invented, reordered or repeated.
+// The storm: many writers on few aggregates, in every way in which applications write, with random
+// delays, savepoints, early transaction ids and roll-backs, while one transaction stays open from
+// before the first event until after the last, one is prepared, and a snapshot is held. Nothing may
+// be lost, invented, reordered or repeated.
 #include "integration/relay/harness.hpp"
 #include "support/ledger_check.hpp"
 #include "support/postgres_database.hpp"

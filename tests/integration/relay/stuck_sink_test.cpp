@@ -1,4 +1,5 @@
-// A sink that does not return from a call delays its own subscription and nothing else. Also what a stop reports.
+// A sink that does not return from a call delays its own subscription and nothing else. Also what a
+// stop reports.
 #include <condition_variable>
 
 #include "integration/relay/harness.hpp"

@@ -1,5 +1,5 @@
-// A subscription is renamed, reset and dropped while a relay delivers it under load, on both stores; with parked events; the ledger is
-// verified afterwards, and beside it.
+// A subscription is renamed, reset and dropped while a relay delivers it under load, on both
+// stores; with parked events; the ledger is verified afterwards, and beside it.
 #include <atomic>
 #include <fstream>
 #include <map>

@@ -1,4 +1,5 @@
-// Relays that share the lanes and are killed, frozen and stopped: the others take over; nothing is lost or reordered.
+// Relays that share the lanes and are killed, frozen and stopped: the others take over; nothing is
+// lost or reordered.
 #include <array>
 
 #include "integration/relay/harness.hpp"

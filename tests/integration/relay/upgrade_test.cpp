@@ -1,5 +1,6 @@
-// The next version of the schema: what a relay and writers of this version do when it is applied under them, at their next start, and when
-// it is taken back. There is no next version yet: the test applies one as `migrate` does, in one transaction with its record.
+// The next version of the schema: what a relay and writers of this version do when it is applied
+// under them, at their next start, and when it is taken back. There is no next version yet: the
+// test applies one as `migrate` does, in one transaction with its record.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
@@ -24,8 +25,8 @@ using ::testing::HasSubstr;
 
 class Upgrade : public OnBothStores {
  protected:
-  /// What a migration may do beside relays of the version before: new tables, and new columns with a default or null. (Not in `settlement`
-  /// of PostgreSQL: docs/design/schema.md, "Migrations".)
+  /// What a migration may do beside relays of the version before: new tables, and new columns with
+  /// a default or null. (Not in `settlement` of PostgreSQL: docs/design/schema.md, "Migrations".)
   void apply_next() {
     if (GetParam()) {
 #ifdef OUTBOX_WITH_POSTGRES

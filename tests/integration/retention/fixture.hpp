@@ -1,4 +1,5 @@
-// A database whose partitions are so small that a test fills them, and subscriptions whose settlements the test writes.
+// A database whose partitions are so small that a test fills them, and subscriptions whose
+// settlements the test writes.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace outbox::test {
 
-/// Replaces the partitions by small ones, and one for all that comes after them. Before the first event.
+/// Replaces the partitions by small ones, and one for all that comes after them. Before the first
+/// event.
 inline void make_small_partitions(Pg& admin, int partitions, int width) {
   admin.run(R"(DO $$
 DECLARE
@@ -99,7 +101,8 @@ class RetentionTest : public PostgresTest {
     return pass ? *pass : relay::RetentionPass{};
   }
 
-  /// What survey() says may not go the server refuses by itself. Of what is in use the oldest suffice.
+  /// What survey() says may not go the server refuses by itself. Of what is in use the oldest
+  /// suffice.
   void expect_refusals() const {
     const auto pieces = store_->retention().value()->survey({}).value();
     int in_use = 0;

@@ -1,4 +1,5 @@
-// Retention removes what every subscription has passed, and nothing else (docs/design/retention.md).
+// Retention removes what every subscription has passed, and nothing else
+// (docs/design/retention.md).
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -195,7 +196,8 @@ TEST_F(PostgresRetention, the_ledger_counts_from_where_a_subscription_began) {
   EXPECT_EQ(pruned(later), sum_of({after}));
 }
 
-// Without this lock a claim, or a new subscription, could begin in a partition that goes at that moment.
+// Without this lock a claim, or a new subscription, could begin in a partition that goes at that
+// moment.
 TEST_F(PostgresRetention, claims_and_new_subscriptions_keep_removal_out) {
   const auto subscription = subscribe("orders");
   (void)enqueue();

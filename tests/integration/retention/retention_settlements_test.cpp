@@ -140,7 +140,8 @@ TEST_F(PostgresRetentionRows, of_each_owner_the_old_rows_go_but_not_the_claims) 
   EXPECT_TRUE(ok(strands));
 }
 
-// The claim of a relay that has lived for longer than history is kept stays, and what it settled first is gone.
+// The claim of a relay that has lived for longer than history is kept stays, and what it settled
+// first is gone.
 TEST_F(PostgresRetentionRows, verify_finds_nothing_behind_a_claim_that_stays) {
   const auto subscription = subscribe("orders");
   LaneOwner relay(*store_, "relay");
@@ -177,7 +178,8 @@ TEST_F(PostgresRetentionRows, a_young_row_of_a_former_owner_keeps_what_shows_tha
   EXPECT_EQ(count("settlement WHERE kind = 'claim'"), 0);
 }
 
-// Its relay had its id before the claim, and its transaction ended after it: the events come again under the claim.
+// Its relay had its id before the claim, and its transaction ended after it: the events come again
+// under the claim.
 TEST_F(PostgresRetentionRows, what_a_claim_did_not_see_is_not_counted) {
   const auto subscription = subscribe("orders");
   const std::string before = value("SELECT pg_current_snapshot()");

@@ -1,5 +1,6 @@
-// History is removed as fast as it can be, in small partitions, while writers keep long transactions open and relays are killed
-// and replaced. What the destination holds shows that nothing was lost.
+// History is removed as fast as it can be, in small partitions, while writers keep long
+// transactions open and relays are killed and replaced. What the destination holds shows that
+// nothing was lost.
 #include <filesystem>
 #include <fstream>
 #include <sstream>

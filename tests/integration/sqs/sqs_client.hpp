@@ -1,4 +1,5 @@
-// A client of its own for the tests, nothing of the sink's code. It signs nothing: for servers that do not ask for it.
+// A client of its own for the tests, nothing of the sink's code. It signs nothing: for servers that
+// do not ask for it.
 #pragma once
 
 #include <map>
@@ -33,7 +34,8 @@ class SqsClient {
   /// Its URL. A name that ends in .fifo makes such a queue.
   [[nodiscard]] std::string create(const std::string& queue) const;
   void remove(const std::string& url) const;
-  /// Receives and deletes all that is there, in the order of its arrival (of each group, in a FIFO queue).
+  /// Receives and deletes all that is there, in the order of its arrival (of each group, in a FIFO
+  /// queue).
   [[nodiscard]] std::vector<SqsMessage> drain(const std::string& url) const;
 
  private:

@@ -1,4 +1,5 @@
-// What SQS answers, and what becomes of the events. The server checks the signature of every request.
+// What SQS answers, and what becomes of the events. The server checks the signature of every
+// request.
 #include <algorithm>
 #include <set>
 

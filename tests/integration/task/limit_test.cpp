@@ -1,4 +1,5 @@
-// Types of tasks with a subscription of their own: because they have a limit, or were paused. On both stores.
+// Types of tasks with a subscription of their own: because they have a limit, or were paused. On
+// both stores.
 #include <outbox/task.hpp>
 
 #include "event/task_queue.hpp"

@@ -1,5 +1,5 @@
-// on_conflict = replace: whatever the replaced task waits for, it never runs once the new one is there; one that runs at that moment ends,
-// and does not run again. On both stores.
+// on_conflict = replace: whatever the replaced task waits for, it never runs once the new one is
+// there; one that runs at that moment ends, and does not run again. On both stores.
 #include <functional>
 #include <optional>
 
@@ -44,7 +44,8 @@ class ReplacedTaskTest : public TaskRulesTest {
   [[nodiscard]] TaskState state_of(const EventId& id) const {
     return store_->task_queues().value()->task(id).value().value().state;
   }
-  /// As soon as the transaction is over, and then for good: also when a person sends what is set aside again.
+  /// As soon as the transaction is over, and then for good: also when a person sends what is set
+  /// aside again.
   void replace_and_expect_that_it_is_cancelled(Application& application, const EventId& old,
                                                const std::function<void()>& let_go = {}) {
     const EventId fresh = application.enqueue(new_task());

@@ -1,4 +1,5 @@
-// What a task says about its own runs: when, how often, how urgent, once at a time, and who is told of its end. On both stores.
+// What a task says about its own runs: when, how often, how urgent, once at a time, and who is told
+// of its end. On both stores.
 #include <filesystem>
 #include <optional>
 

@@ -1,5 +1,5 @@
-// Schedules on both stores: each tick is one task, however many workers there are, and what was missed is made up for as the schedule
-// says.
+// Schedules on both stores: each tick is one task, however many workers there are, and what was
+// missed is made up for as the schedule says.
 #include "schedule/schedule.hpp"
 
 #include <gmock/gmock.h>

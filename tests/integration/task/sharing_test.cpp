@@ -1,4 +1,5 @@
-// Tasks that find no thread at their worker, while another one has one. On PostgreSQL: a file has one worker.
+// Tasks that find no thread at their worker, while another one has one. On PostgreSQL: a file has
+// one worker.
 #include "event/task_queue.hpp"
 #include "integration/task/worker_fixture.hpp"
 #include "ops/verify.hpp"

@@ -1,4 +1,5 @@
-// Tasks with a unique key: one at a time, whoever enqueues, dies, or holds a lock. And ends that are noted. On both stores.
+// Tasks with a unique key: one at a time, whoever enqueues, dies, or holds a lock. And ends that
+// are noted. On both stores.
 #include "integration/task/rules_fixture.hpp"
 
 namespace outbox::test {

@@ -1,4 +1,5 @@
-// Workers on both stores: each task is done, in the order of its key, and what fails or takes long holds nothing else up.
+// Workers on both stores: each task is done, in the order of its key, and what fails or takes long
+// holds nothing else up.
 #include <future>
 
 #include "integration/task/worker_fixture.hpp"

@@ -1,5 +1,6 @@
-// The table of subscriptions: one, or that of a queue, and beside it that of a type which a person or a worker sets apart. What they
-// leave to each other is the product's own (store/stored_subscription.cpp).
+// The table of subscriptions: one, or that of a queue, and beside it that of a type which a person
+// or a worker sets apart. What they leave to each other is the product's own
+// (store/stored_subscription.cpp).
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,8 @@ class GroupChecks {
 
   /// Follows the rows that were appended since.
   void follow(const std::vector<SettlementRow>& rows);
-  /// P5: an owner sends nothing that its cursor is past, nothing twice that was acked, and nothing that another subscription has.
+  /// P5: an owner sends nothing that its cursor is past, nothing twice that was acked, and nothing
+  /// that another subscription has.
   void sent(std::int32_t subscription, const WrittenEvent& event, std::size_t number,
             std::int64_t generation, const std::set<std::size_t>& acked);
   /// The same for a parked event that is sent again.
@@ -38,14 +39,17 @@ class GroupChecks {
   void remembers(std::int32_t subscription, std::size_t number) {
     split_.remembers(subscription, number);
   }
-  /// P6: what a relay sets aside, `bad`: by the dice this event fails; and an attempt that it counts.
+  /// P6: what a relay sets aside, `bad`: by the dice this event fails; and an attempt that it
+  /// counts.
   void parks(const store::ParkedEvent& event, std::size_t number, bool bad);
   /// By its own fault, or because it takes long: the rest of its key waits.
   void set_aside(std::size_t number) { troubled_.insert(database_.event(number).key); }
-  /// It is sent no more unless a person says so, so that the order of its key is not affected by it.
+  /// It is sent no more unless a person says so, so that the order of its key is not affected by
+  /// it.
   void died(std::size_t number) { ever_dead_.insert(number); }
   void discarded(std::size_t number) { discarded_.insert(number); }
-  /// A replay begins: what live delivery has passed in its range and is not parked must be sent again.
+  /// A replay begins: what live delivery has passed in its range and is not parked must be sent
+  /// again.
   void replay_begins(const ReplayRecord& record);
   /// An owner sends only what live delivery has passed, and nothing that is parked.
   void replays(const WrittenEvent& event, std::size_t number, std::int64_t generation);

@@ -1,5 +1,6 @@
-// PostgreSQL as far as the relay depends on it (docs/design/reading.md, "What is relied upon"): transaction ids, a sequence, snapshots,
-// a log that is flushed later than it is written, and crashes that take back what was not flushed and issue its numbers again.
+// PostgreSQL as far as the relay depends on it (docs/design/reading.md, "What is relied upon"):
+// transaction ids, a sequence, snapshots, a log that is flushed later than it is written, and
+// crashes that take back what was not flushed and issue its numbers again.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +36,8 @@ class Database {
 
   // ---- writers
 
-  /// One of the open transactions takes its next step, or a new one begins: some take their id early, all lock the key before a seq is
-  /// taken, and commit late, not durably, or not at all.
+  /// One of the open transactions takes its next step, or a new one begins: some take their id
+  /// early, all lock the key before a seq is taken, and commit late, not durably, or not at all.
   void write();
   void finish_writers();
 

@@ -1,5 +1,5 @@
-// The ledger of a subscription, lane by lane: void under an old generation, a claim repeats the cursor, a settlement begins there, counts
-// what it covers, and all that has arrived.
+// The ledger of a subscription, lane by lane: void under an old generation, a claim repeats the
+// cursor, a settlement begins there, counts what it covers, and all that has arrived.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// The loop of a subscription (src/relay/subscription_loop.cpp), driven by dice: strands with the relay's own delivery cores.
+// The loop of a subscription (src/relay/subscription_loop.cpp), driven by dice: strands with the
+// relay's own delivery cores.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Members, and whose the lanes are, by the rules of store/postgres/lane_owners.cpp. The clock is the server's.
+// Members, and whose the lanes are, by the rules of store/postgres/lane_owners.cpp. The clock is
+// the server's.
 #pragma once
 
 #include <array>
@@ -22,7 +23,8 @@ class Members {
   void leave(const EventId& relay);
   /// A process of this machine that is gone is seen at once.
   void process_ended(const EventId& relay);
-  /// LaneOwners::change(). `claim`: the cursors of lanes that have a new generation. None: this relay is not registered any more.
+  /// LaneOwners::change(). `claim`: the cursors of lanes that have a new generation. None: this
+  /// relay is not registered any more.
   using Claim = std::function<void(store::LaneMask lanes, std::int64_t generation)>;
   [[nodiscard]] std::optional<store::Holding> change(const EventId& relay, store::LaneMask wanted,
                                                      relay::TimePoint now,

@@ -100,7 +100,8 @@ void SimProcess::stop_for(int steps, bool clock_too) {
 
 bool SimProcess::at_rest() const {
   if (stopped_ != 0 || !tenure_ || tenure_->failed) return false;
-  // Strands that are to come together settle again and again: two subscriptions hardly ever rest at once.
+  // Strands that are to come together settle again and again: two subscriptions hardly ever rest at
+  // once.
   const bool many = tenure_->served.size() > 1;
   const auto rests = [many](const auto& served) {
     if (many) return !served->stopping && (!served->loop || !served->loop->in_flight());
@@ -178,7 +179,8 @@ void SimProcess::end_relay() {
   if (run_keeper_) run_keeper_->stop(std::chrono::milliseconds(world_.random.below(60)));
 }
 
-/// The store or the lease is lost: what is in flight gets its outcome or is purged, nothing more is written.
+/// The store or the lease is lost: what is in flight gets its outcome or is purged, nothing more is
+/// written.
 void SimProcess::end_tenure() {
   for (const auto& served : tenure_->served) {
     SimLoop* const loop = served->loop.get();

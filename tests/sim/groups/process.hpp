@@ -1,4 +1,5 @@
-// A relay: the threads of src/relay (keeper, lease, pump, loop, settler) and the sink's client, one of them a step at a time, in any order.
+// A relay: the threads of src/relay (keeper, lease, pump, loop, settler) and the sink's client, one
+// of them a step at a time, in any order.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +47,8 @@ class SimProcess {
     return has_left_ && (!run_keeper_ || run_keeper_->is_over());
   }
   [[nodiscard]] bool at_rest() const;
-  /// Keys that it holds back without a row in the store; less than 0: it lets keys go that have one.
+  /// Keys that it holds back without a row in the store; less than 0: it lets keys go that have
+  /// one.
   [[nodiscard]] int keys_too_many() const;
   void heal() { sink().sink.fail_percent = sink().sink.sick_percent = 0; }
   void go_down(bool down) { sink().sink.outages.go_down(down); }

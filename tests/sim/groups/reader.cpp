@@ -27,7 +27,8 @@ bool SimReader::step(bool has_room, const Take& take) {
   return true;
 }
 
-/// PostgresReader::begin(): the marks that are there, then one of its own. Its l is read before the transaction that writes it begins.
+/// PostgresReader::begin(): the marks that are there, then one of its own. Its l is read before the
+/// transaction that writes it begins.
 void SimReader::begin() {
   if (!sequence_) {
     incarnation_ = database_.incarnation();
@@ -70,7 +71,8 @@ void SimReader::fetch(const Reading& reading) {
   page_->pair = std::make_shared<const store::Pair>(std::move(pair));
 }
 
-/// Two streams: transactions from xmax(S1) on, above the floor; and those that were in progress in S1, from 0.
+/// Two streams: transactions from xmax(S1) on, above the floor; and those that were in progress in
+/// S1, from 0.
 std::vector<std::size_t> SimReader::rows_of(const Reading& reading, const store::Visible& s1,
                                             const store::Visible& s2, std::int64_t bound) const {
   const std::int64_t late_position = reading.cursor.drained() ? 0 : reading.cursor.position;

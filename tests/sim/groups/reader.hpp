@@ -1,5 +1,5 @@
-// The pump and the reader of one tenure: what src/feed/pump.cpp and store/postgres/reader.cpp do, one step at a time. The marks are the
-// relay's own (MarkBook).
+// The pump and the reader of one tenure: what src/feed/pump.cpp and store/postgres/reader.cpp do,
+// one step at a time. The marks are the relay's own (MarkBook).
 #pragma once
 
 #include <cstdint>

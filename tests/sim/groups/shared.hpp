@@ -43,14 +43,15 @@ struct GroupOptions {
   unsigned people{0};   ///< A person sends a parked event again, or discards it.
   unsigned replays{0};  ///< One is started, stopped, or resumed.
   bool exact{false};    ///< Nothing happens that excuses a duplicate.
-  /// The relays are workers, and their sinks handlers: those that reject fail, slow ones take long, sick ones do not return until they
-  /// are told to stop.
+  /// The relays are workers, and their sinks handlers: those that reject fail, slow ones take long,
+  /// sick ones do not return until they are told to stop.
   bool tasks{false};
   unsigned kill_percent{0};  ///< So many of 100 tasks kill the worker, the first times.
   unsigned snooze_percent{0};
   bool clocks_differ{false};  ///< Those of half of the processes by an hour.
   bool once{false};  ///< Nothing happens that excuses a task which was done and runs again.
-  /// Workers from this one on have a limit for a type, which gets a subscription of its own; 0: none has.
+  /// Workers from this one on have a limit for a type, which gets a subscription of its own; 0:
+  /// none has.
   unsigned limited_from{0};
   unsigned pauses_of_type{
       0};  ///< Of 1000 steps: a person pauses the type, which sets it apart, or resumes it.

@@ -1,5 +1,5 @@
-// The outbox's own tables, by the rules of the statements in store/postgres/queries.hpp that each function names. All that is kept for each
-// subscription is asked for with its id (catalog.hpp).
+// The outbox's own tables, by the rules of the statements in store/postgres/queries.hpp that each
+// function names. All that is kept for each subscription is asked for with its id (catalog.hpp).
 #pragma once
 
 #include <array>
@@ -73,16 +73,19 @@ class Tables {
 
   // ---- settlements
 
-  /// `cursors`: the newest row of each lane, lanes at one cursor together. Lanes without one are in none.
+  /// `cursors`: the newest row of each lane, lanes at one cursor together. Lanes without one are in
+  /// none.
   [[nodiscard]] std::vector<store::Strand> strands(std::int32_t subscription,
                                                    store::LaneMask lanes) const;
-  /// `append`, as one transaction; the rows as they are now. `incarnation`: that was read from; another one refuses.
-  /// Parked events and results are refused, with everything else, under a generation that does not own their lanes.
+  /// `append`, as one transaction; the rows as they are now. `incarnation`: that was read from;
+  /// another one refuses. Parked events and results are refused, with everything else, under a
+  /// generation that does not own their lanes.
   [[nodiscard]] std::optional<std::uint64_t> append(const Batch& batch, int incarnation,
                                                     bool durably, relay::TimePoint now);
   /// `claim`.
   void claim(std::int32_t subscription, store::LaneMask lanes, std::int64_t generation);
-  /// `begin_beside`: those of these lanes in which the type has no cursor yet begin where that of the queue stands. False: refused.
+  /// `begin_beside`: those of these lanes in which the type has no cursor yet begin where that of
+  /// the queue stands. False: refused.
   [[nodiscard]] bool begin_beside(store::LaneMask lanes, std::int64_t generation);
   /// LaneOwners::change(), with the claims. None: this relay is not registered any more.
   [[nodiscard]] std::optional<store::Holding> change(const EventId& relay, store::LaneMask wanted,

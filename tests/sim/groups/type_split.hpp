@@ -1,4 +1,5 @@
-// Which of two subscriptions a task belongs to: that of its queue, or, from the first cursor of a type apart on, that of its type.
+// Which of two subscriptions a task belongs to: that of its queue, or, from the first cursor of a
+// type apart on, that of its type.
 #pragma once
 
 #include <array>
@@ -31,7 +32,8 @@ class TypeSplit {
     return apart ? kOfType : kSubscription;
   }
 
-  /// A relay may settle as delivered what it has delivered for this subscription, also when it belongs to the other by then.
+  /// A relay may settle as delivered what it has delivered for this subscription, also when it
+  /// belongs to the other by then.
   void remembers(std::int32_t subscription, std::size_t number) {
     remembered_.emplace(subscription, number);
   }

@@ -1,4 +1,5 @@
-// Several relays that share lanes: leases on the server's clock, takeovers, hand-over, zombies, crashes of the database.
+// Several relays that share lanes: leases on the server's clock, takeovers, hand-over, zombies,
+// crashes of the database.
 #pragma once
 
 #include "sim/groups/shared.hpp"

@@ -9,8 +9,8 @@ namespace outbox::sim {
 
 bool is_noted(std::size_t number) { return splitmix64(number * 59) % 100 < 20; }
 
-/// Not one that was given up, one of a worker that lost its lanes before there was a row, or one that a person has
-/// discarded before its row was running. Those may run beside their successors.
+/// Not one that was given up, one of a worker that lost its lanes before there was a row, or one
+/// that a person has discarded before its row was running. Those may run beside their successors.
 bool RunChecks::counts(const SimRun& run) const {
   if (decided_.contains(run.number)) return false;
   const task::RunnerCore::Run state = run.state();

@@ -1,4 +1,5 @@
-// The invariants of tasks (docs/design/tasks.md), each compared when something happens that could break it.
+// The invariants of tasks (docs/design/tasks.md), each compared when something happens that could
+// break it.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,8 @@ class RunChecks {
 
   // ---- runs
 
-  /// 2: another one of its key and subscription may run only if one of the two does not count any more.
+  /// 2: another one of its key and subscription may run only if one of the two does not count any
+  /// more.
   void begins(const std::shared_ptr<SimRun>& run);
   void over(const std::shared_ptr<SimRun>& run);
   /// A worker has claimed its row.

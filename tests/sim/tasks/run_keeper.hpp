@@ -1,4 +1,5 @@
-// The thread of a keeper of runs, a statement at a time. What it asks, and when, is the worker's own code (src/task/run_keeper_core.cpp).
+// The thread of a keeper of runs, a statement at a time. What it asks, and when, is the worker's
+// own code (src/task/run_keeper_core.cpp).
 #pragma once
 
 #include <cstdint>

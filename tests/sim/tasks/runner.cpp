@@ -250,7 +250,8 @@ void SimRunner::end(Thread& thread) {
   core_->end(*thread.slot, run->end, now());
 }
 
-/// Whoever has something to do was told. What is looked for here is taken only when the promise is broken.
+/// Whoever has something to do was told. What is looked for here is taken only when the promise is
+/// broken.
 void SimRunner::check_bells() {
   const bool some_wait =
       std::any_of(threads_.begin(), threads_.end(), [](const auto& one) { return one.waits; });

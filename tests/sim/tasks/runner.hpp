@@ -1,5 +1,5 @@
-// The threads of a worker, and the handlers on them, one step at a time. What they know together, and the sinks before them, are the
-// worker's own: src/task/runner_core.cpp and queue_sink.cpp.
+// The threads of a worker, and the handlers on them, one step at a time. What they know together,
+// and the sinks before them, are the worker's own: src/task/runner_core.cpp and queue_sink.cpp.
 #pragma once
 
 #include <array>
@@ -25,7 +25,8 @@ inline constexpr std::chrono::milliseconds kRowAfter{10};
 
 class SimRunner final {
  public:
-  /// `clock`: the local one of the process. `most`: so many tasks of the type that has a limit may run at once; 0: it has none.
+  /// `clock`: the local one of the process. `most`: so many tasks of the type that has a limit may
+  /// run at once; 0: it has none.
   SimRunner(GroupShared& world, const EventId& worker, const relay::TimePoint::duration& clock,
             std::size_t most);
 

@@ -1,4 +1,5 @@
-// The connection of a keeper of runs: its statements, by the rules of tables.cpp. It may break at any of them, before or behind it.
+// The connection of a keeper of runs: its statements, by the rules of tables.cpp. It may break at
+// any of them, before or behind it.
 #pragma once
 
 #include <algorithm>

@@ -103,7 +103,8 @@ void LedgerHistory::settle(Strand& strand, bool counts) {
   append(std::move(row));
 }
 
-/// One relay's lanes, or a part of them, go to another. The first may settle once more before anyone sees it, and later.
+/// One relay's lanes, or a part of them, go to another. The first may settle once more before
+/// anyone sees it, and later.
 void LedgerHistory::take_over() {
   Strand& old = strands_[any(strands_.size())];
   Strand taken = old;

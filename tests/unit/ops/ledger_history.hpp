@@ -1,4 +1,5 @@
-// A history of a log and of the settlements that its relays wrote: late commits, strands, claims, relays that lost their lanes.
+// A history of a log and of the settlements that its relays wrote: late commits, strands, claims,
+// relays that lost their lanes.
 #pragma once
 
 #include <cstdint>

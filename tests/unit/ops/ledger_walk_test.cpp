@@ -1,4 +1,5 @@
-// The walk over settlements: what relays write is never a fault, and what they would not write always is.
+// The walk over settlements: what relays write is never a fault, and what they would not write
+// always is.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -114,7 +115,8 @@ class Corrupted : public ::testing::Test {
     }
   }
 
-  /// A settlement with events before the first claim, followed by one, and not void; 0: there is none.
+  /// A settlement with events before the first claim, followed by one, and not void; 0: there is
+  /// none.
   static std::size_t chosen(const std::vector<LedgerRow>& rows, LedgerHistory& history) {
     std::vector<std::size_t> possible;
     for (std::size_t i = 1; i + 1 < rows.size(); ++i) {
@@ -233,7 +235,8 @@ TEST(LedgerWalkPruned, what_was_removed_is_not_compared) {
   }
 }
 
-// Retention keeps marks, claims of relays that live, and what was a lane's cursor at that moment, and removes what is between them.
+// Retention keeps marks, claims of relays that live, and what was a lane's cursor at that moment,
+// and removes what is between them.
 TEST(LedgerWalkPruned, of_what_was_removed_any_rows_may_have_stayed) {
   std::size_t removed = 0;
   for (std::uint64_t seed = 0; seed < 2 * kSeeds; ++seed) {

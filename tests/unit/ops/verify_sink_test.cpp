@@ -1,4 +1,5 @@
-// What is missing in a destination that removes messages itself, and in topics that may be somebody else's.
+// What is missing in a destination that removes messages itself, and in topics that may be somebody
+// else's.
 #include "ops/verify_sink.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Steps a DeliveryCore: the test passes pages, takes what is to be sent, and reports outcomes. Events are identified by seq.
+// Steps a DeliveryCore: the test passes pages, takes what is to be sent, and reports outcomes.
+// Events are identified by seq.
 #pragma once
 
 #include <deque>

@@ -30,7 +30,8 @@ class ParkingStream : public ::testing::TestWithParam<bool> {
     driver.open();
     return driver;
   }
-  /// A gapless sink has stopped itself: what was behind comes back unsent, and it is opened again without a pause.
+  /// A gapless sink has stopped itself: what was behind comes back unsent, and it is opened again
+  /// without a pause.
   static void reopen(CoreDriver& driver, const std::vector<std::int64_t>& behind) {
     if (!is_gapless()) return;
     for (const std::int64_t seq : behind) driver.report(seq, Kind::retry);

@@ -46,7 +46,8 @@ class Retries : public ::testing::Test {
     stored_[key].erase(seq);
     if (stored_[key].empty()) gate_.released(key);
   }
-  /// Rows of keys: the first of each is due. `asked`: what became of those that were asked for; of the others nothing is left.
+  /// Rows of keys: the first of each is due. `asked`: what became of those that were asked for; of
+  /// the others nothing is left.
   void load(const std::vector<std::pair<std::int64_t, std::string>>& rows,
             const std::map<std::int64_t, store::ParkedState>& asked = {}) {
     store::DueEvents due;

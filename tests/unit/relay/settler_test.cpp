@@ -14,7 +14,8 @@ namespace {
 
 using store::Durability;
 
-/// Refuses the first writes, like a store whose write lock is held, and records the durability of each.
+/// Refuses the first writes, like a store whose write lock is held, and records the durability of
+/// each.
 class BusyAtFirst final : public store::Progress {
  public:
   BusyAtFirst(int refusals, std::vector<Durability>& asked) : refusals_(refusals), asked_(asked) {}

@@ -1,4 +1,5 @@
-// Which pages are passed to the core: an idle relay polls, and if the core got the page of each poll it would settle each.
+// Which pages are passed to the core: an idle relay polls, and if the core got the page of each
+// poll it would settle each.
 #include "relay/strand.hpp"
 
 #include <gtest/gtest.h>

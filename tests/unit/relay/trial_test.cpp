@@ -1,5 +1,5 @@
-// Which events are sent on trial, and what is left of a trial when relays die in it: step by step, and in small worlds of relays that are
-// killed, frozen and stopped.
+// Which events are sent on trial, and what is left of a trial when relays die in it: step by step,
+// and in small worlds of relays that are killed, frozen and stopped.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -314,7 +314,8 @@ class Table {
   std::vector<Row> rows_;
 };
 
-/// Sixty-four lanes with a log each, and parked events, which are all due. Some of the events kill the relay.
+/// Sixty-four lanes with a log each, and parked events, which are all due. Some of the events kill
+/// the relay.
 class World {
  public:
   World(std::size_t events, std::set<std::int64_t> culprits, unsigned seed,
@@ -370,7 +371,8 @@ class World {
     return relay;
   }
 
-  /// Sends what may go of a source, as the loop does. Returns false when there was nothing, or the relay has died.
+  /// Sends what may go of a source, as the loop does. Returns false when there was nothing, or the
+  /// relay has died.
   bool step(Relay& relay) {
     const std::size_t sources = relay.strands.size() + 1;
     const std::size_t first = relay.gate.turn();
@@ -577,7 +579,8 @@ TEST(TrialWorld, a_healthy_subscription_is_at_full_speed_after_fourteen_rows) {
   EXPECT_LE(world.table.size(), 1U) << "the row of the run";
 }
 
-/// Lanes are shared out anew at each round; relays are killed, frozen, stopped, and die of culprits.
+/// Lanes are shared out anew at each round; relays are killed, frozen, stopped, and die of
+/// culprits.
 void run_world(unsigned seed) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 dice(seed);

@@ -1,4 +1,5 @@
-// What a schema should consist of, compared with what it does, and what is wanted after a migration.
+// What a schema should consist of, compared with what it does, and what is wanted after a
+// migration.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// The floor: never above what every mark together allows, and exactly that while the book is not thinned out.
+// The floor: never above what every mark together allows, and exactly that while the book is not
+// thinned out.
 #include "store/postgres/marks.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// What is shown of a store's URL, and what is refused: a password is never shown, however it is spelled.
+// What is shown of a store's URL, and what is refused: a password is never shown, however it is
+// spelled.
 #include "store/url.hpp"
 
 #include <gmock/gmock.h>
@@ -97,7 +98,8 @@ void expect_nothing_of(const std::string& secret, const std::string& shown, cons
   }
 }
 
-/// All that the program prints about it: the URL as shown, the reason for a refusal, and the error of connecting.
+/// All that the program prints about it: the URL as shown, the reason for a refusal, and the error
+/// of connecting.
 void expect_secret(const std::string& secret, const std::string& url) {
   expect_nothing_of(secret, shown_url(url), url);
   const Status checked = check_url(url);

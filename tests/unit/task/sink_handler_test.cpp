@@ -1,4 +1,5 @@
-// Sinks as handlers: what a message is, what becomes of it, and how it is given up. The sinks are fakes; tests/cli has real servers.
+// Sinks as handlers: what a message is, what becomes of it, and how it is given up. The sinks are
+// fakes; tests/cli has real servers.
 #include "task/sink_handler.hpp"
 
 #include <gmock/gmock.h>
