@@ -1,8 +1,9 @@
 // outbox/error.hpp: the one error type of the library, and how results carry it.
 //
 // Functions that can fail at run time return Result<T> or Status. What belongs to a transaction of
-// yours (enqueue, Transaction, receive) throws outbox::Exception: a failed enqueue that is ignored
-// is a lost event. Result::value() of an error throws bad_expected_access, which is none.
+// yours (enqueue, Transaction, receive) throws outbox::Exception, because a failed enqueue that is
+// ignored is a lost event. Result::value() of an error throws bad_expected_access, which is not an
+// outbox::Exception.
 //
 //   outbox::Status status = relay->start();
 //   if (!status) std::cerr << status.error().message << '\n';
@@ -45,8 +46,8 @@ enum class Remedy : std::uint8_t {
   fix,                ///< Fails again until a person changes something.
 };
 
-/// Whether the effect may have happened. `unknown` must not be retried blindly for work that is not
-/// idempotent.
+/// Whether the effect may have happened. Work that is not idempotent must not be repeated blindly
+/// after `unknown`.
 enum class Effect : std::uint8_t { none, unknown };
 
 struct Error {
@@ -55,7 +56,7 @@ struct Error {
   Effect effect{Effect::none};
   std::string message;  ///< What failed, on which object. Never payload bytes or secrets.
   std::string hint;     ///< What to do about it; may be empty.
-  std::string origin;   ///< "pg:40001", "http:503", "sqlite:5"; empty: outbox itself.
+  std::string origin;   ///< "pg:40001", "http:503", "sqlite:5"; empty if it is outbox itself.
 
   /// "message (hint: ...)", one line, for people.
   [[nodiscard]] std::string text() const;
@@ -64,8 +65,8 @@ struct Error {
 /// The name of the code in logs and JSON ("invalid_argument").
 [[nodiscard]] const char* to_string(Errc code) noexcept;
 
-/// What a function returns that can fail: a value or an Error. `return outbox::unexpected(error)`
-/// is the latter.
+/// What a function that can fail returns: a value or an Error. `return outbox::unexpected(error);`
+/// returns the error.
 template <class T>
 using Result = expected<T, Error>;
 using Status = Result<void>;

@@ -32,7 +32,7 @@ namespace outbox {
 struct EventId {
   std::array<std::uint8_t, 16> bytes{};
 
-  /// A new UUIDv7, unique across threads and processes. Any thread.
+  /// A new UUIDv7, unique across threads and processes. May be called from any thread.
   [[nodiscard]] static EventId generate();
   /// Accepts the 36-character form, upper or lower case.
   [[nodiscard]] static Result<EventId> parse(std::string_view text);
@@ -50,7 +50,8 @@ struct Event {
   /// What kind of thing changed ("order"). Required, not blank, at most 255 bytes, no control
   /// characters.
   std::string aggregate_type;
-  /// Which one ("42"). Empty: no key, no order. At most 255 bytes, no control characters.
+  /// Which thing changed ("42"). An event with an empty id has no key and no order. At most 255
+  /// bytes, no control characters.
   std::string aggregate_id;
   /// What happened ("OrderPlaced"). Required, not blank, at most 255 bytes, no control characters.
   std::string event_type;

@@ -63,7 +63,7 @@ concept TypedTask = requires(const T& value) {
   { Payload<T>::write(value) } -> std::same_as<std::string>;
 };
 
-/// `aggregate_id`: as Event::aggregate_id; empty: no order.
+/// The event whose payload is the value. An empty `aggregate_id` means that it has no order.
 template <TypedEvent T>
 [[nodiscard]] Event event_of(const T& value, std::string aggregate_id) {
   return {.aggregate_type = T::aggregate_type,
@@ -72,7 +72,7 @@ template <TypedEvent T>
           .payload = Payload<T>::write(value)};
 }
 
-/// `rest`: everything but its type and payload.
+/// The task whose payload is the value. `rest` gives everything but its type and payload.
 template <TypedTask T>
 [[nodiscard]] Task task_of(const T& value, Task rest = {}) {
   rest.type = T::task_type;

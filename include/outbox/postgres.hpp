@@ -7,11 +7,11 @@
 //               .payload = R"({"total": 12.5})"});
 //   tx.commit();                             // the event exists if and only if this succeeds
 //
-// Events given to a Transaction are written as its last statement, in one round trip with COMMIT.
-// That also keeps the order of a key: by then the transaction has changed, and so locked, the
+// A Transaction writes its events as its last statement, in one round trip with COMMIT. That also
+// keeps the order of a key, because by then the transaction has changed, and so locked, the
 // aggregate. In a transaction that you began yourself, call outbox::postgres::enqueue(connection,
 // event); change (or lock) the aggregate first, then enqueue. A connection outside a transaction is
-// refused; anything else does not compile.
+// refused.
 //
 // with_transaction() does all of that, and begins again when another transaction was in the way (a
 // serialization failure, a deadlock):
@@ -67,12 +67,12 @@ enum class Isolation { database_default, read_committed, repeatable_read, serial
 struct Options {
   /// Schema of the outbox tables. Default: outbox.
   std::string schema{"outbox"};
-  /// Checked before anything is sent.
+  /// Events are checked against these limits before anything is sent.
   EventLimits limits{};
 };
 
 struct TransactionOptions {
-  /// Default: that of the database.
+  /// Default: the isolation level of the database.
   Isolation isolation{Isolation::database_default};
   RetryOptions retry{};
   Options outbox{};
@@ -91,30 +91,31 @@ void run_transaction(PGconn* connection, const std::function<void(Transaction&)>
 /// commit(). Events are not part of a savepoint until they are written (see above).
 class Transaction {
  public:
-  /// BEGIN. Throws when it cannot, when the connection is not idle (a transaction is open, or a
-  /// command under way), or when the schema's name is not valid.
+  /// Begins the transaction. Throws if BEGIN fails, if the connection is not idle (a transaction is
+  /// open, or a command is under way), or if the name of the schema is not valid.
   explicit Transaction(PGconn* connection, const Options& options = {},
                        Isolation isolation = Isolation::database_default);
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
   Transaction(Transaction&&) noexcept;
   Transaction& operator=(Transaction&&) = delete;
-  /// rollback().
+  /// Rolls back what was not committed.
   ~Transaction();
 
   [[nodiscard]] PGconn* connection() const noexcept;
-  /// The transaction's id (xid8), if with_transaction() began it; else empty.
+  /// The id of the transaction (xid8) if with_transaction() began it, else empty.
   [[nodiscard]] std::string_view id() const noexcept;
 
-  /// The event will be written by commit(). Returns its id.
+  /// Returns the id of the event, which commit() or flush() will write.
   EventId enqueue(const Event& event) &;
-  /// Several events, all or none; all are checked before the first is taken. Ids in the order of
-  /// the events.
+  /// Takes all events or none; all are checked before the first is taken. Returns their ids in the
+  /// same order.
   std::vector<EventId> enqueue(std::span<const Event> events) &;
-  /// A task. Returns its id. One with a unique key is written at once, after a flush(): the id of
-  /// the task that has the key, unless Task::on_conflict says otherwise.
+  /// Takes the task and returns its id. A task with a unique key is written at once, after a
+  /// flush(). If another task has that key already, Task::on_conflict decides; by default the id of
+  /// that task is returned.
   EventId enqueue(Task task) &;
-  /// An event or a task that is a type of yours (outbox/payload.hpp).
+  /// Takes an event or a task that is a type of yours (outbox/payload.hpp).
   template <TypedEvent T>
   EventId enqueue(const T& event, std::string aggregate_id) & {
     return enqueue(event_of(event, std::move(aggregate_id)));
@@ -123,9 +124,9 @@ class Transaction {
   EventId enqueue(const T& task, Task rest = {}) & {
     return enqueue(task_of(task, std::move(rest)));
   }
-  /// For consumers and handlers of tasks, in the transaction of their effect: true the first time
-  /// that the consumer gets this message, false when its effect was committed before. Waits for
-  /// another transaction that has just received it.
+  /// Called by a consumer or a task's handler in the transaction of its effect. Returns true the
+  /// first time that the consumer gets this message, and false if its effect was committed before.
+  /// Waits for another transaction that has received the message and is not committed yet.
   [[nodiscard]] bool receive(std::string_view consumer, std::string_view message_id) &;
 
   /// Writes now what was enqueued so far, in one round trip: before a SAVEPOINT, so that rolling
@@ -165,7 +166,7 @@ class InDoubt final : public Exception {
   InDoubt(Error error, std::string transaction, std::optional<Mark> mark);
   /// The transaction's id (xid8).
   [[nodiscard]] const std::string& transaction() const noexcept { return transaction_; }
-  /// None: nothing was enqueued with the Transaction.
+  /// Not set if nothing was enqueued with the Transaction.
   [[nodiscard]] const std::optional<Mark>& mark() const noexcept { return mark_; }
 
  private:
@@ -180,37 +181,38 @@ enum class Fate : std::uint8_t {
   in_progress,
 };
 
-/// What has become of it, asked on a new connection to the same server, or to the one that was
-/// promoted in its place. The login needs the role outbox_reader. The id alone does not tell: a
-/// server that crashed may give it to another transaction, so its event is looked for, too. Throws
-/// Exception: not_found when it cannot be told any more, or nothing was enqueued; then look for
-/// rows of yours.
+/// What has become of the transaction. Ask on a new connection to the same server, or to the server
+/// that was promoted in its place; the login needs the role outbox_reader. The event is looked for,
+/// too, because a server that crashed may give the id of the transaction to another one. Throws an
+/// Exception with not_found if that cannot be told any more, or if nothing was enqueued; then look
+/// for rows of yours.
 [[nodiscard]] Fate fate_of(PGconn* connection, const InDoubt& doubt);
 
-/// Throws Exception, with what the server said of it and what to redo, unless the statement
-/// succeeded. For the statements of a with_transaction(). `what`: for the message ("place the
+/// Throws an Exception, with what the server said and what to redo, unless the statement succeeded.
+/// Meant for the statements of a with_transaction(). The message begins with `what` ("place the
 /// order").
 void check(PGconn* connection, const PGresult* result, std::string_view what);
 
-/// Whether a statement that failed with this SQLSTATE was in the way of another transaction, so
-/// that all of its own must be done again: a serialization failure (40001) or a deadlock (40P01).
+/// Whether this SQLSTATE says that another transaction was in the way, so that the whole
+/// transaction must be done again: a serialization failure (40001) or a deadlock (40P01).
 [[nodiscard]] bool is_conflict(std::string_view sqlstate) noexcept;
 
-/// Begins a transaction, calls f with it, commits, and returns what f returned. What f throws rolls
-/// back and passes through.
+/// Begins a transaction, calls f with it, commits, and returns what f returned. If f throws, the
+/// transaction is rolled back and the exception is passed on.
 ///
-/// After a serialization failure or a deadlock, in f or at COMMIT, it rolls back, waits, and calls
-/// f again, at most options.retry.attempts times; then it throws what the last attempt threw. So f
-/// must have no effect but in the transaction: no mail, no counter of yours, and variables outside
-/// of it are set, not added to. It sees such a conflict by an outbox::Exception (check(),
-/// enqueue()), and by one of yours if options.retry.is_conflict says so.
+/// After a serialization failure or a deadlock, in f or at COMMIT, the transaction is rolled back
+/// and f is called again after a pause, at most options.retry.attempts times; then the exception of
+/// the last attempt is thrown. So f must have no effect outside of the transaction: it sends no
+/// mail, and sets variables instead of adding to them. A conflict in f is recognised by an
+/// outbox::Exception, which check() and enqueue() throw, or by an exception of yours if
+/// options.retry.is_conflict says so.
 ///
-/// A COMMIT whose outcome is unknown is never repeated: InDoubt. After every other exception
-/// nothing has happened.
+/// A COMMIT whose outcome is unknown is never repeated: InDoubt is thrown. After every other
+/// exception nothing has happened.
 ///
-/// f may call tx.rollback(): then there is no COMMIT. It reports failure by exceptions: a Result
-/// does not compile, since one that holds an error would be committed. A connection that is in a
-/// transaction is refused, so calls do not nest.
+/// If f calls tx.rollback(), nothing is committed. f reports a failure by an exception; a Result
+/// does not compile, since a Result that holds an error would be committed. A connection that is in
+/// a transaction is refused, so calls do not nest.
 template <std::invocable<Transaction&> F>
 std::invoke_result_t<F&, Transaction&> with_transaction(PGconn* connection, F&& f,
                                                         const TransactionOptions& options = {}) {
@@ -229,8 +231,8 @@ std::invoke_result_t<F&, Transaction&> with_transaction(PGconn* connection, F&& 
   }
 }
 
-// The same in a transaction that you began on this connection: written now. Outside of one:
-// Errc::not_in_transaction, nothing is written.
+// These functions write at once, in a transaction that you began on this connection. Outside of a
+// transaction they throw Errc::not_in_transaction and write nothing.
 EventId enqueue(PGconn* connection, const Event& event, const Options& options = {});
 std::vector<EventId> enqueue(PGconn* connection, std::span<const Event> events,
                              const Options& options = {});
@@ -238,9 +240,9 @@ EventId enqueue(PGconn* connection, Task task, const Options& options = {});
 [[nodiscard]] bool receive(PGconn* connection, std::string_view consumer,
                            std::string_view message_id, const Options& options = {});
 
-/// What has become of a task (outbox/task.hpp); none: there is none with this id, or retention has
-/// removed it. One statement, in the transaction that is open, or outside of any. A task that
-/// Transaction::commit() has not written yet is not there.
+/// What has become of a task (outbox/task.hpp). Not set if there is no task with this id, if
+/// retention has removed it, or if Transaction::commit() has not written it yet. Runs one
+/// statement, in the transaction that is open or outside of any.
 [[nodiscard]] std::optional<TaskStatus> task_status(PGconn* connection, const EventId& id,
                                                     const Options& options = {});
 

@@ -35,14 +35,14 @@ class Statements {
   /// Throws when the schema's name is not valid.
   explicit Statements(const Options& options = {});
 
-  /// All are checked before there is a call for any. Each writes one event, and returns one row, or
-  /// none: wrong_encoding(). 9 values.
+  /// Checks all events, then returns one call for each, with 9 values. A call writes its event and
+  /// returns one row. If it returns no row, the reason is wrong_encoding().
   [[nodiscard]] std::vector<std::pair<EventId, Call>> enqueue(std::span<const Event> events) const;
   [[nodiscard]] std::pair<EventId, Call> enqueue(const Event& event) const;
-  /// Its row is a boolean. 2 values.
+  /// A call with 2 values; the row that it returns is a boolean.
   [[nodiscard]] Call receive(std::string_view consumer, std::string_view message_id) const;
-  /// Of a task that has an id. Its row is the id of the task that has the unique key, or null. 4
-  /// values.
+  /// A call with 4 values for a task that has an id. The row that it returns is the id of the task
+  /// that has the unique key, or null.
   [[nodiscard]] Call claim_unique(const Task& task) const;
 
  private:
@@ -50,15 +50,15 @@ class Statements {
   EventLimits limits_;
 };
 
-/// The task that was not enqueued because this one has its unique key. Throws where that is an
-/// error (OnConflict).
+/// The id to return for a task that was not enqueued because `holder` has its unique key. Throws if
+/// its Task::on_conflict is OnConflict::error.
 [[nodiscard]] EventId holder_of_key(std::string_view holder, const Task& task);
 
-/// What an error of PostgreSQL means. `sqlstate` empty: the connection was lost.
+/// What an error of PostgreSQL means. An empty `sqlstate` means that the connection was lost.
 [[nodiscard]] Error error_of(std::string_view sqlstate, std::string_view what,
                              std::string_view message);
 
-/// Texts of events are UTF-8, and the session has another client_encoding.
+/// The error of a session whose client_encoding is not UTF-8, as the texts of events are.
 [[nodiscard]] Error wrong_encoding();
 
 }  // namespace outbox::postgres

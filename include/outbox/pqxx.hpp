@@ -7,15 +7,15 @@
 //   tx.commit();                             // the event exists if and only if this succeeds
 //
 // The event is written at once, by outbox.enqueue(): change (or lock) the aggregate first, then
-// enqueue. It is part of a pqxx::subtransaction that it is enqueued in. A pqxx::nontransaction does
-// not compile.
+// enqueue. An event that is enqueued in a pqxx::subtransaction belongs to it. A
+// pqxx::nontransaction does not compile.
 //
 // Threads: One thread at a time, that of the transaction.
 // Lifetime: nothing is kept with the connection.
-// Errors: throws outbox::Exception, as outbox/postgres.hpp does, from what libpqxx throws. After
+// Errors: exceptions of libpqxx are thrown as outbox::Exception, as in outbox/postgres.hpp. After
 //         invalid_argument or too_large of a field nothing was sent and the transaction is still
-//         usable; not_in_transaction: it has ended, or a statement of it had failed. The
-//         payload_limit of the session holds, too.
+//         usable. not_in_transaction means that the transaction has ended, or that a statement of
+//         it had failed. The payload_limit of the session holds, too.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -46,8 +46,8 @@ inline std::string quoted(::pqxx::dbtransaction& tx, const postgres::Call& call)
   return text;
 }
 
-/// The only value of its row. By exec(): with exec_params() libpqxx 6 does not begin a
-/// subtransaction, and the event would outlive it.
+/// The only value of the row that the statement returns. It calls exec(), because with
+/// exec_params() libpqxx 6 does not begin a subtransaction, and the event would outlive it.
 inline ::pqxx::field run(::pqxx::dbtransaction& tx, std::string_view what,
                          const postgres::Call& call) {
   try {
@@ -80,8 +80,8 @@ inline EventId enqueue(::pqxx::dbtransaction& tx, const Event& event,
   return id;
 }
 
-/// All are checked before the first is written. One round trip each. Ids in the order of the
-/// events.
+/// Writes all events, each in one round trip; all are checked before the first is written. Returns
+/// their ids in the same order.
 inline std::vector<EventId> enqueue(::pqxx::dbtransaction& tx, std::span<const Event> events,
                                     const postgres::Options& options = {}) {
   std::vector<EventId> ids;
@@ -92,8 +92,8 @@ inline std::vector<EventId> enqueue(::pqxx::dbtransaction& tx, std::span<const E
   return ids;
 }
 
-/// Returns the id of the task, or that of the task that has its unique key, unless
-/// Task::on_conflict says otherwise.
+/// Writes the task and returns its id. If another task has its unique key already,
+/// Task::on_conflict decides; by default the id of that task is returned.
 inline EventId enqueue(::pqxx::dbtransaction& tx, Task task,
                        const postgres::Options& options = {}) {
   if (!task.id) task.id = EventId::generate();
@@ -105,8 +105,8 @@ inline EventId enqueue(::pqxx::dbtransaction& tx, Task task,
   return enqueue(tx, event_of(std::move(task)), options);
 }
 
-/// For consumers, in the transaction of their effect: true the first time that the consumer gets
-/// this message.
+/// Called by a consumer in the transaction of its effect. Returns true the first time that the
+/// consumer gets this message.
 [[nodiscard]] inline bool receive(::pqxx::dbtransaction& tx, std::string_view consumer,
                                   std::string_view message_id,
                                   const postgres::Options& options = {}) {

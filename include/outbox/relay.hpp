@@ -37,17 +37,19 @@
 namespace outbox {
 
 struct RelayOptions {
-  /// postgresql://..., or sqlite:PATH. Required.
+  /// Where the store is: postgresql://..., or sqlite:PATH. Required.
   std::string store_url;
   /// PostgreSQL schema of the outbox tables. Default: outbox.
   std::string schema{"outbox"};
   /// The name of this relay in `outbox status`. Default: host name and process id.
   std::string name{};
-  /// The groups whose subscriptions it delivers: their names, "custom:NAME" and "file:NAME" among
-  /// them. Those whose sink was given by use() are always served. Default: empty, which means all.
+  /// The groups whose subscriptions this relay delivers, also "custom:NAME" and "file:NAME".
+  /// Subscriptions whose sink was given by use() are always served. Default: empty, which means
+  /// all.
   std::vector<std::string> groups{};
-  /// Subscriptions to create or change when this relay first gets lanes of their group: at start,
-  /// or when it takes over. Others in the store are delivered as they are. Default: none.
+  /// Subscriptions to create or change when this relay first gets lanes of their group: at its
+  /// start or when it takes over. Other subscriptions in the store are delivered as they are.
+  /// Default: none.
   std::vector<SubscriptionSpec> subscriptions{};
   /// Rows of the log per fetch. Unit: rows, 1 to 10000. Default: 1000.
   std::size_t page_rows{1000};
@@ -68,66 +70,69 @@ struct RelayOptions {
   /// Use the armed wake-up (PostgreSQL: needs a connection that is not pooled by transaction).
   /// Default: true.
   bool wake_up{true};
-  /// How long events stay in the log after they were written; then they are removed, if all
-  /// subscriptions have passed them. 0: as soon as all have passed. Default: 7 days.
+  /// How long events stay in the log after they were written. Then they are removed if all
+  /// subscriptions have passed them. With 0 they are removed as soon as all have passed them.
+  /// Default: 7 days.
   std::chrono::milliseconds retention{std::chrono::hours(24 * 7)};
   /// A folder for files of the events that are removed. Default: none.
   std::string archive{};
-  /// A subscription that holds back more of what could be removed is a problem. Nothing is removed
-  /// because of it. Unit: bytes. Default: 10 GiB.
+  /// A subscription that keeps more than this from being removed is reported as a problem. Nothing
+  /// is removed because of it. Unit: bytes. Default: 10 GiB.
   std::size_t quota{std::size_t{10} << 30U};
 };
 
 /// What a subscription of a running relay is doing.
 struct SubscriptionReport {
   std::string name;
-  /// delivering, opening, draining (a send failed), backing-off, stopping; paused or stopped in the
-  /// store; broken (cannot be started).
+  /// "delivering", "opening", "draining" (a send has failed), "backing-off" or "stopping"; "paused"
+  /// or "stopped" as the store says; or "broken", if it cannot be started.
   std::string state;
   /// Why it makes no progress; empty after the destination has taken an event.
   std::string reason;
-  std::uint64_t delivered{0};    ///< Acked, with everything before them, since it was last started.
-  std::uint64_t filtered{0};     ///< Did not match, since it was last started.
-  std::uint64_t parked{0};       ///< Set aside, since it was last started.
-  std::uint64_t in_window{0};    ///< Fetched, not settled.
-  std::uint64_t settlements{0};  ///< Rows of progress given to the store since it was last started.
+  // Since the subscription was last started here:
+  std::uint64_t delivered{0};    ///< Events that were acked, as was everything before them.
+  std::uint64_t filtered{0};     ///< Events that its filter does not match.
+  std::uint64_t parked{0};       ///< Events that were set aside.
+  std::uint64_t in_window{0};    ///< Events that are fetched and not settled.
+  std::uint64_t settlements{0};  ///< Rows of progress that were given to the store.
 };
 
 struct RelayReport {
-  bool owner{false};            ///< It has lanes and delivers; otherwise it waits for other relays.
-  std::int64_t generation{0};   ///< The newest of its lanes.
-  std::uint64_t fetches{0};     ///< Since this relay got lanes.
+  bool owner{false};            ///< Whether it has lanes. If not, it waits for other relays.
+  std::int64_t generation{0};   ///< The newest generation of its lanes.
+  std::uint64_t fetches{0};     ///< Pages that it has read since it got lanes.
   std::uint64_t statements{0};  ///< SQL statements of reader and settler since then.
-  std::string last_error;       ///< The newest error of the store; empty when it works.
+  std::string last_error;       ///< The newest error of the store; empty while it works.
   std::vector<SubscriptionReport> subscriptions;
 };
 
 struct StopReport {
-  bool drained{false};  ///< Everything in flight got its outcome and was settled.
-  /// Events in flight, or delivered and not settled: they will be delivered again.
+  bool drained{false};  ///< Whether everything in flight got its outcome and was settled.
+  /// How many events were in flight, or delivered and not settled. They will be delivered again.
   std::uint64_t abandoned{0};
 };
 
-/// What a call of Relay::run_once() did. The numbers are what this relay settled meanwhile, in all
-/// its subscriptions together: an event counts once for each of them.
+/// What a call of Relay::run_once() did. The numbers count what this relay settled during the call
+/// in all its subscriptions together: an event counts once for each of them.
 struct RunReport {
-  /// Nothing was pending in the end: all that was committed before the call is delivered, filtered
-  /// or parked, and that is settled. False: the limit came first.
+  /// Whether nothing was pending in the end: everything that was committed before the call is
+  /// delivered, filtered or parked, and that is settled. If not, the limit came first.
   bool settled{false};
-  /// Why the limit came first: what was still pending, and the newest error of the store. Empty
-  /// when `settled`.
+  /// What was still pending when the limit came, and the newest error of the store. Empty if
+  /// `settled`.
   std::string reason;
-  /// Taken by the sink. Also those that were parked before, and those of a replay.
+  /// Events that the sink has taken, also those that were parked before and those of a replay.
   std::uint64_t delivered{0};
-  /// Did not match the filter of the subscription.
+  /// Events that the filter of the subscription does not match.
   std::uint64_t filtered{0};
-  /// Set aside: rejected, failing or slow ones, and those behind one of their key. One that is
-  /// delivered later in the call counts there, too. What is parked is not pending: the call does
-  /// not wait for it.
+  /// Events that were set aside: rejected, failing and slow events, and the events behind them of
+  /// the same key. If such an event is delivered later in the call, it counts there, too. Parked
+  /// events are not pending, so the call does not wait for them.
   std::uint64_t parked{0};
-  /// Of those that are or were parked: not sent again until a person decides (max_attempts).
+  /// Parked events that are not sent again until a person decides (max_attempts).
   std::uint64_t dead{0};
-  /// In flight at the end, or delivered and not settled: they will be delivered again.
+  /// Events that were in flight at the end, or delivered and not settled. They will be delivered
+  /// again.
   std::uint64_t abandoned{0};
 };
 
@@ -145,30 +150,30 @@ class Relay {
   /// Gives a sink for the subscription of that name, whose `sink` setting is "custom". Before
   /// start() only.
   Status use(std::string_view subscription, std::unique_ptr<Sink> sink);
-  /// Makes the sinks of the other "custom" subscriptions of this group, which need not exist yet,
-  /// and serves the group. Called by a thread of the relay when one starts; null: not for this one.
-  /// Before start() only.
+  /// Serves the group, and makes the sinks of its other "custom" subscriptions, which need not
+  /// exist yet. A thread of the relay calls `make` when such a subscription starts; if it returns
+  /// null, the relay does not deliver that subscription. Before start() only.
   using MakeSink =
       std::function<Result<std::unique_ptr<Sink>>(const SubscriptionSpec& subscription)>;
   Status use_for_group(std::string_view group, MakeSink make);
 
   /// Checks the store (reachable, schema, lineage) and starts the threads. Returns when this relay
-  /// has lanes and has applied its subscriptions of those groups, or when other relays have all
-  /// lanes: then it waits for its share and applies nothing until it gets it. A second call does
-  /// nothing; after stop() it starts again. `token`: a stop requested there acts like
-  /// request_stop(). Default: none.
+  /// has lanes and has applied its subscriptions of those groups. It also returns when other relays
+  /// have all lanes; then this relay waits for its share and applies nothing until it gets it. A
+  /// second call does nothing; a call after stop() starts it again. A stop that is requested by
+  /// `token` acts like request_stop().
   [[nodiscard]] Status start(std::stop_token token = {});
 
   /// Requests a stop; returns at once.
   void request_stop() noexcept;
 
-  /// Stops fetching, waits at most `grace` for what is in flight, settles, gives its lanes back.
-  /// Takes some seconds more if the store does not answer.
+  /// Stops fetching, waits at most `grace` for what is in flight, settles it and gives the lanes
+  /// back. Takes some seconds more if the store does not answer.
   StopReport stop(std::chrono::milliseconds grace);
 
   /// Starts, delivers until nothing is pending or `limit` has passed (see RunReport::settled), and
-  /// stops: for tests, and for a job that runs now and then. An error when it cannot start, the
-  /// store fails, or a subscription is stopped. Can be called repeatedly.
+  /// stops. Meant for tests, and for a job that runs now and then. Fails if the relay cannot start,
+  /// the store fails, or a subscription is stopped. Can be called repeatedly.
   [[nodiscard]] Result<RunReport> run_once(std::chrono::milliseconds limit);
 
   [[nodiscard]] RelayReport report() const;

@@ -39,13 +39,13 @@ enum class MissedTicks : std::uint8_t {
 };
 
 struct Schedule {
-  /// Letters, digits, '-', '_' and '.', at most 63 bytes. One of this name is replaced.
+  /// Letters, digits, '-', '_' and '.', at most 63 bytes. A schedule of the same name is replaced.
   std::string name;
-  /// Of its tasks. Default: default.
+  /// The queue of its tasks. Default: default.
   std::string queue{"default"};
-  /// Which handler does them. Required.
+  /// The type of its tasks, which decides on their handler. Required.
   std::string type;
-  /// The same each time. Default: {}
+  /// The payload of each task. Default: {}
   std::string payload{"{}"};
   /// With a key, a task waits until the one of the tick before has ended. Default: empty.
   std::string key{};
@@ -60,8 +60,8 @@ struct Schedule {
   /// The time between ticks, from 1 s to 366 days. They are at its multiples since 1970, so that
   /// all workers agree. Default: 0, not set.
   std::chrono::milliseconds every{0};
-  /// What cron means, by its name in the tz database ("Europe/Berlin"). What happens when its clock
-  /// changes: docs/guide/tasks.md. Default: UTC.
+  /// The time zone of `cron`, by its name in the tz database ("Europe/Berlin"). docs/guide/tasks.md
+  /// says what happens when its clock changes. Default: UTC.
   std::string time_zone{"UTC"};
   /// Default: one.
   MissedTicks missed{MissedTicks::one};

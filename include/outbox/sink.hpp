@@ -39,8 +39,8 @@
 
 namespace outbox {
 
-/// Identifies a message from send() to its outcome. Not reused, except that a message that was not
-/// acked may have the same token when it is sent again.
+/// Identifies a message from send() to its outcome. A token is not used again, except that a
+/// message that was not acked may have the same token when it is sent again.
 using Token = std::uint64_t;
 
 struct HeaderView {
@@ -51,20 +51,20 @@ struct HeaderView {
       false};
 };
 
-/// One event, rendered for a destination: route and format are applied. Everything is valid only
-/// during send().
+/// One event as it is rendered for a destination, by route and format. Everything in it is valid
+/// only during send().
 struct Message {
   Token token{0};
   const EventView* event{nullptr};
   std::string_view topic;  ///< Topic, subject, routing key or path, by the route. May be empty.
   std::optional<std::string_view> key;  ///< The message key; none for an event without a key.
   std::string_view body;
-  /// Says that the aggregate is gone, where the destination has such messages (Kafka: without a
-  /// value). The body is empty.
+  /// Whether the message says that the aggregate is gone, where the destination has such messages
+  /// (Kafka: without a value). The body is empty then.
   bool tombstone{false};
   std::string_view content_type;
   std::span<const HeaderView> headers;
-  /// Which attempt this is by the count that leads to `dead`; 1: the first one.
+  /// The number of this attempt, from 1, by the count that leads to `dead`.
   std::size_t attempt{1};
 };
 
@@ -82,13 +82,13 @@ struct OfTask {
 /// What became of one message.
 struct Outcome {
   enum class Kind : std::uint8_t {
-    unknown,   ///< May have been delivered. Sent again, with the same id. The default.
+    unknown,   ///< It may have been delivered. It is sent again with the same id. The default.
     acked,     ///< The destination has it, durably.
-    retry,     ///< Was not delivered; try again later.
-    rejected,  ///< This event is at fault.
+    retry,     ///< It was not delivered and is sent again later.
+    rejected,  ///< The event is at fault.
     blocked,   ///< The destination is at fault: no attempt is counted, the subscription pauses.
-    /// Was not delivered, and nothing is at fault: no attempt is counted, it is set aside until
-    /// retry_after.
+    /// It was not delivered, but nothing is at fault: no attempt is counted, and the event is set
+    /// aside until retry_after.
     postponed,
   };
   /// How much of the destination is blocked.
@@ -98,16 +98,16 @@ struct Outcome {
   Kind kind{Kind::unknown};
   Scope scope{Scope::all};
   Error error{};
-  /// The pause that the destination asked for. Of one event, if it is `rejected` or `postponed`;
-  /// else of all.
+  /// The pause that the destination asked for: of this event if it is `rejected` or `postponed`,
+  /// else of all events.
   std::optional<Duration> retry_after{};
-  /// Of `rejected`: no attempt can succeed, the event is dead.
+  /// Only if `rejected`: no attempt can succeed, so the event is dead.
   bool final{false};
-  /// Of `rejected`: the sink refused the message by itself, before the destination's client had any
-  /// of it (an illegal name, too large, not to be expressed in the protocol). That stops nothing
-  /// and says nothing about the destination. A gapless sink goes on too, but takes nothing behind
-  /// the message in the same send(); the relay then offers the rest, except later events of its
-  /// key.
+  /// Only if `rejected`: the sink refused the message itself, before the client of the destination
+  /// had any of it (an illegal name, a message that is too large or that the protocol cannot
+  /// express). That stops nothing and says nothing about the destination. A gapless sink goes on,
+  /// too, but takes nothing behind the message in the same send(); the relay then offers the rest,
+  /// except later events of its key.
   bool unsent{false};
   /// Set by workers only.
   detail::OfTask task{};
@@ -116,23 +116,25 @@ struct Outcome {
 [[nodiscard]] const char* to_string(Outcome::Kind kind) noexcept;
 
 struct SinkTraits {
-  /// As it appears in logs and metrics ("http").
+  /// The name of the sink in logs and metrics ("http").
   std::string_view name;
-  /// The sink itself stops at the first failure: after a message was not acked, none of its key
-  /// sent later is delivered until the relay has called open() again (but see Outcome::unsent).
-  /// Then many events of a key may be in flight. Otherwise the relay keeps one event per key in
-  /// flight. Set it only if a test on the real destination shows it. Default: false.
+  /// Whether the sink itself stops at the first failure: after a message was not acked, no later
+  /// message of its key is delivered until the relay has called open() again (but see
+  /// Outcome::unsent). Then many events of a key may be in flight; otherwise the relay keeps one
+  /// event per key in flight. Set it only if a test on the real destination shows it. Default:
+  /// false.
   bool gapless{false};
-  /// Most messages the relay hands over in one send(). Default: 1000.
+  /// The most messages that the relay hands over in one send(). Default: 1000.
   std::size_t max_batch{1000};
-  /// Most messages in flight at once. Default: 10000.
+  /// The most messages in flight at once. Default: 10000.
   std::size_t max_in_flight{10000};
-  /// What becomes of one message says nothing about the others, however many are rejected or take
-  /// long at once; what was sent 1 s ago is set aside. Not of a gapless sink. Default: false.
+  /// Whether the outcome of one message says nothing about the others, however many are rejected or
+  /// take long at once. A message that has no outcome after 1 s is set aside. Not for a gapless
+  /// sink. Default: false.
   bool independent{false};
-  /// What precedes the names of CloudEvents attributes in binary mode, by the destination's
-  /// protocol binding: "ce-" (their values are then percent-encoded), "ce_", "cloudEvents:".
-  /// Default: ce-.
+  /// The prefix of CloudEvents attributes in binary mode, by the protocol binding of the
+  /// destination: "ce-" (the values are percent-encoded then), "ce_" or "cloudEvents:". Default:
+  /// ce-.
   std::string_view attribute_prefix{"ce-"};
 };
 
@@ -147,20 +149,20 @@ class Sink {
 
   [[nodiscard]] virtual SinkTraits traits() const noexcept = 0;
 
-  /// Connects or prepares. Called before the first send(), and, nothing being in flight, after the
-  /// destination failed, of a gapless sink after each failure, which it then forgets; not after one
-  /// event of another sink failed, nor after one that was refused unsent. Idempotent. May block for
-  /// seconds.
+  /// Connects or prepares. The relay calls it before the first send(), and again after the
+  /// destination has failed, when nothing is in flight. Of a gapless sink it calls it after each
+  /// failure, which the sink then forgets, but not after a message that was refused unsent. Several
+  /// calls do no harm. May block for seconds.
   [[nodiscard]] virtual Status open() = 0;
 
-  /// Takes messages in order and returns how many it took; the rest is offered again later. Returns
-  /// at once: a call that takes seconds delays its own subscription, and one that outlasts the
-  /// grace period of a stop leaks its thread.
+  /// Takes messages in order and returns how many it took; the others are offered again later.
+  /// Returns at once: a call that takes seconds delays its own subscription, and a call that
+  /// outlasts the grace period of a stop leaks its thread.
   [[nodiscard]] virtual std::size_t send(std::span<const Message> messages) = 0;
 
-  /// Appends the outcomes that are ready now. Does not wait. Each message taken gets exactly one.
-  /// Called after each send() and each wake(), and at least every 100 ms while something is in
-  /// flight, so that a sink may check its deadlines here.
+  /// Appends the outcomes that are ready now, without waiting. Each message that was taken gets
+  /// exactly one outcome. Called after each send() and each wake(), and at least every 100 ms while
+  /// something is in flight, so that a sink may check its deadlines here.
   virtual void receive(std::vector<Outcome>& outcomes) = 0;
 
   /// Gives up everything in flight: receive() then returns an outcome for each message, `unknown`
@@ -168,15 +170,15 @@ class Sink {
   /// not block for more than a second.
   virtual void purge() = 0;
 
-  /// Closes the connection. Nothing is in flight. open() may follow: a relay that lost its lanes
-  /// closes its sinks, because the next owner may need what they hold.
+  /// Closes the connection; nothing is in flight. open() may follow: a relay that has lost its
+  /// lanes closes its sinks, because the next owner of the lanes may need what they hold.
   virtual void close() noexcept = 0;
 
-  /// The relay sets what wake() calls.
+  /// Sets what wake() calls. The relay calls it.
   void on_ready(std::function<void()> wake);
 
  protected:
-  /// Any thread. An asynchronous sink calls it when receive() would return something.
+  /// An asynchronous sink calls it, from any thread, when receive() would return something.
   void wake() const;
 
  private:
@@ -193,10 +195,10 @@ class BatchSink : public Sink {
   void purge() final;
 
  protected:
-  /// Delivers the messages in order and returns how many are durable at the destination. When fewer
-  /// than all, `failure` is the outcome of the next one; the others were not tried. Those behind a
-  /// rejected message are passed to another call, at a gapless sink only if that message is
-  /// `unsent`.
+  /// Delivers the messages in order and returns how many are durable at the destination. If these
+  /// are not all, `failure` is the outcome of the next message, and the others were not tried.
+  /// Messages behind a rejected one are passed to another call; for a gapless sink only if the
+  /// rejected one is `unsent`.
   [[nodiscard]] virtual std::size_t deliver(std::span<const Message> batch, Outcome& failure) = 0;
 
  private:

@@ -1,5 +1,5 @@
-// outbox/sink_conformance.hpp: holds a sink of yours to what the relay relies on, by the tests that
-// our own sinks pass.
+// outbox/sink_conformance.hpp: the tests that our own sinks pass, for a sink of yours. They check
+// what the relay relies on.
 //
 //   class ToMyBroker final : public outbox::conformance::Harness {
 //    public:
@@ -14,8 +14,8 @@
 //   }
 //
 // In CMake: find_package(outbox COMPONENTS sink_conformance) and find_package(GTest), then link
-// outbox::sink_conformance and GTest::gtest_main into a program of its own. It is compiled with it,
-// so that it fits your GoogleTest.
+// outbox::sink_conformance and GTest::gtest_main into a program of its own. The suite is compiled
+// with that program, so that it fits your GoogleTest.
 //
 // Threads: One thread at a time: that of the tests.
 // Lifetime: a harness outlives the sinks that it has made; each test gets a new one.
@@ -33,8 +33,8 @@
 
 namespace outbox::conformance {
 
-/// Messages to be sent: each with an id that contains its place, so that what arrived can be
-/// compared with what was sent.
+/// Messages to send. The id of each contains its place, so that what arrived can be compared with
+/// what was sent.
 class Load {
  public:
   struct Item {
@@ -50,7 +50,7 @@ class Load {
 
   explicit Load(std::string topic = "order.events") : topic_(std::move(topic)) {}
 
-  /// `count` small messages over `keys` keys, one after the other.
+  /// Adds `count` small messages, over `keys` keys in turn.
   void add_many(std::size_t count, std::size_t keys);
   Item& add(std::optional<std::string> key, std::string body,
             std::string content_type = "application/json");
@@ -66,7 +66,7 @@ class Load {
   std::deque<Item> items_;
 };
 
-/// A message as it was found at the destination. `id`: its header outbox-id.
+/// A message as it was found at the destination; `id` is its header outbox-id.
 struct Arrived {
   std::string id;
   std::optional<std::string> key;
@@ -86,10 +86,10 @@ class Harness {
   [[nodiscard]] virtual std::unique_ptr<Sink> make() = 0;
   [[nodiscard]] virtual std::string topic() const { return "order.events"; }
 
-  /// How many messages to send where so many are usual: fewer where each one takes several round
-  /// trips.
+  /// How many messages a test sends where `usual` is the number for a fast destination. A
+  /// destination that needs several round trips for each returns fewer.
   [[nodiscard]] virtual std::size_t share_of(std::size_t usual) const { return usual; }
-  /// False: it keeps nothing, delivered() is empty.
+  /// Whether the destination keeps messages. If not, delivered() is empty.
   [[nodiscard]] virtual bool keeps() const { return true; }
   /// What is at the destination, in order of arrival (per partition).
   [[nodiscard]] virtual std::vector<Arrived> delivered() = 0;
@@ -97,17 +97,17 @@ class Harness {
   /// Called before a purge, which may leave a partly written line if the sink allows that.
   virtual void purging() {}
 
-  /// The destination fails this message from now on.
+  /// Makes the destination fail this message until repair() is called.
   virtual void spoil(Load& /*load*/, std::size_t /*place*/) {}
   virtual void repair() {}
 };
 
 struct HarnessKind {
   const char* name;
-  /// Null: what it needs is missing, and its tests are skipped.
+  /// Returns null if something that it needs is missing; its tests are skipped then.
   std::unique_ptr<Harness> (*make)();
-  const char* needs{""};  ///< The reason then.
-  bool can_fail{false};   ///< spoil() and repair() work.
+  const char* needs{""};  ///< What it needs: the reason for the skip.
+  bool can_fail{false};   ///< Whether spoil() and repair() work.
 };
 
 inline std::ostream& operator<<(std::ostream& out, const HarnessKind& kind) {

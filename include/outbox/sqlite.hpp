@@ -27,8 +27,8 @@
 //           connection and finalized with it: sqlite3_close() works as always.
 // Errors: everything here throws outbox::Exception, because a lost event must abort the business
 //         transaction. After invalid_argument or too_large with an empty Error::origin the
-//         transaction is still usable, but not after an error of commit(), also of a deferred
-//         constraint; otherwise Remedy says what to redo.
+//         transaction is still usable. After any other error, or an error of commit(), it is not,
+//         and Remedy says what to redo.
 #pragma once
 
 #include <concepts>
@@ -68,8 +68,8 @@ void run_transaction(sqlite3* db, const std::function<void(Transaction&)>& body,
 /// commit().
 class Transaction {
  public:
-  /// BEGIN IMMEDIATE: takes the write lock, waiting at most the connection's busy timeout. Throws
-  /// when it cannot, or when a transaction is open already.
+  /// Begins with BEGIN IMMEDIATE, which takes the write lock and waits for it at most for the busy
+  /// timeout of the connection. Throws if that fails, or if a transaction is open already.
   explicit Transaction(sqlite3* db, const Options& options = {});
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
@@ -80,13 +80,13 @@ class Transaction {
 
   /// Writes the event and returns its id.
   EventId enqueue(const Event& event) &;
-  /// Several events, all or none; all are checked before the first is written. Ids in the order of
-  /// the events.
+  /// Writes all events or none; all are checked before the first is written. Returns their ids in
+  /// the same order.
   std::vector<EventId> enqueue(std::span<const Event> events) &;
-  /// A task. Returns its id, or that of the task that has its unique key, unless Task::on_conflict
-  /// says otherwise.
+  /// Writes the task and returns its id. If another task has its unique key already,
+  /// Task::on_conflict decides; by default the id of that task is returned.
   EventId enqueue(Task task) &;
-  /// An event or a task that is a type of yours (outbox/payload.hpp).
+  /// Writes an event or a task that is a type of yours (outbox/payload.hpp).
   template <TypedEvent T>
   EventId enqueue(const T& event, std::string aggregate_id) & {
     return enqueue(event_of(event, std::move(aggregate_id)));
@@ -95,11 +95,11 @@ class Transaction {
   EventId enqueue(const T& task, Task rest = {}) & {
     return enqueue(task_of(task, std::move(rest)));
   }
-  /// For consumers and handlers of tasks, in the transaction of their effect: true the first time
-  /// that the consumer gets this message, false when its effect was committed before.
+  /// Called by a consumer or a task's handler in the transaction of its effect. Returns true the
+  /// first time that the consumer gets this message, and false if its effect was committed before.
   [[nodiscard]] bool receive(std::string_view consumer, std::string_view message_id) &;
 
-  /// Throws when it fails. With Effect::none nothing happened and the transaction is rolled back.
+  /// Throws if it fails. If the error has Effect::none, the transaction was rolled back.
   void commit();
   void rollback() noexcept;
 
@@ -115,27 +115,27 @@ class Transaction {
   std::unique_ptr<State> state_;
 };
 
-/// Throws Exception, with what SQLite said and what to redo, unless `code` is SQLITE_OK, SQLITE_ROW
-/// or SQLITE_DONE. `what`: for the message ("take from the stock").
+/// Throws an Exception, with what SQLite said and what to redo, unless `code` is SQLITE_OK,
+/// SQLITE_ROW or SQLITE_DONE. The message begins with `what` ("take from the stock").
 void check(sqlite3* db, int code, std::string_view what);
 
-/// BEGIN IMMEDIATE, f, COMMIT; returns what f returned. What f throws rolls back and passes
-/// through.
+/// Begins a transaction (BEGIN IMMEDIATE), calls f with it, commits, and returns what f returned.
+/// If f throws, the transaction is rolled back and the exception is passed on.
 ///
-/// While another connection holds the write lock for longer than the busy timeout (SQLITE_BUSY, at
-/// BEGIN, in f or at COMMIT) it rolls back, waits, and calls f again, at most retry.attempts times;
-/// then it throws what the last attempt threw. So f must have no effect but in the transaction: no
-/// mail, no counter of yours, and variables outside of it are set, not added to. It sees a conflict
-/// in f by an outbox::Exception (check(), enqueue()), and by one of yours if retry.is_conflict says
-/// so.
+/// If another connection holds the write lock for longer than the busy timeout (SQLITE_BUSY, at
+/// BEGIN, in f or at COMMIT), the transaction is rolled back and f is called again after a pause,
+/// at most retry.attempts times; then the exception of the last attempt is thrown. So f must have
+/// no effect outside of the transaction: it sends no mail, and sets variables instead of adding to
+/// them. A conflict in f is recognised by an outbox::Exception, which check() and enqueue() throw,
+/// or by an exception of yours if retry.is_conflict says so.
 ///
-/// After an exception nothing has happened, unless it is an outbox::Exception with Effect::unknown:
-/// the disk failed during COMMIT, which is not repeated. Whether the transaction is there, shows
-/// its event.
+/// After an exception nothing has happened, with one exception: if an outbox::Exception has
+/// Effect::unknown, the disk failed during COMMIT. COMMIT is not repeated then; the event shows
+/// whether the transaction is there.
 ///
-/// f may call tx.rollback(): then there is no COMMIT. It reports failure by exceptions: a Result
-/// does not compile, since one that holds an error would be committed. A connection that is in a
-/// transaction is refused, so calls do not nest.
+/// If f calls tx.rollback(), nothing is committed. f reports a failure by an exception; a Result
+/// does not compile, since a Result that holds an error would be committed. A connection that is in
+/// a transaction is refused, so calls do not nest.
 template <std::invocable<Transaction&> F>
 std::invoke_result_t<F&, Transaction&> with_transaction(sqlite3* db, F&& f,
                                                         const RetryOptions& retry = {},
@@ -155,8 +155,8 @@ std::invoke_result_t<F&, Transaction&> with_transaction(sqlite3* db, F&& f,
   }
 }
 
-// The same in a transaction that you began on this connection. Outside of one:
-// Errc::not_in_transaction, nothing is written.
+// These functions do the same in a transaction that you began on this connection. Outside of a
+// transaction they throw Errc::not_in_transaction and write nothing.
 EventId enqueue(sqlite3* db, const Event& event, const Options& options = {});
 std::vector<EventId> enqueue(sqlite3* db, std::span<const Event> events,
                              const Options& options = {});

@@ -1,6 +1,6 @@
-// outbox/status.hpp: what the outbox is doing, for a service's own health page and for its support:
-// how far each subscription is, and what has become of an event. For scripts there are `outbox
-// status --json`, `outbox events` and outbox.event_status().
+// outbox/status.hpp: how far each subscription is, and what has become of an event: for the health
+// page of a service and for those who support it. Scripts use `outbox status --json`, `outbox
+// events` and the SQL function outbox.event_status().
 //
 //   auto status = outbox::StatusReader::open({.store_url = "postgresql://localhost/shop"});
 //   if (!status) throw outbox::Exception(status.error());
@@ -11,10 +11,10 @@
 //       show(one.subscription, outbox::to_string(one.state));
 //
 // Threads: Const methods from any thread.
-// Lifetime: values. Each call makes a connection of its own and closes it: it needs no care after a
-//           failure, and a transaction of yours is not touched, nor seen before it is committed. On
-//           PostgreSQL the login needs the role outbox_reader (or outbox_relay).
-// Errors: as Result; they say what failed, where, and a hint. What the reader does changes nothing.
+// Lifetime: values. Each call opens a connection and closes it again, so a StatusReader can be used
+//           again after a failure, and does not see what a transaction of yours has not committed.
+//           On PostgreSQL the login needs the role outbox_reader (or outbox_relay).
+// Errors: a Result says what failed and where, and has a hint. The reader changes nothing.
 #pragma once
 
 #include <chrono>
@@ -41,11 +41,11 @@ struct StatusOptions {
   std::string schema{"outbox"};
 };
 
-/// What a subscription was told to do. The words are frozen.
+/// What a subscription was told to do. These words do not change.
 enum class Activity : std::uint8_t {
   active,
-  paused,   ///< By a person.
-  stopped,  ///< At an event that was rejected, until a person resumes it.
+  paused,   ///< A person paused it.
+  stopped,  ///< It stopped at an event that was rejected, until a person resumes it.
 };
 [[nodiscard]] const char* to_string(Activity activity) noexcept;
 
@@ -54,17 +54,18 @@ struct SubscriptionStatus {
   std::string sink;
   std::string group;
   Activity activity{Activity::active};
-  /// Why it is paused or stopped, or why it makes no progress while it is active; empty: none is
-  /// known.
+  /// Why it is paused or stopped, or why it makes no progress although it is active. Empty if no
+  /// reason is known.
   std::string reason;
-  /// Events committed and not passed, whether they match its filter or not: no more than was
-  /// counted.
+  /// The number of committed events that it has not passed yet, whether they match its filter or
+  /// not. They are counted up to a limit.
   std::int64_t pending{0};
-  bool more_pending{false};  ///< There are more than `pending`.
-  /// Of the oldest of them, by the clock of the store; none: nothing is pending.
+  bool more_pending{false};  ///< Whether there are more than `pending`.
+  /// The age of the oldest pending event by the clock of the store; not set if none is pending.
   std::optional<std::chrono::microseconds> oldest_age{};
-  /// Since its beginning.
+  /// How many events it has delivered since it was created.
   std::int64_t delivered{0};
+  /// How many events its filter has left out since it was created.
   std::int64_t filtered{0};
   // Events that are set aside now.
   std::int64_t retrying{0};
@@ -72,16 +73,16 @@ struct SubscriptionStatus {
   std::int64_t dead{0};
 };
 
-/// What has become of an event in a subscription. The words are frozen.
+/// What has become of an event in a subscription. These words do not change.
 enum class EventState : std::uint8_t {
-  pending,    ///< Not passed yet.
+  pending,    ///< The subscription has not passed it yet.
   published,  ///< The destination has it.
-  filtered,   ///< Passed, and not matched by the filter.
+  filtered,   ///< The filter of the subscription does not match it.
   skipped,    ///< The subscription began after it.
-  retrying,   ///< Set aside, and sent again at next_attempt_at.
-  waiting,    ///< Set aside behind an earlier one of its key.
-  running,    ///< A task whose worker runs it.
-  dead,       ///< Is not sent unless a person says so.
+  retrying,   ///< It is set aside and sent again at next_attempt_at.
+  waiting,    ///< It is set aside behind an earlier event of its key.
+  running,    ///< It is a task, and a worker runs it.
+  dead,       ///< It is not sent again unless a person decides so.
   discarded,  ///< A person gave it up.
   edited,     ///< A person put a corrected copy in its place.
 };
@@ -90,13 +91,14 @@ enum class EventState : std::uint8_t {
 struct EventInSubscription {
   std::string subscription;
   EventState state{EventState::pending};
-  std::optional<Timestamp> published_by{};  ///< Of `published`: not later than this.
-  std::optional<std::size_t> attempts{};    ///< Of an event that is or was set aside.
+  /// If it is `published`: it was, at this time or earlier.
+  std::optional<Timestamp> published_by{};
+  std::optional<std::size_t> attempts{};  ///< Set if the event is, or was, set aside.
   std::optional<Timestamp> next_attempt_at{};
-  std::string error{};  ///< Of its last attempt; empty: none.
-  std::optional<EventId>
-      waiting_for{};  ///< Of `waiting`: the first event of its key that is set aside.
-  std::optional<EventId> replaced_by{};  ///< Of `edited`: the corrected copy.
+  std::string error{};  ///< The error of its last attempt; empty if that did not fail.
+  /// If it is `waiting`: the first event of its key that is set aside.
+  std::optional<EventId> waiting_for{};
+  std::optional<EventId> replaced_by{};  ///< If it is `edited`: the corrected copy.
 };
 
 struct EventStatus {
@@ -106,7 +108,8 @@ struct EventStatus {
   std::string aggregate_id;
   std::string event_type;
   Timestamp created_at{};
-  /// False: a corrected copy, or an event that retention has removed since it was set aside.
+  /// False for a corrected copy, and for an event that retention has removed after it was set
+  /// aside.
   bool in_log{true};
   std::vector<EventInSubscription> subscriptions;
 };
@@ -119,15 +122,17 @@ class StatusReader {
   StatusReader& operator=(StatusReader&&) noexcept;
   ~StatusReader();
 
-  /// All of them, by name. `pending_limit`: pending events are counted up to it, at least 1.
+  /// All subscriptions in the order of their names. Pending events are counted up to
+  /// `pending_limit`, which is at least 1.
   [[nodiscard]] Result<std::vector<SubscriptionStatus>> subscriptions(
       std::int64_t pending_limit = 10'000) const;
-  /// How many events are pending, all counted, which takes a second for some millions. not_found:
-  /// there is no such subscription.
+  /// Counts all pending events, which takes a second for some millions of them. Fails with
+  /// not_found if there is no such subscription.
   [[nodiscard]] Result<std::int64_t> pending(std::string_view subscription) const;
-  /// The events with this id, the newest first: no constraint makes ids unique. Empty: none was
-  /// found. Ids of ours are found by their time, others among the newest 100,000 events, or by the
-  /// index of `outbox migrate --with-lookup-indexes`.
+  /// The events with this id, the newest first; there may be several, since no constraint makes ids
+  /// unique. An id that EventId::generate() made is found by the time in it. Other ids are looked
+  /// for among the newest 100,000 events, or in the index of `outbox migrate
+  /// --with-lookup-indexes`.
   [[nodiscard]] Result<std::vector<EventStatus>> events(const EventId& id) const;
 
  private:

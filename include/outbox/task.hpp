@@ -47,48 +47,51 @@ inline constexpr std::string_view kOnDoneHeader = "task-on-done";
 inline constexpr std::string_view kOnDeadHeader = "task-on-dead";
 
 /// An event that is enqueued in the transaction that notes the end of a task. Its payload says
-/// which task, and how it ended: {"task": ID, "queue", "type", "key", "attempts", "result" or
-/// "error"}. With the aggregate type of a queue it is a task.
+/// which task has ended, and how: {"task": ID, "queue", "type", "key", "attempts", "result" or
+/// "error"}. If its aggregate_type names a queue, it is a task itself.
 struct TaskEvent {
-  std::string aggregate_type;  ///< As those of Event.
+  std::string aggregate_type;  ///< As the members of Event.
   std::string aggregate_id{};
   std::string event_type;
 };
 
 /// What enqueue() does when a task with the same unique key has not ended.
 enum class OnConflict : std::uint8_t {
-  skip,     ///< Nothing. It returns the id of that task.
-  replace,  ///< The new task takes its place: that one is cancelled if it has not begun.
-  error,    ///< Throws, Errc::already_exists.
+  skip,     ///< It enqueues nothing and returns the id of that task.
+  replace,  ///< It enqueues the new task, and cancels the other one if that has not begun.
+  error,    ///< It throws Errc::already_exists.
 };
 
 /// A task to enqueue.
 struct Task {
-  /// Which workers do it. Letters, digits, '-', '_' and '.', at most 50 bytes. Default: default.
+  /// The queue, whose workers do the task. Letters, digits, '-', '_' and '.', at most 50 bytes.
+  /// Default: default.
   std::string queue{"default"};
-  /// Which handler does it ("report.make"). Required, not blank, at most 255 bytes, no control
-  /// characters.
+  /// The type, whose handler does the task ("report.make"). Required, not blank, at most 255 bytes,
+  /// no control characters.
   std::string type{};
   /// What the handler gets, byte for byte. At most EventLimits::payload_bytes.
   std::string payload{};
-  /// Tasks of one key run one at a time and in order, also through retries. At most 255 bytes.
-  /// Default: empty, no order.
+  /// Tasks of one key run one at a time and in order, also through retries. At most 255 bytes. A
+  /// task with an empty key has no order. Default: empty.
   std::string key{};
-  /// 1 (first) to 4. What is urgent does not wait behind a backlog of what is not. Tasks of one key
-  /// should have one priority: keys hold within each. Default: 2.
+  /// From 1, the most urgent, to 4. Urgent tasks do not wait behind a backlog of less urgent ones.
+  /// Tasks of one key should have one priority, because the order of a key holds within each.
+  /// Default: 2.
   std::size_t priority{2};
-  /// Not before this time, by the clock of the store. Default: at once.
+  /// The task does not run before this time by the clock of the store. Default: at once.
   std::optional<Timestamp> execute_at{};
-  /// It is dead after so many failed runs: 1 to 1000. Default: one more than its type has delays.
+  /// After so many failed runs the task is dead; from 1 to 1000. Default: one more than its type
+  /// has delays.
   std::optional<std::size_t> max_attempts{};
-  /// At most one task of the queue with this key is there at a time, until it has ended. At most
-  /// 255 bytes. Default: empty, none.
+  /// The queue has at most one task with this key that has not ended. At most 255 bytes. Default:
+  /// empty, which means no such key.
   std::string unique_key{};
   OnConflict on_conflict{OnConflict::skip};
-  /// Enqueued when it is done, or dead. Default: none.
+  /// The events to enqueue when the task is done, or dead. Default: none.
   std::optional<TaskEvent> on_done{};
   std::optional<TaskEvent> on_dead{};
-  /// As those of an event. Default: none.
+  /// As Event::headers. Default: none.
   std::vector<Header> headers{};
   /// The media type of the payload. When it is JSON the payload must parse as JSON. Default:
   /// application/json.
@@ -97,16 +100,16 @@ struct Task {
   std::optional<EventId> id{};
 };
 
-/// Where a task stands. The words are frozen.
+/// Where a task stands. These words do not change.
 enum class TaskState : std::uint8_t {
   pending,    ///< No worker has taken it, or it has run for less than 1 s.
   scheduled,  ///< Its execute_at is ahead.
-  running,    ///< For longer than 1 s.
-  retrying,   ///< Runs again at next_attempt_at.
-  waiting,    ///< Behind an earlier one of its key.
+  running,    ///< It has been running for longer than 1 s.
+  retrying,   ///< It runs again at next_attempt_at.
+  waiting,    ///< It waits behind an earlier task of its key.
   completed,
-  dead,       ///< Does not run again unless a person says so.
-  cancelled,  ///< By a person, by its handler, or for a newer one with its unique key.
+  dead,       ///< It does not run again unless a person decides so.
+  cancelled,  ///< By a person, by its handler, or for a newer task with its unique key.
 };
 [[nodiscard]] const char* to_string(TaskState state) noexcept;
 
@@ -118,18 +121,18 @@ struct TaskStatus {
   std::string key;
   std::size_t priority{2};
   TaskState state{TaskState::pending};
-  std::size_t attempts{0};  ///< That are counted: as long as it has a row.
+  std::size_t attempts{0};  ///< Failed runs, which are counted as long as the task has a row.
   Timestamp enqueued_at{};
-  std::optional<Timestamp> next_attempt_at{};  ///< Of `scheduled` and `retrying`.
-  std::optional<Timestamp> ended_at{};         ///< Of `completed`: not later than this.
-  // Of `running`:
+  std::optional<Timestamp> next_attempt_at{};  ///< Set if `scheduled` or `retrying`.
+  std::optional<Timestamp> ended_at{};         ///< If `completed`: it was, at this time or earlier.
+  // Set if it is `running`:
   std::string worker{};
   std::optional<Timestamp> running_since{};
   std::optional<std::size_t> percent{};  ///< What its handler reported.
   std::string progress{};
-  std::string error{};  ///< Of its last run, or why it is cancelled; empty: none.
-  std::optional<std::string>
-      result{};  ///< Of `completed`: what its handler gave, where it is kept.
+  std::string error{};  ///< The error of its last run, or why it was cancelled; may be empty.
+  /// If `completed`: the result that its handler gave, if the worker kept it.
+  std::optional<std::string> result{};
 };
 
 /// Checks a task. The error names the field ("queue: is empty").

@@ -58,7 +58,7 @@ class RunKeeper;
 class Ticker;
 }  // namespace task
 
-/// One run of a task, as its handler sees it. Valid during the call.
+/// One run of a task, as its handler sees it. It is valid during the call.
 struct TaskRun {
   EventId id{};  ///< The same in each run of the task: the idempotency key of its effect.
   std::string_view queue;
@@ -66,7 +66,7 @@ struct TaskRun {
   std::string_view key;
   std::string_view content_type;
   std::string_view headers;  ///< A JSON object of strings.
-  std::size_t attempt{1};    ///< Failed runs before it, plus one.
+  std::size_t attempt{1};    ///< One more than there were failed runs before it.
   std::int64_t seq{0};       ///< Its place in the log.
   /// When it was enqueued, by the clock of the store.
   Timestamp created_at{};
@@ -75,15 +75,15 @@ struct TaskRun {
   /// What a handler does after that may be done by another worker, too.
   std::stop_token stop{};
 
-  /// How far it is, for those who ask (the row of the task). Only of a run that lasts longer than 1
-  /// s; written at most once a second.
+  /// Reports how far the run is, for `outbox tasks` and task_status(). Reports of a run are written
+  /// at most once a second, and only if it lasts longer than 1 s.
   void progress(std::size_t percent, std::string_view text = {}) const {
     if (report_progress) report_progress(percent, text);
   }
 
-  /// In the transaction of the effect: true for the first run whose transaction commits, false when
-  /// the effect is there already. With what else is written in that transaction, events and tasks
-  /// among it, the effect happens once, however often the task runs.
+  /// Called in the transaction of the effect. Returns true in the first run whose transaction
+  /// commits, and false if the effect is there already. So whatever is written in that transaction,
+  /// also events and tasks, happens once, however often the task runs.
   ///
   ///   outbox::postgres::Transaction tx(connection);
   ///   if (run.once(tx)) insert_report(connection, ...);
@@ -92,10 +92,10 @@ struct TaskRun {
   [[nodiscard]] bool once(Transaction& tx) const {
     return tx.receive(consumer(), id.str());
   }
-  /// For receive(tx, run.consumer(), run.id.str()), the same in a transaction that is somebody
-  /// else's.
+  /// The consumer's name for a transaction of another library: receive(tx, run.consumer(),
+  /// run.id.str()) is what once() does.
   [[nodiscard]] std::string consumer() const { return std::string("task.").append(queue); }
-  /// Set by the worker. Default: none.
+  /// What progress() calls; the worker sets it. Default: not set.
   std::function<void(std::size_t percent, std::string_view text)> report_progress{};
 };
 
@@ -112,24 +112,24 @@ class TaskEnd {
     end.result_ = std::move(result);
     return end;
   }
-  /// Runs again by the schedule of the worker, until that is used up.
+  /// The task runs again after the next of its delays; after the last one it is dead.
   [[nodiscard]] static TaskEnd failed(std::string reason) {
     return {Kind::failed, std::move(reason), {}};
   }
-  /// The same, after this pause instead of the one of the schedule.
+  /// The same, but the task runs again after this pause.
   [[nodiscard]] static TaskEnd retry_after(Duration pause, std::string reason) {
     return {Kind::failed, std::move(reason), pause};
   }
-  /// Runs again after this pause. No attempt is counted.
+  /// The task runs again after this pause. No attempt is counted.
   [[nodiscard]] static TaskEnd snooze(Duration pause, std::string reason = "snoozed") {
     return {Kind::snoozed, std::move(reason), pause};
   }
-  /// No run can succeed: it is dead until a person decides.
+  /// No run can succeed, so the task is dead until a person decides.
   [[nodiscard]] static TaskEnd dead(std::string reason) {
     return {Kind::dead, std::move(reason), {}};
   }
 
-  /// It need not be done any more: neither done nor dead.
+  /// The task need not be done any more. It counts neither as done nor as dead.
   [[nodiscard]] static TaskEnd cancelled(std::string reason) {
     return {Kind::cancelled, std::move(reason), {}};
   }
@@ -154,20 +154,21 @@ class Handlers {
  public:
   using Run = std::function<TaskEnd(std::string_view payload, const TaskRun& run)>;
   struct Options {
-    /// Of one run.
+    /// How long one run may take. Default: 30 min.
     std::chrono::milliseconds deadline{std::chrono::minutes(30)};
-    /// The pauses after failed runs of this type: n pauses are n retries. Default: none, those of
-    /// the worker.
+    /// The pauses after failed runs of this type: n pauses are n retries. Default: empty, which
+    /// means WorkerOptions::delays.
     std::vector<std::chrono::milliseconds> delays{};
-    /// So many runs of this type at once, in each worker and queue. A type with a limit is read
-    /// from the log apart from the others: what it cannot begin holds nobody up, and its keys hold
-    /// among its own tasks only. Default: 0, no limit but the threads.
+    /// How many tasks of this type run at once in each worker and queue. A type with a limit is
+    /// read from the log apart from the others, so that its tasks hold up no others; the order of a
+    /// key then holds among the tasks of this type only. Default: 0, no limit but the threads.
     std::size_t max_running{0};
-    /// So many runs begin, of all workers of a queue together, each of which has the part that its
-    /// lanes make up. Default: no limit.
+    /// How many runs begin in a period in all workers of a queue together. Each worker has the part
+    /// that its lanes make up. Default: no limit.
     Rate rate{};
-    /// Its runs get their rows at once instead of after WorkerOptions::row_after: they are seen,
-    /// and belong to their worker, from the beginning. Costs a few writes for each. Default: false.
+    /// Whether runs of this type get a row at once instead of after WorkerOptions::row_after. They
+    /// are seen, and belong to their worker, from the beginning, at the price of a few writes for
+    /// each. Default: false.
     bool slow{false};
   };
   struct Handler {
@@ -176,7 +177,7 @@ class Handlers {
     Options options{};
   };
 
-  /// `handle(payload, run)` returns a TaskEnd, or nothing when it is done. A second handler of a
+  /// `handle(payload, run)` returns a TaskEnd, or nothing, which means done. A second handler of a
   /// type replaces the first.
   ///
   ///   using namespace std::chrono_literals;
@@ -202,7 +203,7 @@ class Handlers {
     };
     return add(std::move(handler));
   }
-  /// Of a type that names its task (outbox/payload.hpp).
+  /// The same for a type that names its task (outbox/payload.hpp).
   template <TypedTask T, class Function>
   Handlers& on(Function handle, Options options = {}) {
     return on<T>(T::task_type, std::move(options), std::move(handle));
@@ -219,7 +220,7 @@ struct WorkerOptions {
   RelayOptions relay{};
   /// The queues that it works off. Default: default.
   std::vector<std::string> queues{"default"};
-  /// Of each queue. Default: 8.
+  /// How many tasks of each queue run at once. Default: 8.
   std::size_t threads{8};
   /// The pauses after failed runs: n pauses are n retries. Default: 1 min, 5 min, 15 min, 30 min, 1
   /// h, 2 h, 4 h, 8 h, 12 h, 24 h.
@@ -230,20 +231,21 @@ struct WorkerOptions {
                                                 std::chrono::hours(12),   std::chrono::hours(24)};
   /// Each pause is this much longer or shorter at random. Unit: percent, 0 to 50. Default: 20.
   std::size_t jitter{20};
-  /// A run that lasts longer gets a row, which shows it, and with which it goes on when the lanes
-  /// of its worker change. Default: 1 s.
+  /// A run that lasts longer gets a row, which shows the run, and with which the run goes on when
+  /// the lanes of its worker change. Default: 1 s.
   std::chrono::milliseconds row_after{std::chrono::seconds(1)};
-  /// Of its runs that have a row. Those of a worker without three of them in a row count as failed,
-  /// and run again elsewhere after the next of their delays. Default: 10 s.
+  /// How often the worker says that its runs with a row go on. If it misses that three times, the
+  /// runs count as failed, and the tasks run again elsewhere after the next of their delays.
+  /// Default: 10 s.
   std::chrono::milliseconds heartbeat{std::chrono::seconds(10)};
-  /// A larger result is not kept, and a warning says so. Unit: bytes. Default: 64 KiB.
+  /// A larger result of a task is not kept, and a warning says so. Unit: bytes. Default: 64 KiB.
   std::size_t result_bytes{std::size_t{64} << 10U};
-  /// How long a task waits whose type no handler here has, before that is looked at again. Default:
+  /// How long a task whose type has no handler here waits before it is looked at again. Default:
   /// 30 s.
   std::chrono::milliseconds unknown_type_pause{std::chrono::seconds(30)};
-  /// Written to the store when the worker starts; those that are there under other names stay. Of
-  /// any queue. A worker enqueues the tasks of all schedules of its queues, and of the queues of
-  /// these. Default: none.
+  /// Schedules of any queue, which are written to the store when the worker starts. Schedules with
+  /// other names stay. A worker enqueues the tasks of all schedules of its own queues, and of the
+  /// queues of these schedules. Default: none.
   std::vector<Schedule> schedules{};
 };
 
@@ -256,14 +258,15 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
   Worker(Worker&&) = delete;
   Worker& operator=(Worker&&) = delete;
-  /// Stops it at once; what was running runs again.
+  /// Stops the worker at once; tasks that were running run again.
   ~Worker();
 
-  /// Returns when it takes tasks, or when other workers have all lanes. A second call does nothing.
+  /// Returns when the worker takes tasks, or when other workers have all lanes. A second call does
+  /// nothing.
   [[nodiscard]] Status start();
   void request_stop() noexcept;
-  /// Takes no more tasks and waits at most `grace` for those that run. The others are told to stop
-  /// and run again, with no attempt counted.
+  /// Takes no more tasks and waits at most `grace` for those that run. Tasks that still run then
+  /// are told to stop and run again, with no attempt counted.
   StopReport stop(std::chrono::milliseconds grace);
 
   [[nodiscard]] RelayReport report() const;
