@@ -54,7 +54,7 @@
 namespace outbox {
 
 namespace task {
-class RunKeeper;
+class RunTracker;
 class Ticker;
 }  // namespace task
 
@@ -272,10 +272,10 @@ class Worker {
   [[nodiscard]] RelayReport report() const;
 
  private:
-  Worker(std::unique_ptr<task::RunKeeper> keeper, std::unique_ptr<Relay> relay,
+  Worker(std::unique_ptr<task::RunTracker> tracker, std::unique_ptr<Relay> relay,
          std::unique_ptr<task::Ticker> ticker);
-  // The relay ends first: its sinks leave their runs to the keeper.
-  const std::unique_ptr<task::RunKeeper> keeper_;
+  // The relay ends first: its sinks leave their runs to the tracker.
+  const std::unique_ptr<task::RunTracker> tracker_;
   const std::unique_ptr<Relay> relay_;
   const std::unique_ptr<task::Ticker> ticker_;
 };

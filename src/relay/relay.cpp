@@ -1,4 +1,4 @@
-// The facade: checks the options, and starts and stops the keeper.
+// The facade: checks the options, and starts and stops the tenure loop.
 #include "outbox/relay.hpp"
 
 #include <utility>
@@ -7,8 +7,8 @@
 #include "base/mutex.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
-#include "relay/keeper.hpp"
 #include "relay/pending.hpp"
+#include "relay/tenure_loop.hpp"
 #include "sink/registry.hpp"
 #include "subscription/group.hpp"
 #include "subscription/spec.hpp"
@@ -57,33 +57,34 @@ Status check_options(const RelayOptions& options) {
 }
 
 /// Why it did not come to that within the limit; empty: it did.
-Result<std::string> wait_until_nothing_is_pending(relay::Keeper& keeper, Clock::time_point until) {
-  auto catalog = keeper.store().catalog();
+Result<std::string> wait_until_nothing_is_pending(relay::TenureLoop& tenures,
+                                                  Clock::time_point until) {
+  auto catalog = tenures.store().catalog();
   if (!catalog) return pass(catalog);
   while (true) {
-    auto pending = relay::find_pending_subscription(**catalog, keeper.groups());
+    auto pending = relay::find_pending_subscription(**catalog, tenures.groups());
     if (!pending) {
       pending.error().message = "run_once: " + pending.error().message;
       return pass(pending);
     }
-    if (pending->empty() && keeper.has_role()) return std::string();
+    if (pending->empty() && tenures.has_role()) return std::string();
     if (Clock::now() >= until) {
-      const std::string error = keeper.report().last_error;
+      const std::string error = tenures.report().last_error;
       return (pending->empty() ? "the relay could not start delivery"
                                : "events of subscription " + *pending + " are still pending") +
              (error.empty() ? "" : ": " + error);
     }
-    keeper.pause(kRunOnceCheck);
+    tenures.pause(kRunOnceCheck);
   }
 }
 
 }  // namespace
 
 struct Relay::Impl {
-  explicit Impl(RelayOptions options) : keeper(with_name(std::move(options))) {}
+  explicit Impl(RelayOptions options) : tenures(with_name(std::move(options))) {}
 
   Mutex control;  ///< Serializes use(), start() and stop().
-  relay::Keeper keeper;
+  relay::TenureLoop tenures;
 };
 
 Result<std::unique_ptr<Relay>> Relay::create(RelayOptions options) {
@@ -97,50 +98,51 @@ Relay::~Relay() { (void)stop(std::chrono::milliseconds(0)); }
 
 Status Relay::use(std::string_view subscription, std::unique_ptr<Sink> sink) {
   const MutexLock lock(impl_->control);
-  if (impl_->keeper.is_running()) return fail(Errc::invalid_argument, "Relay::use() after start()");
+  if (impl_->tenures.is_running())
+    return fail(Errc::invalid_argument, "Relay::use() after start()");
   if (!sink) return fail(Errc::invalid_argument, "Relay::use(): sink is null");
-  impl_->keeper.put_custom(std::string(subscription), std::move(sink));
+  impl_->tenures.put_custom(std::string(subscription), std::move(sink));
   return {};
 }
 
 Status Relay::use_for_group(std::string_view group, MakeSink make) {
   const MutexLock lock(impl_->control);
-  if (impl_->keeper.is_running())
+  if (impl_->tenures.is_running())
     return fail(Errc::invalid_argument, "Relay::use_for_group() after start()");
   if (!subscription::is_group_name(std::string(group)))
     return fail(Errc::invalid_argument,
                 "Relay::use_for_group(): " + in_quotes(group) + " is no name of a group");
   if (!make) return fail(Errc::invalid_argument, "Relay::use_for_group(): make is empty");
-  impl_->keeper.put_custom(std::string(group), std::move(make));
+  impl_->tenures.put_custom(std::string(group), std::move(make));
   return {};
 }
 
 Status Relay::start(std::stop_token token) {
   const MutexLock lock(impl_->control);
-  if (impl_->keeper.is_running()) return {};
-  return impl_->keeper.start(std::move(token));
+  if (impl_->tenures.is_running()) return {};
+  return impl_->tenures.start(std::move(token));
 }
 
-void Relay::request_stop() noexcept { impl_->keeper.request_stop(std::nullopt); }
+void Relay::request_stop() noexcept { impl_->tenures.request_stop(std::nullopt); }
 
 StopReport Relay::stop(std::chrono::milliseconds grace) {
-  impl_->keeper.request_stop(grace);
+  impl_->tenures.request_stop(grace);
   const MutexLock lock(impl_->control);
-  impl_->keeper.request_stop(grace);  // again: a start() that held the mutex has reset the request
-  return impl_->keeper.join();
+  impl_->tenures.request_stop(grace);  // again: a start() that held the mutex has reset the request
+  return impl_->tenures.join();
 }
 
 Result<RunReport> Relay::run_once(std::chrono::milliseconds limit) {
   const auto until = Clock::now() + limit;
-  const auto before = impl_->keeper.settled();
+  const auto before = impl_->tenures.settled();
   if (Status status = start({}); !status) return pass(status);
-  auto reason = wait_until_nothing_is_pending(impl_->keeper, until);
+  auto reason = wait_until_nothing_is_pending(impl_->tenures, until);
   const bool settled = reason && reason->empty();
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
   const StopReport stopped =
       stop(settled ? std::max(left, std::chrono::milliseconds(0)) : std::chrono::milliseconds(0));
   if (!reason) return pass(reason);
-  const auto counts = impl_->keeper.settled() - before;
+  const auto counts = impl_->tenures.settled() - before;
   return RunReport{.settled = settled,
                    .reason = std::move(*reason),
                    .delivered = counts.delivered,
@@ -150,6 +152,6 @@ Result<RunReport> Relay::run_once(std::chrono::milliseconds limit) {
                    .abandoned = stopped.abandoned};
 }
 
-RelayReport Relay::report() const { return impl_->keeper.report(); }
+RelayReport Relay::report() const { return impl_->tenures.report(); }
 
 }  // namespace outbox

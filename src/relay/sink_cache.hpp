@@ -1,6 +1,6 @@
 // Sinks outlive a tenure: they are kept by the name of their subscription, with the acked events
 // that are not settled. Loops whose sink does not return from a call are kept until it does. Used
-// by the keeper's thread only.
+// by the thread of the tenure loop only.
 #pragma once
 
 #include <cstdint>

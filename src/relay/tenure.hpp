@@ -29,7 +29,7 @@ namespace outbox::relay {
 /// By group.
 using Holdings = std::map<std::string, store::Holding>;
 
-/// Used by the keeper's thread, except where "Any thread" is stated.
+/// Used by the thread of the tenure loop, except where "Any thread" is stated.
 class Tenure {
  public:
   /// `bell` is called, on any thread, when update() or failure() has something new.
@@ -121,7 +121,7 @@ class Tenure {
 
   mutable Mutex mutex_;
   std::optional<Error> failure_ OUTBOX_GUARDED_BY(mutex_);
-  // Changed by the keeper's thread only.
+  // Changed by the thread of the tenure loop only.
   std::map<std::string, std::unique_ptr<SubscriptionLoop>> running_ OUTBOX_GUARDED_BY(mutex_);
   std::vector<SubscriptionReport> inactive_ OUTBOX_GUARDED_BY(mutex_);
 };

@@ -19,7 +19,7 @@
 
 namespace outbox::store {
 
-// ---- Subscriptions and relays, for people and for the relay's keeper.
+// ---- Subscriptions and relays, for people and for the relay's tenure loop.
 
 /// Stored as text; the words are frozen.
 enum class SubscriptionState : std::uint8_t { active, paused, stopped };

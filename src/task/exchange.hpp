@@ -1,5 +1,5 @@
 // Tasks that find no thread here while another worker has one, and those that others have no thread
-// for (docs/design/tasks.md, "Sharing"). Called by the keeper of runs, on its connection.
+// for (docs/design/tasks.md, "Sharing"). Called by the run tracker, on its connection.
 #pragma once
 
 #include <chrono>

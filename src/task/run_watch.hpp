@@ -1,4 +1,4 @@
-// What the keeper of runs concludes from what it has read: which runs it has lost, which rows have
+// What the run tracker concludes from what it has read: which runs it has lost, which rows have
 // no run, who is dead, and what is written about an end. Pure: tests/sim runs it beside the
 // delivery cores (docs/design/tasks.md, "Runs with a row").
 #pragma once

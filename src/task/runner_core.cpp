@@ -56,8 +56,8 @@ std::shared_ptr<Batch> RunnerCore::next_batch() {
   const MutexLock lock(mutex_);
   drop_begun(claimed_);
   if (!claimed_.empty()) return claimed_.front();
-  for (Desk* const desk : by_priority_) {
-    if (auto batch = desk->front()) return batch;
+  for (SourceQueue* const source_queue : by_priority_) {
+    if (auto batch = source_queue->front()) return batch;
   }
   return nullptr;
 }
@@ -74,18 +74,18 @@ std::optional<RunnerCore::Begun> RunnerCore::begin(Slot& slot, Batch& batch, Tim
 
 void RunnerCore::end(Slot& slot, const TaskEnd& end, TimePoint now) {
   Source source = 0;
-  bool for_keeper = false;
+  bool for_tracker = false;
   {
     const MutexLock lock(slot.mutex);
     source = slot.run->batch->source();
     slot.run->job->type->took(now - slot.run->began);
-    for_keeper = report(slot, end);
+    for_tracker = report(slot, end);
     // Who has told it to stop may do so only now: that must not reach the next run.
     if (slot.run->told) slot.stop = std::stop_source();
     slot.run.reset();
   }
-  if (for_keeper) keeper_bell_.ring();
-  desks_[source]->announce();
+  if (for_tracker) tracker_bell_.ring();
+  source_queues_[source]->announce();
 }
 
 bool RunnerCore::is_replaced(const Slot& slot) {
@@ -98,7 +98,7 @@ std::optional<RunnerCore::Run> RunnerCore::run_of(const Slot& slot) {
   return slot.run;
 }
 
-/// To whom its run belongs. True: to the keeper, which is to be told.
+/// To whom its run belongs. True: to the tracker, which is to be told.
 bool RunnerCore::report(Slot& slot, const TaskEnd& end) {
   const Run& run = *slot.run;
   if (run.dropped) return false;
@@ -112,7 +112,7 @@ bool RunnerCore::report(Slot& slot, const TaskEnd& end) {
     slot.ended[source].push_back(std::move(outcome));
     return false;
   }
-  if (!run.kept) desks_[source]->await(job.token);
+  if (!run.kept) source_queues_[source]->await(job.token);
   const MutexLock lock(ends_mutex_);
   if (run.kept) {
     kept_ends_.push_back(
@@ -160,12 +160,13 @@ Source RunnerCore::add_source(const std::string& subscription, std::size_t prior
   const auto found = std::find(subscriptions_.begin(), subscriptions_.end(), subscription);
   const auto source = static_cast<Source>(found - subscriptions_.begin());
   if (found != subscriptions_.end() || source == kMostSources) return source;
-  desks_[source] = std::make_unique<Desk>(priority);
+  source_queues_[source] = std::make_unique<SourceQueue>(priority);
   subscriptions_.push_back(subscription);
-  by_priority_.insert(
-      std::upper_bound(by_priority_.begin(), by_priority_.end(), priority,
-                       [](std::size_t p, const Desk* desk) { return p < desk->priority(); }),
-      desks_[source].get());
+  by_priority_.insert(std::upper_bound(by_priority_.begin(), by_priority_.end(), priority,
+                                       [](std::size_t p, const SourceQueue* source_queue) {
+                                         return p < source_queue->priority();
+                                       }),
+                      source_queues_[source].get());
   sources_.store(source + 1, std::memory_order_release);
   return source;
 }
@@ -176,18 +177,18 @@ std::vector<std::string> RunnerCore::subscriptions() const {
 }
 
 void RunnerCore::on_ready(Source source, std::function<void()> ready) {
-  desks_[source]->on_ready(std::move(ready));
+  source_queues_[source]->on_ready(std::move(ready));
 }
 
 void RunnerCore::add(std::shared_ptr<Batch> batch) {
   const std::size_t tasks = batch->size();
-  desks_[batch->source()]->add(std::move(batch));
+  source_queues_[batch->source()]->add(std::move(batch));
   actions_.wake(tasks);
 }
 
 void RunnerCore::add_unique(std::shared_ptr<Batch> batch) {
-  desks_[batch->source()]->add_unique(std::move(batch));
-  keeper_bell_.ring();
+  source_queues_[batch->source()]->add_unique(std::move(batch));
+  tracker_bell_.ring();
 }
 
 Load RunnerCore::load(Source source, TimePoint now) const {
@@ -198,11 +199,11 @@ Load RunnerCore::load(Source source, TimePoint now) const {
     ++load.running;
     if (now - slot->run->began > kQuick) ++load.long_running;
   }
-  const std::size_t priority = desks_[source]->priority();
-  for (const auto& desk : all_desks()) {
-    if (desk->priority() > priority) continue;
-    if (desk->priority() < priority && desk->wants(now)) load.urgent_wants = true;
-    const Waiting waiting = desk->waiting();
+  const std::size_t priority = source_queues_[source]->priority();
+  for (const auto& source_queue : all_source_queues()) {
+    if (source_queue->priority() > priority) continue;
+    if (source_queue->priority() < priority && source_queue->wants(now)) load.urgent_wants = true;
+    const Waiting waiting = source_queue->waiting();
     load.waiting += waiting.tasks;
     load.work_waiting += waiting.work;
   }
@@ -210,7 +211,7 @@ Load RunnerCore::load(Source source, TimePoint now) const {
 }
 
 void RunnerCore::want(Source source, bool more, TimePoint now) {
-  desks_[source]->want(more ? now + options_.wants : TimePoint());
+  source_queues_[source]->want(more ? now + options_.wants : TimePoint());
 }
 
 void RunnerCore::take_ended(Source source, std::vector<Outcome>& outcomes) {
@@ -222,16 +223,16 @@ void RunnerCore::take_ended(Source source, std::vector<Outcome>& outcomes) {
 }
 
 void RunnerCore::collect(Source source, TimePoint now, std::vector<Outcome>& outcomes) {
-  Desk& desk = *desks_[source];
-  desk.collected();
+  SourceQueue& source_queue = *source_queues_[source];
+  source_queue.collected();
   take_ended(source, outcomes);
-  desk.collect(outcomes);
-  desk.return_late(now - options_.longest_wait, outcomes);
+  source_queue.collect(outcomes);
+  source_queue.return_late(now - options_.longest_wait, outcomes);
 }
 
 void RunnerCore::give_up(Source source, std::vector<Outcome>& outcomes) {
   // First: none of them begins any more.
-  desks_[source]->give_up_waiting(outcomes);
+  source_queues_[source]->give_up_waiting(outcomes);
   stop_runs([&](const auto& /*slot*/, Run& run) {
     if (run.kept || run.batch->source() != source || std::exchange(run.dropped, true)) return false;
     outcomes.push_back(
@@ -243,7 +244,7 @@ void RunnerCore::give_up(Source source, std::vector<Outcome>& outcomes) {
   });
   // Last: what ended meanwhile is among them.
   take_ended(source, outcomes);
-  desks_[source]->give_up_ended(outcomes);
+  source_queues_[source]->give_up_ended(outcomes);
 }
 
 std::size_t RunnerCore::given_up(Source source) const {
@@ -305,7 +306,7 @@ void RunnerCore::replace(const std::shared_ptr<Slot>& stuck) {
   std::size_t place = 0;
   Source source = 0;
   std::string type;
-  bool for_keeper = false;
+  bool for_tracker = false;
   {
     const MutexLock places(slots_mutex_);
     const auto found = std::find(slots_.begin(), slots_.end(), stuck);
@@ -314,52 +315,52 @@ void RunnerCore::replace(const std::shared_ptr<Slot>& stuck) {
     if (!stuck->run) return;
     const Handlers::Handler& handler = stuck->run->job->type->handler();
     type = handler.type;
-    for_keeper = report(*stuck, TaskEnd::failed("did not end within its deadline of " +
-                                                format_duration(handler.options.deadline)));
+    for_tracker = report(*stuck, TaskEnd::failed("did not end within its deadline of " +
+                                                 format_duration(handler.options.deadline)));
     stuck->run->dropped = true;
     stuck->replaced = true;
     source = stuck->run->batch->source();
     place = static_cast<std::size_t>(found - slots_.begin());
     *found = std::make_shared<Slot>(std::exchange(stuck->ended, {}));
   }
-  if (for_keeper) keeper_bell_.ring();
-  desks_[source]->announce();
+  if (for_tracker) tracker_bell_.ring();
+  source_queues_[source]->announce();
   actions_.replace(place, type);
 }
 
-// ---- for the keeper: unique tasks, and ends that are noted
+// ---- for the tracker: unique tasks, and ends that are noted
 
 void RunnerCore::announce() {
-  for (const auto& desk : all_desks()) {
-    desk->collected();
-    desk->announce();
+  for (const auto& source_queue : all_source_queues()) {
+    source_queue->collected();
+    source_queue->announce();
   }
 }
 
 void RunnerCore::announce_changed_rows() {
-  for (const auto& desk : all_desks()) desk->announce_changed_rows();
+  for (const auto& source_queue : all_source_queues()) source_queue->announce_changed_rows();
 }
 
 std::vector<std::shared_ptr<Batch>> RunnerCore::to_begin() const {
   std::vector<std::shared_ptr<Batch>> all;
   const MutexLock lock(mutex_);
-  for (const Desk* const desk : by_priority_) {
-    for (auto& batch : desk->to_begin()) all.push_back(std::move(batch));
+  for (const SourceQueue* const source_queue : by_priority_) {
+    for (auto& batch : source_queue->to_begin()) all.push_back(std::move(batch));
   }
   return all;
 }
 
 void RunnerCore::begin_unique(const std::shared_ptr<Batch>& batch) {
-  if (desks_[batch->source()]->begin_unique(batch)) actions_.wake(1);
+  if (source_queues_[batch->source()]->begin_unique(batch)) actions_.wake(1);
 }
 
 bool RunnerCore::refuse(const std::shared_ptr<Batch>& batch) {
-  return desks_[batch->source()]->refuse_unique(batch);
+  return source_queues_[batch->source()]->refuse_unique(batch);
 }
 
 void RunnerCore::postpone(const std::shared_ptr<Batch>& batch) {
-  Desk& desk = *desks_[batch->source()];
-  if (desk.postpone_unique(batch)) desk.announce();
+  SourceQueue& source_queue = *source_queues_[batch->source()];
+  if (source_queue.postpone_unique(batch)) source_queue.announce();
 }
 
 std::vector<FinishedRun> RunnerCore::finished() {
@@ -368,11 +369,11 @@ std::vector<FinishedRun> RunnerCore::finished() {
 }
 
 void RunnerCore::noted(const FinishedRun& run) {
-  Desk& desk = *desks_[run.source];
-  if (desk.note(run.outcome)) desk.announce();
+  SourceQueue& source_queue = *source_queues_[run.source];
+  if (source_queue.note(run.outcome)) source_queue.announce();
 }
 
-// ---- for the keeper: runs with a row
+// ---- for the tracker: runs with a row
 
 /// A claimed one that begins meanwhile may be there twice, but is never left out.
 std::vector<sink::KeptRun> RunnerCore::kept() const {
@@ -409,7 +410,7 @@ void RunnerCore::add_kept_end(KeptEnd end) {
     const MutexLock lock(ends_mutex_);
     kept_ends_.push_back(std::move(end));
   }
-  keeper_bell_.ring();
+  tracker_bell_.ring();
 }
 
 std::vector<RunProgress> RunnerCore::progress() {
@@ -481,16 +482,16 @@ std::size_t RunnerCore::free_threads() const {
     const MutexLock lock(slot->mutex);
     if (slot->run) ++busy;
   }
-  for (const auto& desk : all_desks()) busy += desk->waiting().tasks;
+  for (const auto& source_queue : all_source_queues()) busy += source_queue->waiting().tasks;
   const MutexLock lock(mutex_);
   busy += static_cast<std::size_t>(std::count_if(claimed_.begin(), claimed_.end(), is_left));
   return options_.threads - std::min(busy, options_.threads);
 }
 
 bool RunnerCore::is_starved(TimePoint now) const {
-  const auto desks = all_desks();
-  return std::any_of(desks.begin(), desks.end(),
-                     [now](const auto& desk) { return desk->wants(now); }) &&
+  const auto source_queues = all_source_queues();
+  return std::any_of(source_queues.begin(), source_queues.end(),
+                     [now](const auto& source_queue) { return source_queue->wants(now); }) &&
          free_threads() == 0;
 }
 

@@ -1,12 +1,12 @@
-// What the threads of a queue, its sinks and the keeper of runs know together: what was taken, what
+// What the threads of a queue, its sinks and the run tracker know together: what was taken, what
 // runs in which slot, and to whom its end belongs. What runs belongs to the relay, which gets its
-// outcome, until it is kept: then its end is for the keeper. So is an end that is noted in the
+// outcome, until it is kept: then its end is for the tracker. So is an end that is noted in the
 // store before the relay may know it, and the beginning of a task with a unique key. Pure: it
 // starts no thread, waits for nothing, and knows no time but what it is told; tests/sim steps it
 // (docs/design/task-cores.md).
 //
 // Threads: any; of a source, add(), collect() and give_up() by one thread, its sink's. Each slot
-//          and each desk has a mutex of its own, so
+//          and each source queue has a mutex of its own, so
 // that threads which run quick tasks do not wait for each other.
 #pragma once
 
@@ -31,7 +31,7 @@
 #include "sink/run_owner.hpp"
 #include "store/tasks.hpp"
 #include "task/batch.hpp"
-#include "task/desk.hpp"
+#include "task/source_queue.hpp"
 
 namespace outbox::task {
 
@@ -137,7 +137,7 @@ class RunnerCore {
   /// False: it does not run (any more).
   [[nodiscard]] bool keep(Source source, Token token, const sink::KeptRun& run);
   /// Since the last call.
-  [[nodiscard]] bool rows_changed(Source source) { return desks_[source]->rows_changed(); }
+  [[nodiscard]] bool rows_changed(Source source) { return source_queues_[source]->rows_changed(); }
   /// Tells runs past their deadline to stop. One that does not gets its end without having ended,
   /// and its thread is replaced.
   void watch(TimePoint now);
@@ -160,7 +160,7 @@ class RunnerCore {
   /// None: it is busy with nothing.
   [[nodiscard]] static std::optional<Run> run_of(const Slot& slot);
 
-  // ---- for the keeper
+  // ---- for the tracker
 
   /// Nothing is taken for them.
   [[nodiscard]] std::size_t free_threads() const;
@@ -181,7 +181,7 @@ class RunnerCore {
   void announce_changed_rows();
 
   /// Called when one of the lists below has something; none: no longer.
-  void on_work(std::function<void()> ready) { keeper_bell_.set(std::move(ready)); }
+  void on_work(std::function<void()> ready) { tracker_bell_.set(std::move(ready)); }
   [[nodiscard]] std::vector<std::shared_ptr<Batch>> to_begin() const;
   void begin_unique(const std::shared_ptr<Batch>& batch);
   /// It never begins. False: it was given up.
@@ -210,8 +210,8 @@ class RunnerCore {
  private:
   using Slots = std::vector<std::shared_ptr<Slot>>;
 
-  [[nodiscard]] std::span<const std::unique_ptr<Desk>> all_desks() const {
-    return {desks_.data(), sources_.load(std::memory_order_acquire)};
+  [[nodiscard]] std::span<const std::unique_ptr<SourceQueue>> all_source_queues() const {
+    return {source_queues_.data(), sources_.load(std::memory_order_acquire)};
   }
   [[nodiscard]] Slots slots() const;
   void take_ended(Source source, std::vector<Outcome>& outcomes);
@@ -230,17 +230,17 @@ class RunnerCore {
   const Options options_;
   const Actions actions_;
   // Only grow: what is below `sources_` stays where it is.
-  std::array<std::unique_ptr<Desk>, kMostSources> desks_;
+  std::array<std::unique_ptr<SourceQueue>, kMostSources> source_queues_;
   std::atomic<std::size_t> sources_{0};
   std::atomic<std::size_t> elsewhere_{
       0};  ///< Threads of other workers for which no task was given up yet.
-  Bell keeper_bell_;
+  Bell tracker_bell_;
 
   mutable Mutex slots_mutex_;
   Slots slots_ OUTBOX_GUARDED_BY(slots_mutex_);
   mutable Mutex mutex_;
   std::vector<std::string> subscriptions_ OUTBOX_GUARDED_BY(mutex_);
-  std::vector<Desk*> by_priority_ OUTBOX_GUARDED_BY(mutex_);
+  std::vector<SourceQueue*> by_priority_ OUTBOX_GUARDED_BY(mutex_);
   /// Each of one task, which is kept. Those that have begun are removed later.
   std::deque<std::shared_ptr<Batch>> claimed_ OUTBOX_GUARDED_BY(mutex_);
   Mutex ends_mutex_;

@@ -36,7 +36,7 @@ class RetrySchedule {
   subscription::RetryPolicy policy_;
 };
 
-/// For the relay, and for what the keeper writes: without a schedule.
+/// For the relay, and for what the tracker writes: without a schedule.
 [[nodiscard]] Outcome outcome_of(Token token, const TaskEnd& end);
 
 /// Whether runs of the type are limited.

@@ -15,7 +15,7 @@
 #include "subscription/group.hpp"
 #include "subscription/retry_policy.hpp"
 #include "task/queue_sink.hpp"
-#include "task/run_keeper.hpp"
+#include "task/run_tracker.hpp"
 #include "task/runner.hpp"
 #include "task/ticker.hpp"
 
@@ -140,17 +140,17 @@ task::Source source_of(task::RunnerCore& runner, const SubscriptionSpec& spec) {
 /// Its threads, which all its subscriptions share, and a sink for each of them, also for those that
 /// others add later.
 Status add_queue(const std::string& queue, const Handlers& handlers, const WorkerOptions& options,
-                 task::RunKeeper& keeper, Relay& relay) {
+                 task::RunTracker& tracker, Relay& relay) {
   const auto runner = task::make_runner(queue, types_of(handlers, options),
                                         {.threads = options.threads}, options.result_bytes);
   // Also without lanes the worker looks after what dead ones left behind.
   for (const SubscriptionSpec& spec : subscriptions_of(queue, handlers, options))
     (void)source_of(*runner, spec);
-  keeper.add(runner);
+  tracker.add(runner);
   task::QueueOptions taking{.threads = options.threads,
                             .unknown_type_pause = options.unknown_type_pause,
                             .row_after = options.row_after};
-  const auto make = [runner, taking, worker = keeper.worker(), clock = keeper.clock()](
+  const auto make = [runner, taking, worker = tracker.worker(), clock = tracker.clock()](
                         const SubscriptionSpec& spec) mutable -> Result<std::unique_ptr<Sink>> {
     if (!event::is_of_queue(spec)) return nullptr;
     const task::Source source = source_of(*runner, spec);
@@ -186,47 +186,48 @@ Result<std::unique_ptr<Worker>> Worker::create(WorkerOptions options, Handlers h
                                   .schema = options.relay.schema,
                                   .application = "outbox worker"};
   OUTBOX_TRY(EventFd bell, EventFd::create());
-  auto keeper = std::make_unique<task::RunKeeper>(
+  auto tracker = std::make_unique<task::RunTracker>(
       EventId::generate(), store,
-      task::KeeperOptions{.retries = retries,
-                          .name = options.relay.name.empty() ? process_name() : options.relay.name,
-                          .sharing = {.heartbeat = options.heartbeat}},
+      task::RunTrackerOptions{
+          .retries = retries,
+          .name = options.relay.name.empty() ? process_name() : options.relay.name,
+          .sharing = {.heartbeat = options.heartbeat}},
       std::move(bell));
   for (const std::string& queue : queues) {
-    OUTBOX_TRY(add_queue(queue, handlers, options, *keeper, *relay));
+    OUTBOX_TRY(add_queue(queue, handlers, options, *tracker, *relay));
   }
   auto ticker = std::make_unique<task::Ticker>(options.schedules, queues, store);
   return std::unique_ptr<Worker>(
-      new Worker(std::move(keeper), std::move(relay), std::move(ticker)));
+      new Worker(std::move(tracker), std::move(relay), std::move(ticker)));
 }
 
-Worker::Worker(std::unique_ptr<task::RunKeeper> keeper, std::unique_ptr<Relay> relay,
+Worker::Worker(std::unique_ptr<task::RunTracker> tracker, std::unique_ptr<Relay> relay,
                std::unique_ptr<task::Ticker> ticker)
-    : keeper_(std::move(keeper)), relay_(std::move(relay)), ticker_(std::move(ticker)) {}
+    : tracker_(std::move(tracker)), relay_(std::move(relay)), ticker_(std::move(ticker)) {}
 
 Worker::~Worker() { (void)stop(std::chrono::milliseconds(0)); }
 
 Status Worker::start() {
   OUTBOX_TRY(relay_->start());
-  keeper_->start();
+  tracker_->start();
   ticker_->start();
   return {};
 }
 
 void Worker::request_stop() noexcept {
-  keeper_->claim_no_more();
+  tracker_->claim_no_more();
   relay_->request_stop();
 }
 
 StopReport Worker::stop(std::chrono::milliseconds grace) {
   const auto until = std::chrono::steady_clock::now() + std::min(grace, kLongestGrace);
   ticker_->request_stop();
-  keeper_->claim_no_more();
+  tracker_->claim_no_more();
   StopReport report = relay_->stop(grace);
-  // What lasts was left to the keeper.
+  // What lasts was left to the tracker.
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       until - std::chrono::steady_clock::now());
-  const std::size_t given_back = keeper_->stop(std::max(left, std::chrono::milliseconds(0)));
+  const std::size_t given_back = tracker_->stop(std::max(left, std::chrono::milliseconds(0)));
   ticker_->stop();
   report.abandoned += given_back;
   report.drained = report.drained && given_back == 0;

@@ -248,7 +248,7 @@ TEST_F(PostgresCatalog, telling_trouble_does_not_wait_for_a_person_who_holds_the
   Pg person(database_->url());
   (void)person.exec("BEGIN");
   (void)person.exec("UPDATE outbox.subscription SET reason = 'looking' WHERE name = 'mails'");
-  // The relay's keeper would hang here until the transaction is over.
+  // The relay's tenure loop would hang here until the transaction is over.
   ASSERT_TRUE(ok(catalog_->report_trouble(id, generation, "no broker answers", relay.id())));
   EXPECT_EQ(catalog_->subscriptions()->front().trouble, "");
   (void)person.exec("COMMIT");

@@ -40,7 +40,7 @@ SimProcess::SimProcess(GroupShared& world, std::uint64_t number, std::vector<InT
   if (!world.options.tasks) return;
   const auto runner =
       std::make_shared<SimRunner>(world, id_, offset_, sets_apart_ ? kMostOfType : 0);
-  run_keeper_ = std::make_unique<SimRunKeeper>(world, id_, offset_, runner);
+  run_tracker_ = std::make_unique<SimRunTracker>(world, id_, offset_, runner);
   retained_.push_back({.sink = SimSink(world.random, world.topic, false)});
   for (task::Source source = 0; source < retained_.size(); ++source) {
     retained_[source].runner = runner;
@@ -53,8 +53,8 @@ void SimProcess::step() {
     --stopped_;
     return;
   }
-  switch (world_.random.below(run_keeper_ ? 15 : 12)) {
-    case 0: return step_keeper();
+  switch (world_.random.below(run_tracker_ ? 15 : 12)) {
+    case 0: return step_tenures();
     case 1: return step_lease();
     case 2:
     case 3:
@@ -65,7 +65,7 @@ void SimProcess::step() {
     case 8:
     case 9: return step_settler();
     case 12:
-    case 13: return run_keeper_->step();
+    case 13: return run_tracker_->step();
     // What the client has queued goes on being delivered, whatever the loop knows.
     default: return sink().step();
   }
@@ -108,7 +108,7 @@ bool SimProcess::at_rest() const {
     return !served->stopping && served->jobs.empty() && (!served->loop || served->loop->idle());
   };
   return std::all_of(tenure_->served.begin(), tenure_->served.end(), rests) &&
-         (!run_keeper_ || (sink().runner->idle() && run_keeper_->idle()));
+         (!run_tracker_ || (sink().runner->idle() && run_tracker_->idle()));
 }
 
 int SimProcess::keys_too_many() const {
@@ -143,9 +143,9 @@ void SimProcess::step_lease() {
   renew_at_ = before + kLease / 3;
 }
 
-// ---- the keeper
+// ---- the tenure loop
 
-void SimProcess::step_keeper() {
+void SimProcess::step_tenures() {
   if (has_left_) return;
   if (!tenure_) {
     if (leaving_for_good_)
@@ -176,7 +176,7 @@ void SimProcess::begin_tenure() {
 void SimProcess::end_relay() {
   has_left_ = true;
   excuse_repeats(0);
-  if (run_keeper_) run_keeper_->stop(std::chrono::milliseconds(world_.random.below(60)));
+  if (run_tracker_) run_tracker_->stop(std::chrono::milliseconds(world_.random.below(60)));
 }
 
 /// The store or the lease is lost: what is in flight gets its outcome or is purged, nothing more is
@@ -298,7 +298,7 @@ void SimProcess::begin_loops() {
   }
 }
 
-/// Keeper::forget_retries_of_lost_lanes()
+/// TenureLoop::forget_retries_of_lost_lanes()
 void SimProcess::forget_retries(const store::Fleet& fleet) {
   const store::Holding before = std::exchange(held_before_, {});
   store::LaneMask kept = 0;

@@ -1,5 +1,5 @@
-// A relay: the threads of src/relay (keeper, lease, pump, loop, settler) and the sink's client, one
-// of them a step at a time, in any order.
+// A relay: the threads of src/relay (tenure loop, lease, pump, loop, settler) and the sink's
+// client, one of them a step at a time, in any order.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "sim/groups/loop.hpp"
 #include "sim/groups/reader.hpp"
 #include "sim/groups/shared.hpp"
-#include "sim/tasks/run_keeper.hpp"
+#include "sim/tasks/run_tracker.hpp"
 
 namespace outbox::sim {
 
@@ -33,7 +33,7 @@ class SimProcess {
   void crash();
   void lose_connection();
   void lose_runs_connection() {
-    if (run_keeper_) run_keeper_->lose_connection();
+    if (run_tracker_) run_tracker_->lose_connection();
   }
   /// By one of its handlers.
   [[nodiscard]] bool is_killed() const { return sink().runner && sink().runner->killed(); }
@@ -41,10 +41,10 @@ class SimProcess {
   /// Asked to stop: hands over.
   void leave() {
     leaving_for_good_ = true;
-    if (run_keeper_) run_keeper_->claim_no_more();
+    if (run_tracker_) run_tracker_->claim_no_more();
   }
   [[nodiscard]] bool has_left() const {
-    return has_left_ && (!run_keeper_ || run_keeper_->is_over());
+    return has_left_ && (!run_tracker_ || run_tracker_->is_over());
   }
   [[nodiscard]] bool at_rest() const;
   /// Keys that it holds back without a row in the store; less than 0: it lets keys go that have
@@ -88,7 +88,7 @@ class SimProcess {
   }
   [[nodiscard]] Served& any();
   [[nodiscard]] bool delivers() const;
-  void step_keeper();
+  void step_tenures();
   void step_lease();
   void step_reader();
   void step_loop();
@@ -121,10 +121,10 @@ class SimProcess {
   int stopped_{0};
   relay::TrustDeadline trust_;
   relay::TimePoint renew_at_{};
-  const bool sets_apart_;                     ///< By its configuration: a type has a limit.
-  std::vector<RetainedSink> retained_;        ///< By subscription.
-  store::Holding held_before_;                ///< Of the tenure before.
-  std::unique_ptr<SimRunKeeper> run_keeper_;  ///< Of a worker.
+  const bool sets_apart_;                       ///< By its configuration: a type has a limit.
+  std::vector<RetainedSink> retained_;          ///< By subscription.
+  store::Holding held_before_;                  ///< Of the tenure before.
+  std::unique_ptr<SimRunTracker> run_tracker_;  ///< Of a worker.
   std::unique_ptr<Tenure> tenure_;
   bool leaving_for_good_{false};
   bool has_left_{false};

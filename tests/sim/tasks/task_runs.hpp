@@ -1,4 +1,4 @@
-// The connection of a keeper of runs: its statements, by the rules of tables.cpp. It may break at
+// The connection of a run tracker: its statements, by the rules of tables.cpp. It may break at
 // any of them, before or behind it.
 #pragma once
 

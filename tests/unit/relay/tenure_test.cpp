@@ -1,4 +1,4 @@
-// One tenure after another, run as the keeper runs them, over a SQLite file.
+// One tenure after another, run as the tenure loop runs them, over a SQLite file.
 #include "relay/tenure.hpp"
 
 #include <gtest/gtest.h>
@@ -169,7 +169,7 @@ class TenureTest : public ::testing::Test {
     EXPECT_TRUE(store_.writer().value()->write(
         std::vector<Event>(static_cast<std::size_t>(events), event)));
   }
-  /// What the keeper does at the start, and after a failure.
+  /// What the tenure loop does at the start, and after a failure.
   void begin() {
     if (tenure_) (void)tenure_->end(milliseconds(0), false);
     tenure_.reset();

@@ -1,4 +1,4 @@
-// What the keeper of runs concludes: whose runs are lost, which rows nothing runs for, who is dead.
+// What the run tracker concludes: whose runs are lost, which rows nothing runs for, who is dead.
 #include "task/run_watch.hpp"
 
 #include <gmock/gmock.h>

@@ -16,19 +16,20 @@
 #include "base/mutex.hpp"
 #include "base/outage.hpp"
 #include "store/store.hpp"
-#include "task/run_keeper_core.hpp"
+#include "task/run_tracker_core.hpp"
 
 namespace outbox::task {
 
-class RunKeeper {
+class RunTracker {
  public:
   /// `worker`: the name in the rows.
-  RunKeeper(const EventId& worker, store::StoreOptions store, KeeperOptions options, EventFd bell);
-  RunKeeper(const RunKeeper&) = delete;
-  RunKeeper& operator=(const RunKeeper&) = delete;
-  RunKeeper(RunKeeper&&) = delete;
-  RunKeeper& operator=(RunKeeper&&) = delete;
-  ~RunKeeper();
+  RunTracker(const EventId& worker, store::StoreOptions store, RunTrackerOptions options,
+             EventFd bell);
+  RunTracker(const RunTracker&) = delete;
+  RunTracker& operator=(const RunTracker&) = delete;
+  RunTracker(RunTracker&&) = delete;
+  RunTracker& operator=(RunTracker&&) = delete;
+  ~RunTracker();
 
   [[nodiscard]] const EventId& worker() const { return core_.worker(); }
   /// Set with each heartbeat.
@@ -47,14 +48,14 @@ class RunKeeper {
   void wait();
   [[nodiscard]] Status work();
   [[nodiscard]] Status connect();
-  [[nodiscard]] Status follow(const KeeperNews& news) const;
+  [[nodiscard]] Status follow(const RunTrackerNews& news) const;
   [[nodiscard]] Status remove(const std::vector<store::ReplacedTask>& tasks) const;
   void note(const Status& status);
 
   const store::StoreOptions where_;
   const std::string name_;
-  const EventFd bell_;  ///< The queues ring it until the core is gone.
-  RunKeeperCore core_;  ///< The thread's.
+  const EventFd bell_;   ///< The queues ring it until the core is gone.
+  RunTrackerCore core_;  ///< The thread's.
 
   // The same.
   std::unique_ptr<store::TaskRuns> rows_;

@@ -1,5 +1,5 @@
-// What a stop of the keeper of runs waits for.
-#include "task/run_keeper_core.hpp"
+// What a stop of the run tracker waits for.
+#include "task/run_tracker_core.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,9 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST(RunKeeperCore, a_stop_is_looked_at_at_once) {
-  RunKeeperCore core(EventId::generate(), {.retries = RetrySchedule({std::chrono::seconds(1)}, 0)});
+TEST(RunTrackerCore, a_stop_is_looked_at_at_once) {
+  RunTrackerCore core(EventId::generate(),
+                      {.retries = RetrySchedule({std::chrono::seconds(1)}, 0)});
   core.start();
   const TimePoint now{seconds(1000)};
   core.begin_round(now);

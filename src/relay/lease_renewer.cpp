@@ -1,4 +1,4 @@
-#include "relay/lease_keeper.hpp"
+#include "relay/lease_renewer.hpp"
 
 #include <utility>
 
@@ -21,18 +21,18 @@ Result<bool> renew(store::Membership& membership, std::chrono::milliseconds leas
   return kept;
 }
 
-LeaseKeeper::LeaseKeeper(store::Membership& membership, std::chrono::milliseconds lease,
-                         TrustDeadline& trust, std::function<void()> lost)
+LeaseRenewer::LeaseRenewer(store::Membership& membership, std::chrono::milliseconds lease,
+                           TrustDeadline& trust, std::function<void()> lost)
     : membership_(membership), lease_(lease), trust_(trust), lost_(std::move(lost)) {
   thread_ = start_thread("ob-lease", [this](const std::stop_token& stop) { run(stop); });
 }
 
-std::optional<Error> LeaseKeeper::failure() const {
+std::optional<Error> LeaseRenewer::failure() const {
   const MutexLock lock(mutex_);
   return failure_;
 }
 
-void LeaseKeeper::run(const std::stop_token& stop) {
+void LeaseRenewer::run(const std::stop_token& stop) {
   auto pause = lease_ / 3;
   while (true) {
     {

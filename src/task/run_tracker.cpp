@@ -1,4 +1,4 @@
-#include "task/run_keeper.hpp"
+#include "task/run_tracker.hpp"
 
 #include <map>
 #include <utility>
@@ -14,8 +14,8 @@
 namespace outbox::task {
 namespace {
 
-constexpr BackoffPolicy kKeeperReconnect{.first = std::chrono::milliseconds(50),
-                                         .longest = std::chrono::seconds(1)};
+constexpr BackoffPolicy kTrackerReconnect{.first = std::chrono::milliseconds(50),
+                                          .longest = std::chrono::seconds(1)};
 
 TimePoint after(TimePoint now, std::chrono::nanoseconds pause) {
   return now + std::chrono::duration_cast<TimePoint::duration>(pause);
@@ -23,21 +23,21 @@ TimePoint after(TimePoint now, std::chrono::nanoseconds pause) {
 
 }  // namespace
 
-RunKeeper::RunKeeper(const EventId& worker, store::StoreOptions store, KeeperOptions options,
-                     EventFd bell)
+RunTracker::RunTracker(const EventId& worker, store::StoreOptions store, RunTrackerOptions options,
+                       EventFd bell)
     : where_(std::move(store)),
       name_(options.name),
       bell_(std::move(bell)),
       core_(worker, std::move(options)) {}
 
-RunKeeper::~RunKeeper() { (void)stop(std::chrono::milliseconds(0)); }
+RunTracker::~RunTracker() { (void)stop(std::chrono::milliseconds(0)); }
 
-void RunKeeper::add(const std::shared_ptr<RunnerCore>& queue) {
+void RunTracker::add(const std::shared_ptr<RunnerCore>& queue) {
   queue->on_work([this] { bell_.signal(); });
   core_.add(queue);
 }
 
-void RunKeeper::start() {
+void RunTracker::start() {
   if (thread_.joinable()) return;
   core_.start();
   {
@@ -47,7 +47,7 @@ void RunKeeper::start() {
   thread_ = start_thread("ob-runs", [this](const std::stop_token&) { run(); });
 }
 
-std::size_t RunKeeper::stop(std::chrono::milliseconds grace) {
+std::size_t RunTracker::stop(std::chrono::milliseconds grace) {
   if (!thread_.joinable()) return 0;
   {
     const MutexLock lock(mutex_);
@@ -60,7 +60,7 @@ std::size_t RunKeeper::stop(std::chrono::milliseconds grace) {
 
 // ---- the thread
 
-void RunKeeper::run() {
+void RunTracker::run() {
   do {
     wait();
     const TimePoint now = now_steady();
@@ -73,7 +73,7 @@ void RunKeeper::run() {
   rows_.reset();
 }
 
-void RunKeeper::wait() {
+void RunTracker::wait() {
   {
     const MutexLock lock(mutex_);
     if (stop_by_) core_.stop(*stop_by_);
@@ -84,7 +84,7 @@ void RunKeeper::wait() {
   if (rows_ && *told) core_.told();
 }
 
-Status RunKeeper::work() {
+Status RunTracker::work() {
   OUTBOX_TRY(connect());
   while (true) {
     OUTBOX_TRY(const bool more, core_.step(*rows_, now_steady()));
@@ -93,7 +93,7 @@ Status RunKeeper::work() {
   }
 }
 
-Status RunKeeper::connect() {
+Status RunTracker::connect() {
   if (rows_) return {};
   OUTBOX_TRY(const auto store, store::open_store(where_));
   OUTBOX_TRY(rows_, store->task_runs());
@@ -101,7 +101,7 @@ Status RunKeeper::connect() {
   return {};
 }
 
-Status RunKeeper::follow(const KeeperNews& news) const {
+Status RunTracker::follow(const RunTrackerNews& news) const {
   for (const EventId& task : news.cancelled) {
     log::info("a task was cancelled, its handler is told to stop",
               {{"task", task.str()}, {"worker", name_}});
@@ -116,7 +116,7 @@ Status RunKeeper::follow(const KeeperNews& news) const {
 }
 
 /// A connection of its own does it, as for a person.
-Status RunKeeper::remove(const std::vector<store::ReplacedTask>& tasks) const {
+Status RunTracker::remove(const std::vector<store::ReplacedTask>& tasks) const {
   std::map<std::int32_t, std::vector<std::int64_t>> seqs;
   for (const store::ReplacedTask& task : tasks) seqs[task.subscription].push_back(task.seq);
   OUTBOX_TRY(const auto store, store::open_store(where_));
@@ -128,7 +128,7 @@ Status RunKeeper::remove(const std::vector<store::ReplacedTask>& tasks) const {
   return {};
 }
 
-void RunKeeper::note(const Status& status) {
+void RunTracker::note(const Status& status) {
   const TimePoint now = now_steady();
   if (status) {
     failures_ = 0;
@@ -140,7 +140,7 @@ void RunKeeper::note(const Status& status) {
   }
   rows_.reset();
   core_.disconnected();
-  again_at_ = after(now, backoff(kKeeperReconnect, ++failures_, worker().bytes[15]));
+  again_at_ = after(now, backoff(kTrackerReconnect, ++failures_, worker().bytes[15]));
   const std::string reason = status.error().text();
   if (const auto repeats = outage_.failed(reason, now)) {
     log::warn("the runs of tasks cannot be written, retries",

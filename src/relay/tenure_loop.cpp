@@ -1,4 +1,4 @@
-#include "relay/keeper.hpp"
+#include "relay/tenure_loop.hpp"
 
 #include <unistd.h>
 
@@ -46,13 +46,13 @@ bool passes(const Error& error) {
 
 // ---- other threads
 
-Keeper::Keeper(RelayOptions options) : options_(std::move(options)) {
+TenureLoop::TenureLoop(RelayOptions options) : options_(std::move(options)) {
   identity_.name = options_.name;
   identity_.groups = options_.groups;
   if (identity_.groups.empty()) identity_.groups.emplace_back(subscription::kAllGroups);
 }
 
-void Keeper::put_custom(const std::string& subscription, std::unique_ptr<Sink> sink) {
+void TenureLoop::put_custom(const std::string& subscription, std::unique_ptr<Sink> sink) {
   const auto spec = std::find_if(options_.subscriptions.begin(), options_.subscriptions.end(),
                                  [&](const auto& one) { return one.name == subscription; });
   identity_.groups.push_back(spec == options_.subscriptions.end()
@@ -61,12 +61,12 @@ void Keeper::put_custom(const std::string& subscription, std::unique_ptr<Sink> s
   sinks_.put_custom(subscription, std::move(sink));
 }
 
-void Keeper::put_custom(const std::string& group, Relay::MakeSink make) {
+void TenureLoop::put_custom(const std::string& group, Relay::MakeSink make) {
   identity_.groups.push_back(group);
   sinks_.put_custom(group, std::move(make));
 }
 
-Status Keeper::start(std::stop_token token) {
+Status TenureLoop::start(std::stop_token token) {
   {
     // First: a stop requested during the rest must not be lost.
     const MutexLock lock(mutex_);
@@ -81,20 +81,20 @@ Status Keeper::start(std::stop_token token) {
   if (Status status = store_->check(); !status) return status;
   stop_report_ = {.drained = true, .abandoned = 0};
   configuration_.forget();
-  thread_ = start_thread("ob-keeper", [this](const std::stop_token&) { run(); });
+  thread_ = start_thread("ob-tenure", [this](const std::stop_token&) { run(); });
   on_token_.emplace(std::move(token), [this] { request_stop(std::nullopt); });
   const MutexLock lock(mutex_);
   bell_.wait(mutex_, [this]() OUTBOX_REQUIRES(mutex_) { return role_ != Role::undecided; });
   return {};
 }
 
-StopReport Keeper::join() {
+StopReport TenureLoop::join() {
   if (thread_.joinable()) thread_.join();
   on_token_.reset();
   return stop_report_;
 }
 
-void Keeper::request_stop(std::optional<std::chrono::milliseconds> grace) noexcept {
+void TenureLoop::request_stop(std::optional<std::chrono::milliseconds> grace) noexcept {
   {
     const MutexLock lock(mutex_);
     if (grace) grace_ = std::min(*grace, kLongestGrace);
@@ -103,12 +103,12 @@ void Keeper::request_stop(std::optional<std::chrono::milliseconds> grace) noexce
   bell_.notify_all();
 }
 
-bool Keeper::has_role() const {
+bool TenureLoop::has_role() const {
   const MutexLock lock(mutex_);
   return role_ == Role::delivering || role_ == Role::waiting;
 }
 
-RelayReport Keeper::report() const {
+RelayReport TenureLoop::report() const {
   RelayReport report;
   const MutexLock lock(mutex_);
   report.owner = owner_;
@@ -118,9 +118,9 @@ RelayReport Keeper::report() const {
   return report;
 }
 
-// ---- the keeper's thread
+// ---- the thread of the tenure loop
 
-void Keeper::run() {
+void TenureLoop::run() {
   int failures = 0;
   while (!stopping()) {
     const Status status = run_once();
@@ -135,7 +135,7 @@ void Keeper::run() {
   set_role(Role::none);
 }
 
-void Keeper::back_off(const Error& error, int& failures) {
+void TenureLoop::back_off(const Error& error, int& failures) {
   note_failure(error);
   set_role(Role::none);  // now: who waits in start() finds the failure in the report
   if (!trust_.holds(Clock::now())) sinks_.close_all();
@@ -150,13 +150,13 @@ void Keeper::back_off(const Error& error, int& failures) {
 
 /// A failed run has dropped its connections: the next owner should not have to wait for the end of
 /// the lease.
-void Keeper::give_back_lanes() {
+void TenureLoop::give_back_lanes() {
   if (!std::exchange(was_member_, false)) return;
   auto membership = store_->membership(identity_);
   if (membership) (void)(*membership)->leave();
 }
 
-Result<Keeper::Parts> Keeper::open_parts() {
+Result<TenureLoop::Parts> TenureLoop::open_parts() {
   if (Status status = store_->check(); !status) return pass(status);
   Parts parts;
   OUTBOX_TRY(parts.membership, store_->membership(identity_));
@@ -171,7 +171,7 @@ Result<Keeper::Parts> Keeper::open_parts() {
 
 /// Connects, registers, delivers what it owns until the store or the lease is lost or a stop is
 /// requested.
-Status Keeper::run_once() {
+Status TenureLoop::run_once() {
   auto parts = open_parts();
   if (!parts) return pass(parts);
   start_over_with(parts->outbox);
@@ -188,8 +188,8 @@ Status Keeper::run_once() {
 }
 
 /// The lease is renewed while the end of the tenure waits for what is in flight.
-Status Keeper::renew_and_follow(Parts& parts, Tenure& tenure) {
-  const LeaseKeeper lease(*parts.membership, options_.lease, trust_, [this] { ring(); });
+Status TenureLoop::renew_and_follow(Parts& parts, Tenure& tenure) {
+  const LeaseRenewer lease(*parts.membership, options_.lease, trust_, [this] { ring(); });
   Status status = follow(parts, tenure, lease);
   has_settled_ = tenure.has_settled();
   publish(nullptr);
@@ -202,7 +202,7 @@ Status Keeper::renew_and_follow(Parts& parts, Tenure& tenure) {
 
 /// The configuration is applied once, not after a mere reconnect, which must not revert what a
 /// person changed since.
-void Keeper::start_over_with(const std::string& outbox) {
+void TenureLoop::start_over_with(const std::string& outbox) {
   if (outbox == outbox_) return;
   if (!outbox_.empty()) {
     log::warn("the store has another outbox than before: the relay starts over with it");
@@ -212,7 +212,7 @@ void Keeper::start_over_with(const std::string& outbox) {
   outbox_ = outbox;
 }
 
-Status Keeper::follow(Parts& parts, Tenure& tenure, const LeaseKeeper& lease) {
+Status TenureLoop::follow(Parts& parts, Tenure& tenure, const LeaseRenewer& lease) {
   TimePoint look_at = Clock::now();
   TimePoint update_at = look_at;
   TimePoint maintain_at = look_at;
@@ -252,7 +252,7 @@ Status Keeper::follow(Parts& parts, Tenure& tenure, const LeaseKeeper& lease) {
 
 // ---- lanes
 
-Result<bool> Keeper::settle_shares(Parts& parts, Tenure& tenure) {
+Result<bool> TenureLoop::settle_shares(Parts& parts, Tenure& tenure) {
   OUTBOX_TRY(const store::Fleet fleet, parts.owners->look());
   // The tables or the file may have been dropped and created again: then the cursors and sequence
   // numbers in memory are void.
@@ -282,7 +282,7 @@ Result<bool> Keeper::settle_shares(Parts& parts, Tenure& tenure) {
 
 /// The default group, those that it was told to serve, those of the subscriptions in the store and
 /// of the configuration.
-std::vector<store::Group> Keeper::served_groups(const store::Fleet& fleet) const {
+std::vector<store::Group> TenureLoop::served_groups(const store::Fleet& fleet) const {
   std::map<std::string, store::Group> groups;
   std::set<std::string> wanted = configuration_.groups();
   wanted.emplace(subscription::kDefaultGroup);
@@ -303,7 +303,7 @@ std::vector<store::Group> Keeper::served_groups(const store::Fleet& fleet) const
 
 /// One that takes lanes over removes this relay's row, so that none can between this look and the
 /// change that follows.
-void Keeper::forget_retries_of_lost_lanes(const store::Group& group) {
+void TenureLoop::forget_retries_of_lost_lanes(const store::Group& group) {
   const auto before = held_before_.extract(group.name);
   if (before.empty()) return;
   store::LaneMask kept = 0;
@@ -315,7 +315,7 @@ void Keeper::forget_retries_of_lost_lanes(const store::Group& group) {
 }
 
 /// Lanes that the store gives to somebody else are lost, whatever this relay believes.
-Status Keeper::check_holding(const store::Group& group, const store::Fleet& fleet) const {
+Status TenureLoop::check_holding(const store::Group& group, const store::Fleet& fleet) const {
   const auto held = holdings_.find(group.name);
   if (held == holdings_.end()) return {};
   for (const store::OwnedLanes& owned : group.owners) {
@@ -329,8 +329,8 @@ Status Keeper::check_holding(const store::Group& group, const store::Fleet& flee
   return {};
 }
 
-Status Keeper::change_lanes(Parts& parts, Tenure& tenure, const store::Group& group,
-                            store::LaneMask wanted) {
+Status TenureLoop::change_lanes(Parts& parts, Tenure& tenure, const store::Group& group,
+                                store::LaneMask wanted) {
   if (tenure.has_begun()) {
     if (Status status = tenure.leave(group.name); !status) return status;
   }
@@ -350,7 +350,7 @@ Status Keeper::change_lanes(Parts& parts, Tenure& tenure, const store::Group& gr
   return {};
 }
 
-void Keeper::wait_for_others(Parts& parts, const store::Fleet& fleet) {
+void TenureLoop::wait_for_others(Parts& parts, const store::Fleet& fleet) {
   sinks_.close_all();
   // What our last tenure left in flight is now delivered by the owner.
   stop_report_ = {.drained = true, .abandoned = 0};
@@ -369,7 +369,7 @@ void Keeper::wait_for_others(Parts& parts, const store::Fleet& fleet) {
   set_role(Role::waiting);
 }
 
-void Keeper::log_lanes() {
+void TenureLoop::log_lanes() {
   for (const auto& [group, holding] : holdings_) {
     if (std::exchange(logged_[group], holding) == holding) continue;
     log::info("this relay has lanes", {{"group", group},
@@ -379,12 +379,12 @@ void Keeper::log_lanes() {
 }
 
 /// Starts and updates what is delivered from the lanes that this relay has.
-Status Keeper::deliver(Parts& parts, Tenure& tenure) {
+Status TenureLoop::deliver(Parts& parts, Tenure& tenure) {
   if (holdings_.empty() && !tenure.has_begun()) return {};
   if (!tenure.has_begun()) {
     Status status = tenure.begin(identity_.id, std::move(parts.catalog));
     if (!status) return status;
-    parts.retention = std::make_unique<RetentionKeeper>(*store_, options_);
+    parts.retention = std::make_unique<RetentionJob>(*store_, options_);
     delivering_since_ = Clock::now();
   }
   for (const auto& [group, holding] : holdings_) {
@@ -404,7 +404,7 @@ Status Keeper::deliver(Parts& parts, Tenure& tenure) {
 }
 
 /// Uses its own connection, which is opened again after a failure.
-void Keeper::maintain(std::unique_ptr<store::Maintenance>& maintenance) {
+void TenureLoop::maintain(std::unique_ptr<store::Maintenance>& maintenance) {
   const auto run = [&]() -> Result<std::string> {
     if (!maintenance) {
       auto made = store_->maintenance();
@@ -428,7 +428,7 @@ void Keeper::maintain(std::unique_ptr<store::Maintenance>& maintenance) {
   if (!done->empty()) log::info("maintenance", {{"done", *done}});
 }
 
-void Keeper::note_failure(const Error& error, bool delivers) {
+void TenureLoop::note_failure(const Error& error, bool delivers) {
   const std::string reason = error.text();
   {
     const MutexLock lock(mutex_);
@@ -450,7 +450,7 @@ void Keeper::note_failure(const Error& error, bool delivers) {
 }
 
 /// For `outbox status`, if the store can be written to. The next tenure clears it.
-void Keeper::write_failure(const Error& error) {
+void TenureLoop::write_failure(const Error& error) {
   auto catalog = store_->catalog();
   if (!catalog) return;
   const auto rows = (*catalog)->subscriptions();
@@ -465,7 +465,7 @@ void Keeper::write_failure(const Error& error) {
 
 // ---- shared state
 
-void Keeper::publish(Tenure* tenure) {
+void TenureLoop::publish(Tenure* tenure) {
   std::int64_t newest = 0;
   for (const auto& [group, holding] : holdings_) newest = std::max(newest, holding.generation);
   const MutexLock lock(mutex_);
@@ -475,7 +475,7 @@ void Keeper::publish(Tenure* tenure) {
   if (tenure != nullptr) last_error_.clear();
 }
 
-void Keeper::set_role(Role role) {
+void TenureLoop::set_role(Role role) {
   {
     const MutexLock lock(mutex_);
     role_ = role;
@@ -483,7 +483,7 @@ void Keeper::set_role(Role role) {
   bell_.notify_all();
 }
 
-void Keeper::ring() {
+void TenureLoop::ring() {
   {
     const MutexLock lock(mutex_);
     rung_ = true;
@@ -491,24 +491,24 @@ void Keeper::ring() {
   bell_.notify_all();
 }
 
-bool Keeper::stopping() const {
+bool TenureLoop::stopping() const {
   const MutexLock lock(mutex_);
   return stop_requested_;
 }
 
-std::chrono::milliseconds Keeper::grace() const {
+std::chrono::milliseconds TenureLoop::grace() const {
   const MutexLock lock(mutex_);
   return grace_;
 }
 
-bool Keeper::wait_until(TimePoint until) {
+bool TenureLoop::wait_until(TimePoint until) {
   const MutexLock lock(mutex_);
   bell_.wait_until(mutex_, until,
                    [this]() OUTBOX_REQUIRES(mutex_) { return stop_requested_ || rung_; });
   return std::exchange(rung_, false);
 }
 
-bool Keeper::pause(std::chrono::nanoseconds length) {
+bool TenureLoop::pause(std::chrono::nanoseconds length) {
   const MutexLock lock(mutex_);
   bell_.wait_for(mutex_, length, [this]() OUTBOX_REQUIRES(mutex_) { return stop_requested_; });
   return stop_requested_;

@@ -21,12 +21,12 @@ namespace outbox::relay {
 [[nodiscard]] Result<bool> renew(store::Membership& membership, std::chrono::milliseconds lease,
                                  TrustDeadline& trust);
 
-class LeaseKeeper {
+class LeaseRenewer {
  public:
   /// Starts the thread, which has the membership for itself. `lost` is called once, from that
   /// thread, when the lease is lost or cannot be renewed.
-  LeaseKeeper(store::Membership& membership, std::chrono::milliseconds lease, TrustDeadline& trust,
-              std::function<void()> lost);
+  LeaseRenewer(store::Membership& membership, std::chrono::milliseconds lease, TrustDeadline& trust,
+               std::function<void()> lost);
 
   /// Why the lease was lost; none: it was not.
   [[nodiscard]] std::optional<Error> failure() const;

@@ -1,4 +1,4 @@
-#include "task/desk.hpp"
+#include "task/source_queue.hpp"
 
 #include <algorithm>
 
@@ -28,18 +28,18 @@ Outcome late(const Batch::Job& job) {
 
 }  // namespace
 
-void Desk::add(std::shared_ptr<Batch> batch) {
+void SourceQueue::add(std::shared_ptr<Batch> batch) {
   const MutexLock lock(mutex_);
   batches_.push_back(std::move(batch));
 }
 
-std::shared_ptr<Batch> Desk::front() {
+std::shared_ptr<Batch> SourceQueue::front() {
   const MutexLock lock(mutex_);
   while (!batches_.empty() && batches_.front()->left() == 0) batches_.pop_front();
   return batches_.empty() ? nullptr : batches_.front();
 }
 
-Waiting Desk::waiting() const {
+Waiting SourceQueue::waiting() const {
   const MutexLock lock(mutex_);
   Waiting waiting{.tasks = to_begin_.size(), .work = {}};
   for (const auto& batch : batches_) {
@@ -49,31 +49,31 @@ Waiting Desk::waiting() const {
   return waiting;
 }
 
-void Desk::add_unique(std::shared_ptr<Batch> batch) {
+void SourceQueue::add_unique(std::shared_ptr<Batch> batch) {
   const MutexLock lock(mutex_);
   to_begin_.push_back(std::move(batch));
 }
 
-std::vector<std::shared_ptr<Batch>> Desk::to_begin() const {
+std::vector<std::shared_ptr<Batch>> SourceQueue::to_begin() const {
   const MutexLock lock(mutex_);
   return to_begin_;
 }
 
-bool Desk::begin_unique(const std::shared_ptr<Batch>& batch) {
+bool SourceQueue::begin_unique(const std::shared_ptr<Batch>& batch) {
   const MutexLock lock(mutex_);
   if (std::erase(to_begin_, batch) == 0) return false;
   batches_.push_back(batch);
   return true;
 }
 
-bool Desk::refuse_unique(const std::shared_ptr<Batch>& batch) {
+bool SourceQueue::refuse_unique(const std::shared_ptr<Batch>& batch) {
   const MutexLock lock(mutex_);
   if (std::erase(to_begin_, batch) == 0) return false;
   awaited_.insert(batch->job(0).token);
   return true;
 }
 
-bool Desk::postpone_unique(const std::shared_ptr<Batch>& batch) {
+bool SourceQueue::postpone_unique(const std::shared_ptr<Batch>& batch) {
   const MutexLock lock(mutex_);
   if (std::erase(to_begin_, batch) == 0) return false;
   noted_.push_back(
@@ -82,7 +82,7 @@ bool Desk::postpone_unique(const std::shared_ptr<Batch>& batch) {
   return true;
 }
 
-void Desk::return_late(TimePoint before, std::vector<Outcome>& outcomes) {
+void SourceQueue::return_late(TimePoint before, std::vector<Outcome>& outcomes) {
   const MutexLock lock(mutex_);
   for (const auto& batch : batches_) {
     if (batch->taken() >= before) break;
@@ -95,25 +95,25 @@ void Desk::return_late(TimePoint before, std::vector<Outcome>& outcomes) {
   });
 }
 
-void Desk::await(Token token) {
+void SourceQueue::await(Token token) {
   const MutexLock lock(mutex_);
   awaited_.insert(token);
 }
 
-bool Desk::note(const Outcome& outcome) {
+bool SourceQueue::note(const Outcome& outcome) {
   const MutexLock lock(mutex_);
   if (awaited_.erase(outcome.token) == 0) return false;
   noted_.push_back(outcome);
   return true;
 }
 
-void Desk::collect(std::vector<Outcome>& outcomes) {
+void SourceQueue::collect(std::vector<Outcome>& outcomes) {
   const MutexLock lock(mutex_);
   for (Outcome& outcome : noted_) outcomes.push_back(std::move(outcome));
   noted_.clear();
 }
 
-void Desk::give_up_waiting(std::vector<Outcome>& outcomes) {
+void SourceQueue::give_up_waiting(std::vector<Outcome>& outcomes) {
   const MutexLock lock(mutex_);
   const auto give_back = [&](const Batch::Job& job) {
     outcomes.push_back(
@@ -125,7 +125,7 @@ void Desk::give_up_waiting(std::vector<Outcome>& outcomes) {
   to_begin_.clear();
 }
 
-void Desk::give_up_ended(std::vector<Outcome>& outcomes) {
+void SourceQueue::give_up_ended(std::vector<Outcome>& outcomes) {
   collect(outcomes);
   const MutexLock lock(mutex_);
   for (const Token token : awaited_) {

@@ -39,9 +39,9 @@ class Bell {
   std::function<void()> ready_ OUTBOX_GUARDED_BY(mutex_);
 };
 
-class Desk {
+class SourceQueue {
  public:
-  explicit Desk(std::size_t priority) : priority_(priority) {}
+  explicit SourceQueue(std::size_t priority) : priority_(priority) {}
   [[nodiscard]] std::size_t priority() const { return priority_; }
 
   // ---- what was taken and has not begun
@@ -52,8 +52,8 @@ class Desk {
   [[nodiscard]] Waiting waiting() const;
   void add_unique(std::shared_ptr<Batch> batch);
   [[nodiscard]] std::vector<std::shared_ptr<Batch>> to_begin() const;
-  /// Its sink has tasks that no thread can begin yet: those of less urgent desks wait. It says so
-  /// again while that is so.
+  /// Its sink has tasks that no thread can begin yet: those of less urgent source queues wait. It
+  /// says so again while that is so.
   void want(TimePoint until) { wants_until_ = until; }
   [[nodiscard]] bool wants(TimePoint now) const { return now < wants_until_.load(); }
   /// Any thread may begin it now. False: it was given up; so with those that follow.

@@ -1,5 +1,5 @@
-// The thread of a keeper of runs, a statement at a time. What it asks, and when, is the worker's
-// own code (src/task/run_keeper_core.cpp).
+// The thread of a run tracker, a statement at a time. What it asks, and when, is the worker's
+// own code (src/task/run_tracker_core.cpp).
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 #include "sim/groups/shared.hpp"
 #include "sim/tasks/runner.hpp"
 #include "sim/tasks/task_runs.hpp"
-#include "task/run_keeper_core.hpp"
+#include "task/run_tracker_core.hpp"
 
 namespace outbox::sim {
 
 inline constexpr std::chrono::milliseconds kHeartbeat{30};
 
-class SimRunKeeper {
+class SimRunTracker {
  public:
-  SimRunKeeper(GroupShared& world, const EventId& worker, const relay::TimePoint::duration& clock,
-               const std::shared_ptr<SimRunner>& runner);
+  SimRunTracker(GroupShared& world, const EventId& worker, const relay::TimePoint::duration& clock,
+                const std::shared_ptr<SimRunner>& runner);
 
   void step();
   void lose_connection();
@@ -39,7 +39,7 @@ class SimRunKeeper {
   [[nodiscard]] relay::TimePoint now() const { return world_.now + clock_; }
   void begin_round();
   void end_round();
-  void follow(const task::KeeperNews& news);
+  void follow(const task::RunTrackerNews& news);
   void check_wait();
   void check_comparison(const std::vector<store::TaskRunRow>& own) const;
 
@@ -48,7 +48,7 @@ class SimRunKeeper {
   const relay::TimePoint::duration& clock_;
   const std::shared_ptr<SimRunner> runner_;
   SimTaskRuns rows_;
-  task::RunKeeperCore core_;
+  task::RunTrackerCore core_;
   std::uint64_t heard_of_ready_{0};
   bool rung_{false};
   bool connected_{false};

@@ -1,4 +1,4 @@
-#include "relay/retention_keeper.hpp"
+#include "relay/retention_job.hpp"
 
 #include <algorithm>
 #include <string>
@@ -20,12 +20,12 @@ std::chrono::milliseconds interval(std::chrono::milliseconds keep) {
 
 }  // namespace
 
-RetentionKeeper::RetentionKeeper(store::Store& store, const RelayOptions& options)
+RetentionJob::RetentionJob(store::Store& store, const RelayOptions& options)
     : store_(store), options_(options) {
   thread_ = start_thread("ob-retention", [this](const std::stop_token& stop) { run(stop); });
 }
 
-void RetentionKeeper::run(const std::stop_token& stop) {
+void RetentionJob::run(const std::stop_token& stop) {
   while (true) {
     {
       const MutexLock lock(mutex_);
@@ -37,7 +37,7 @@ void RetentionKeeper::run(const std::stop_token& stop) {
   }
 }
 
-Result<RetentionPass> RetentionKeeper::run_pass(const std::stop_token& stop) {
+Result<RetentionPass> RetentionJob::run_pass(const std::stop_token& stop) {
   // Connected only for the pass.
   auto retention = store_.retention();
   if (!retention) return outbox::pass(retention);
@@ -49,7 +49,7 @@ Result<RetentionPass> RetentionKeeper::run_pass(const std::stop_token& stop) {
                         on_removed, stop);
 }
 
-void RetentionKeeper::note(const Result<RetentionPass>& pass) {
+void RetentionJob::note(const Result<RetentionPass>& pass) {
   if (!pass) {
     const std::string reason = pass.error().text();
     if (const auto repeats = outage_.failed(reason, Clock::now()))
@@ -63,7 +63,7 @@ void RetentionKeeper::note(const Result<RetentionPass>& pass) {
   if (!pass->elsewhere) log_holds(pass->left);
 }
 
-void RetentionKeeper::log_holds(const std::vector<store::LogPiece>& pieces) {
+void RetentionJob::log_holds(const std::vector<store::LogPiece>& pieces) {
   const auto holds = store::holds_of(pieces);
   std::erase_if(logged_, [&](const auto& entry) {
     return std::none_of(holds.begin(), holds.end(),

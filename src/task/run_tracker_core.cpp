@@ -1,4 +1,4 @@
-#include "task/run_keeper_core.hpp"
+#include "task/run_tracker_core.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -39,25 +39,25 @@ FinishedRun replaced(const Batch& batch) {
 
 }  // namespace
 
-RunKeeperCore::RunKeeperCore(const EventId& worker, KeeperOptions options)
+RunTrackerCore::RunTrackerCore(const EventId& worker, RunTrackerOptions options)
     : worker_(worker), options_(std::move(options)), exchange_(worker, options_.sharing) {}
 
-void RunKeeperCore::add(std::shared_ptr<RunnerCore> queue) {
+void RunTrackerCore::add(std::shared_ptr<RunnerCore> queue) {
   exchange_.add(queue);
   queues_.push_back(std::move(queue));
 }
 
-void RunKeeperCore::start() {
+void RunTrackerCore::start() {
   stop_.reset();
   given_back_ = 0;
   claims_ = true;
 }
 
-void RunKeeperCore::stop(TimePoint by) {
+void RunTrackerCore::stop(TimePoint by) {
   if (!stop_) stop_ = Stop{.by = by};
 }
 
-TimePoint RunKeeperCore::next_at(TimePoint now, std::optional<TimePoint> reconnect_at) const {
+TimePoint RunTrackerCore::next_at(TimePoint now, std::optional<TimePoint> reconnect_at) const {
   if (comparison_ || (stop_ && !stop_->looked)) return now;
   TimePoint until = reconnect_at.value_or(std::min(beat_at_, look_at_));
   if (runs_something()) until = std::min(until, now + kWatch);
@@ -67,7 +67,7 @@ TimePoint RunKeeperCore::next_at(TimePoint now, std::optional<TimePoint> reconne
   return until;
 }
 
-void RunKeeperCore::disconnected() {
+void RunTrackerCore::disconnected() {
   part_ = kRound.size();
   store_us_.reset();
   comparison_.reset();
@@ -75,7 +75,7 @@ void RunKeeperCore::disconnected() {
   rows_of_dead_.clear();
 }
 
-void RunKeeperCore::begin_round(TimePoint now) {
+void RunTrackerCore::begin_round(TimePoint now) {
   for (const auto& queue : queues_) {
     if (!queue->kept().empty()) queue->watch(now);
   }
@@ -84,7 +84,7 @@ void RunKeeperCore::begin_round(TimePoint now) {
   some_are_busy_ = shared_ = looked_ = false;
 }
 
-Result<bool> RunKeeperCore::step(store::TaskRuns& rows, TimePoint now) {
+Result<bool> RunTrackerCore::step(store::TaskRuns& rows, TimePoint now) {
   note_store_time(now);
   for (; part_ < kRound.size(); ++part_) {
     OUTBOX_TRY(const bool asked, (this->*kRound[part_])(rows, now));
@@ -95,7 +95,7 @@ Result<bool> RunKeeperCore::step(store::TaskRuns& rows, TimePoint now) {
 
 // ---- the stop
 
-bool RunKeeperCore::is_over(store::TaskRuns* rows, TimePoint now) {
+bool RunTrackerCore::is_over(store::TaskRuns* rows, TimePoint now) {
   // In this order: a run that ends in between is among the ends.
   const bool runs = runs_something();
   take_ends();
@@ -118,7 +118,7 @@ bool RunKeeperCore::is_over(store::TaskRuns* rows, TimePoint now) {
   return true;
 }
 
-void RunKeeperCore::give_up_runs() {
+void RunTrackerCore::give_up_runs() {
   stop_->given_up = true;
   for (const auto& queue : queues_) {
     given_back_ += queue->kept().size();
@@ -126,14 +126,14 @@ void RunKeeperCore::give_up_runs() {
   }
 }
 
-bool RunKeeperCore::runs_something() const {
+bool RunTrackerCore::runs_something() const {
   return std::any_of(queues_.begin(), queues_.end(),
                      [](const auto& queue) { return !queue->kept().empty(); });
 }
 
 // ---- what is written
 
-void RunKeeperCore::take_ends() {
+void RunTrackerCore::take_ends() {
   for (const auto& queue : queues_) {
     for (const KeptEnd& kept : queue->kept_ends())
       ends_.push_back({.end = end_of(kept, worker_), .runner = queue.get()});
@@ -144,7 +144,7 @@ void RunKeeperCore::take_ends() {
 
 /// Those with a unique key begin once that is written: from then on one that takes their place
 /// begins after them.
-Result<bool> RunKeeperCore::begin_unique(store::TaskRuns& rows, TimePoint /*now*/) {
+Result<bool> RunTrackerCore::begin_unique(store::TaskRuns& rows, TimePoint /*now*/) {
   while (asked_queues_ < queues_.size()) {
     RunnerCore& queue = *queues_[asked_queues_++];
     auto batches = queue.to_begin();
@@ -169,7 +169,7 @@ Result<bool> RunKeeperCore::begin_unique(store::TaskRuns& rows, TimePoint /*now*
   return false;
 }
 
-Result<bool> RunKeeperCore::write(store::TaskRuns& rows, TimePoint /*now*/) {
+Result<bool> RunTrackerCore::write(store::TaskRuns& rows, TimePoint /*now*/) {
   if (unwritten() == 0) return false;
   const std::size_t count = std::min(ends_.size(), kMostRows);
   const std::size_t more = std::min(finished_.size(), kMostRows);
@@ -189,7 +189,7 @@ Result<bool> RunKeeperCore::write(store::TaskRuns& rows, TimePoint /*now*/) {
   return true;
 }
 
-Result<bool> RunKeeperCore::report_progress(store::TaskRuns& rows, TimePoint now) {
+Result<bool> RunTrackerCore::report_progress(store::TaskRuns& rows, TimePoint now) {
   if (now < progress_at_) return false;
   progress_at_ = now + kProgress;
   std::vector<store::TaskProgress> all;
@@ -207,7 +207,7 @@ Result<bool> RunKeeperCore::report_progress(store::TaskRuns& rows, TimePoint now
   return true;
 }
 
-Result<bool> RunKeeperCore::share(store::TaskRuns& rows, TimePoint now) {
+Result<bool> RunTrackerCore::share(store::TaskRuns& rows, TimePoint now) {
   if (!claims_ || std::exchange(shared_, true)) return false;
   OUTBOX_TRY(exchange_.turn(rows, now));
   return true;
@@ -215,14 +215,14 @@ Result<bool> RunKeeperCore::share(store::TaskRuns& rows, TimePoint now) {
 
 // ---- this worker is alive, and its rows are compared with its runs
 
-Result<bool> RunKeeperCore::beat(store::TaskRuns& rows, TimePoint now) {
+Result<bool> RunTrackerCore::beat(store::TaskRuns& rows, TimePoint now) {
   if (comparison_ || now < beat_at_) return false;
   OUTBOX_TRY(store_us_, rows.beat(worker_, options_.name, note_of_types(now)));
   begin_comparison(0, now + options_.sharing.heartbeat);
   return true;
 }
 
-void RunKeeperCore::note_store_time(TimePoint now) {
+void RunTrackerCore::note_store_time(TimePoint now) {
   if (!store_us_) return;
   const bool first = !clock_->now_us(now);
   clock_->set(*std::exchange(store_us_, {}), now);
@@ -230,7 +230,7 @@ void RunKeeperCore::note_store_time(TimePoint now) {
   for (const auto& queue : queues_) queue->announce();
 }
 
-void RunKeeperCore::begin_comparison(int more, TimePoint beat_at) {
+void RunTrackerCore::begin_comparison(int more, TimePoint beat_at) {
   Comparison& comparison = comparison_.emplace();
   comparison.more = more;
   comparison.beat_at = beat_at;
@@ -244,7 +244,7 @@ void RunKeeperCore::begin_comparison(int more, TimePoint beat_at) {
   take_ends();
 }
 
-Result<bool> RunKeeperCore::compare_own_rows(store::TaskRuns& rows, TimePoint /*now*/) {
+Result<bool> RunTrackerCore::compare_own_rows(store::TaskRuns& rows, TimePoint /*now*/) {
   if (!comparison_) return false;
   OUTBOX_TRY(const auto own, rows.runs_of(worker_, subscriptions(), kAllRows));
   const Comparison comparison = *std::exchange(comparison_, {});
@@ -257,7 +257,7 @@ Result<bool> RunKeeperCore::compare_own_rows(store::TaskRuns& rows, TimePoint /*
 }
 
 /// The runner that has such a run knows it; to the others it means nothing.
-void RunKeeperCore::follow(const OwnRows::Difference& difference) {
+void RunTrackerCore::follow(const OwnRows::Difference& difference) {
   for (const store::TaskRunRow& row : difference.runless) {
     store::TaskRunEnd back = end_of({.run = {.subscription = row.subscription,
                                              .seq = row.seq,
@@ -278,7 +278,7 @@ void RunKeeperCore::follow(const OwnRows::Difference& difference) {
   news_.lost = difference.lost;
 }
 
-std::vector<std::string> RunKeeperCore::subscriptions() const {
+std::vector<std::string> RunTrackerCore::subscriptions() const {
   std::vector<std::string> all;
   for (const auto& queue : queues_) {
     auto names = queue->subscriptions();
@@ -289,7 +289,7 @@ std::vector<std::string> RunKeeperCore::subscriptions() const {
 }
 
 /// For people: `outbox status`.
-std::string RunKeeperCore::note_of_types(TimePoint now) const {
+std::string RunTrackerCore::note_of_types(TimePoint now) const {
   store::WorkerNote note{.heartbeat = options_.sharing.heartbeat};
   for (const auto& queue : queues_) {
     for (const auto& type : queue->types()) {
@@ -304,7 +304,7 @@ std::string RunKeeperCore::note_of_types(TimePoint now) const {
 
 // ---- other workers
 
-Result<bool> RunKeeperCore::look_for_the_dead(store::TaskRuns& rows, TimePoint now) {
+Result<bool> RunTrackerCore::look_for_the_dead(store::TaskRuns& rows, TimePoint now) {
   if (looked_ || now < look_at_) return false;
   OUTBOX_TRY(const auto others, rows.others(worker_, subscriptions()));
   dead_ = others_.silent(others, now, options_.sharing.heartbeat);
@@ -313,7 +313,7 @@ Result<bool> RunKeeperCore::look_for_the_dead(store::TaskRuns& rows, TimePoint n
 }
 
 /// Reads what a dead worker has left and then writes its ends, until nothing is left.
-Result<bool> RunKeeperCore::recover(store::TaskRuns& rows, TimePoint /*now*/) {
+Result<bool> RunTrackerCore::recover(store::TaskRuns& rows, TimePoint /*now*/) {
   if (dead_.empty()) return false;
   const EventId dead = dead_.back();
   if (!rows_of_dead_.empty()) {
@@ -334,7 +334,7 @@ Result<bool> RunKeeperCore::recover(store::TaskRuns& rows, TimePoint /*now*/) {
   return true;
 }
 
-const RetrySchedule& RunKeeperCore::retries_of(const store::TaskRunRow& row) const {
+const RetrySchedule& RunTrackerCore::retries_of(const store::TaskRunRow& row) const {
   for (const auto& queue : queues_) {
     if (event::queue_of_subscription(row.queue) != queue->queue()) continue;
     if (const TaskType* const type = queue->find_type(row.type)) return type->retries();
@@ -344,7 +344,7 @@ const RetrySchedule& RunKeeperCore::retries_of(const store::TaskRunRow& row) con
 
 /// Parked tasks that others with their unique keys have replaced: they would hold their keys until
 /// it is their turn. Rarely any.
-Result<bool> RunKeeperCore::look_for_replaced(store::TaskRuns& rows, TimePoint now) {
+Result<bool> RunTrackerCore::look_for_replaced(store::TaskRuns& rows, TimePoint now) {
   if (!std::exchange(looked_, false)) return false;
   OUTBOX_TRY(news_.replaced, rows.replaced(subscriptions()));
   look_at_ = now + options_.sharing.heartbeat / kLooks;

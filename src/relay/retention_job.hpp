@@ -19,11 +19,11 @@
 
 namespace outbox::relay {
 
-class RetentionKeeper {
+class RetentionJob {
  public:
   /// Starts the thread; destroying it waits for the statement that runs. Both arguments must
   /// outlive it.
-  RetentionKeeper(store::Store& store, const RelayOptions& options);
+  RetentionJob(store::Store& store, const RelayOptions& options);
 
   /// Any thread; returns at once.
   void request_stop() { thread_.request_stop(); }

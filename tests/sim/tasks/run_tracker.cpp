@@ -1,4 +1,4 @@
-#include "sim/tasks/run_keeper.hpp"
+#include "sim/tasks/run_tracker.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,7 @@ namespace {
 /// At a stop, for the last ends to be written.
 constexpr std::chrono::milliseconds kLastWrite{40};
 
-task::KeeperOptions options() {
+task::RunTrackerOptions options() {
   return {.retries = SimRunner::retries(),
           .last_write = kLastWrite,
           .sharing = {.heartbeat = kHeartbeat,
@@ -20,9 +20,9 @@ task::KeeperOptions options() {
 
 }  // namespace
 
-SimRunKeeper::SimRunKeeper(GroupShared& world, const EventId& worker,
-                           const relay::TimePoint::duration& clock,
-                           const std::shared_ptr<SimRunner>& runner)
+SimRunTracker::SimRunTracker(GroupShared& world, const EventId& worker,
+                             const relay::TimePoint::duration& clock,
+                             const std::shared_ptr<SimRunner>& runner)
     : world_(world),
       worker_(worker),
       clock_(clock),
@@ -33,12 +33,12 @@ SimRunKeeper::SimRunKeeper(GroupShared& world, const EventId& worker,
   runner->core()->on_work([this] { rung_ = true; });
 }
 
-void SimRunKeeper::lose_connection() {
+void SimRunTracker::lose_connection() {
   connected_ = in_round_ = false;
   core_.disconnected();
 }
 
-void SimRunKeeper::step() {
+void SimRunTracker::step() {
   if (over_) return;
   if (connected_ && incarnation_ != world_.database.incarnation()) lose_connection();
   if (!in_round_) return begin_round();
@@ -50,7 +50,7 @@ void SimRunKeeper::step() {
 }
 
 /// Or waits.
-void SimRunKeeper::begin_round() {
+void SimRunTracker::begin_round() {
   // Not every worker is notified: some have a pooler before them.
   const bool hears = connected_ && worker_.bytes[1] % 2 == 0;
   if (std::exchange(heard_of_ready_, world_.tables.told_of_ready()) != heard_of_ready_ && hears) {
@@ -70,7 +70,7 @@ void SimRunKeeper::begin_round() {
   if (!in_round_) end_round();
 }
 
-void SimRunKeeper::end_round() {
+void SimRunTracker::end_round() {
   in_round_ = false;
   over_ = core_.is_over(connected_ ? &rows_ : nullptr, now());
   kept_ = runner_->core()->kept();
@@ -82,13 +82,13 @@ void SimRunKeeper::end_round() {
 }
 
 /// Nobody else would tell it.
-void SimRunKeeper::check_wait() {
+void SimRunTracker::check_wait() {
   if (connected_ && now() - beat_at_ >= kHeartbeat) world_.checks.broke("a heartbeat is late");
   if (!runner_->core()->kept_ends().empty() || !runner_->core()->finished().empty())
-    world_.checks.broke("an end waits, and the keeper of runs was not told");
+    world_.checks.broke("an end waits, and the run tracker was not told");
 }
 
-void SimRunKeeper::follow(const task::KeeperNews& news) {
+void SimRunTracker::follow(const task::RunTrackerNews& news) {
   world_.result.runless += news.runless.size();
   world_.result.lost += news.lost.size();
   for (const store::TaskRunRow& row : news.runless)
@@ -111,7 +111,7 @@ void SimRunKeeper::follow(const task::KeeperNews& news) {
   if (const auto own = std::exchange(rows_.own, {})) check_comparison(*own);
 }
 
-void SimRunKeeper::check_comparison(const std::vector<store::TaskRunRow>& own) const {
+void SimRunTracker::check_comparison(const std::vector<store::TaskRunRow>& own) const {
   for (const sink::KeptRun& run : runner_->core()->kept()) {
     const bool compared = std::any_of(kept_.begin(), kept_.end(), [&](const sink::KeptRun& one) {
       return one.seq == run.seq && one.token == run.token;

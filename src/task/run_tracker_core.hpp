@@ -1,4 +1,4 @@
-// What the keeper of runs does, one statement at a time: it writes ends and progress, shows that
+// What the run tracker does, one statement at a time: it writes ends and progress, shows that
 // this worker is alive, compares its rows with its runs, recovers what dead workers left behind,
 // and decides when a stop is over. Pure: it starts no thread, waits for nothing, knows no time but
 // what it is told, and asks the store that it is given; tests/sim steps it
@@ -26,7 +26,7 @@
 
 namespace outbox::task {
 
-struct KeeperOptions {
+struct RunTrackerOptions {
   RetrySchedule retries;  ///< After a run of a type that has no handler here.
   std::string name{};     ///< Of the worker, for people.
   /// At a stop, for the last ends to be written.
@@ -35,7 +35,7 @@ struct KeeperOptions {
 };
 
 /// What has come of the last statements: to be logged, or done elsewhere.
-struct KeeperNews {
+struct RunTrackerNews {
   std::vector<EventId> cancelled;  ///< Tasks whose handlers were told to stop.
   std::vector<sink::KeptRun> lost;
   std::vector<store::TaskRunRow> runless;
@@ -44,10 +44,10 @@ struct KeeperNews {
   std::vector<store::ReplacedTask> replaced;               ///< To be removed.
 };
 
-class RunKeeperCore {
+class RunTrackerCore {
  public:
   /// `worker`: the name in the rows.
-  RunKeeperCore(const EventId& worker, KeeperOptions options);
+  RunTrackerCore(const EventId& worker, RunTrackerOptions options);
 
   [[nodiscard]] const EventId& worker() const { return worker_; }
   /// Set with each heartbeat.
@@ -75,7 +75,7 @@ class RunKeeperCore {
   /// Asks the store for the next thing. False: the round is over. Nothing but the exchange makes
   /// more than one statement of it.
   [[nodiscard]] Result<bool> step(store::TaskRuns& rows, TimePoint now);
-  [[nodiscard]] KeeperNews news() { return std::exchange(news_, {}); }
+  [[nodiscard]] RunTrackerNews news() { return std::exchange(news_, {}); }
   /// Stopping, and nothing is left to do or to wait for. `rows`: null without a connection.
   [[nodiscard]] bool is_over(store::TaskRuns* rows, TimePoint now);
   [[nodiscard]] std::size_t unwritten() const { return ends_.size() + finished_.size(); }
@@ -104,7 +104,7 @@ class RunKeeperCore {
     bool given_up{false};
     bool compared{false};  ///< The rows of this worker, after the relay had stopped.
   };
-  using Part = Result<bool> (RunKeeperCore::*)(store::TaskRuns& rows, TimePoint now);
+  using Part = Result<bool> (RunTrackerCore::*)(store::TaskRuns& rows, TimePoint now);
 
   // The parts of a round. False: it has nothing (more) to ask.
   [[nodiscard]] Result<bool> beat(store::TaskRuns& rows, TimePoint now);
@@ -117,11 +117,11 @@ class RunKeeperCore {
   [[nodiscard]] Result<bool> look_for_replaced(store::TaskRuns& rows, TimePoint now);
   [[nodiscard]] Result<bool> report_progress(store::TaskRuns& rows, TimePoint now);
   static constexpr std::array<Part, 9> kRound{
-      &RunKeeperCore::beat,           &RunKeeperCore::compare_own_rows,
-      &RunKeeperCore::begin_unique,   &RunKeeperCore::write,
-      &RunKeeperCore::share,          &RunKeeperCore::look_for_the_dead,
-      &RunKeeperCore::recover,        &RunKeeperCore::look_for_replaced,
-      &RunKeeperCore::report_progress};
+      &RunTrackerCore::beat,           &RunTrackerCore::compare_own_rows,
+      &RunTrackerCore::begin_unique,   &RunTrackerCore::write,
+      &RunTrackerCore::share,          &RunTrackerCore::look_for_the_dead,
+      &RunTrackerCore::recover,        &RunTrackerCore::look_for_replaced,
+      &RunTrackerCore::report_progress};
 
   void take_ends();
   void note_store_time(TimePoint now);
@@ -134,7 +134,7 @@ class RunKeeperCore {
   [[nodiscard]] const RetrySchedule& retries_of(const store::TaskRunRow& row) const;
 
   const EventId worker_;
-  const KeeperOptions options_;
+  const RunTrackerOptions options_;
   std::vector<std::shared_ptr<RunnerCore>> queues_;
   std::vector<End> ends_;           ///< Not written.
   std::vector<Finished> finished_;  ///< The same.
@@ -142,7 +142,7 @@ class RunKeeperCore {
   Heartbeats others_;
   Exchange exchange_;
   const std::shared_ptr<StoreClock> clock_{std::make_shared<StoreClock>()};
-  KeeperNews news_;
+  RunTrackerNews news_;
   TimePoint beat_at_{};
   TimePoint look_at_{};
   TimePoint progress_at_{};

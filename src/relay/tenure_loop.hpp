@@ -1,5 +1,5 @@
-// The keeper registers the relay, takes its share of the lanes of each group that it serves, and
-// runs one tenure after another until a stop is requested. docs/design/groups.md.
+// The tenure loop registers the relay, takes its share of the lanes of each group that it serves,
+// and runs one tenure after another until a stop is requested. docs/design/groups.md.
 #pragma once
 
 #include <condition_variable>
@@ -15,8 +15,8 @@
 #include "base/mutex.hpp"
 #include "base/outage.hpp"
 #include "relay/configuration.hpp"
-#include "relay/lease_keeper.hpp"
-#include "relay/retention_keeper.hpp"
+#include "relay/lease_renewer.hpp"
+#include "relay/retention_job.hpp"
 #include "relay/settled_counts.hpp"
 #include "relay/sink_cache.hpp"
 #include "relay/tenure.hpp"
@@ -25,9 +25,9 @@
 
 namespace outbox::relay {
 
-class Keeper {
+class TenureLoop {
  public:
-  explicit Keeper(RelayOptions options);
+  explicit TenureLoop(RelayOptions options);
 
   // Calls must not overlap.
   [[nodiscard]] bool is_running() const { return thread_.joinable(); }
@@ -67,7 +67,7 @@ class Keeper {
     std::unique_ptr<store::LaneOwners> owners;
     std::unique_ptr<store::Catalog> catalog;  ///< None: the tenure has it.
     std::unique_ptr<store::Maintenance> maintenance;
-    std::unique_ptr<RetentionKeeper>
+    std::unique_ptr<RetentionJob>
         retention;       ///< While it delivers. Its end may wait for a statement.
     std::string outbox;  ///< Its identity.
   };
@@ -78,7 +78,7 @@ class Keeper {
   void start_over_with(const std::string& outbox);
   [[nodiscard]] Status renew_and_follow(Parts& parts, Tenure& tenure);
   /// Until something fails or a stop is requested.
-  [[nodiscard]] Status follow(Parts& parts, Tenure& tenure, const LeaseKeeper& lease);
+  [[nodiscard]] Status follow(Parts& parts, Tenure& tenure, const LeaseRenewer& lease);
   /// Takes and gives back lanes, so that this relay has its share. True: some that it should have
   /// are not free yet.
   [[nodiscard]] Result<bool> settle_shares(Parts& parts, Tenure& tenure);
@@ -109,7 +109,7 @@ class Keeper {
   store::RelayIdentity identity_;
   std::unique_ptr<store::Store> store_;
 
-  // The keeper's thread only, while it runs.
+  // The thread of the tenure loop only, while it runs.
   Configuration configuration_{options_.subscriptions};
   SinkCache sinks_;
   TrustDeadline trust_;
