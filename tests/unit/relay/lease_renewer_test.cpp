@@ -43,11 +43,11 @@ TEST(Lease, a_relay_that_is_removed_hears_of_it_and_trusts_it_no_more) {
   relay::TrustDeadline trust;
   ASSERT_TRUE(relay::renew(membership, std::chrono::hours(1), trust).value());
   std::atomic<bool> lost{false};
-  const relay::LeaseRenewer tenure loop(membership, kLease, trust, [&lost] { lost = true; });
+  const relay::LeaseRenewer renewer(membership, kLease, trust, [&lost] { lost = true; });
   membership.known = false;
   ASSERT_TRUE(eventually([&lost] { return lost.load(); }));
   EXPECT_FALSE(trust.holds(Clock::now()));
-  EXPECT_EQ(tenures.failure()->code, Errc::lease_lost);
+  EXPECT_EQ(renewer.failure()->code, Errc::lease_lost);
 }
 
 }  // namespace
