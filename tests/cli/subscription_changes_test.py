@@ -67,7 +67,7 @@ class Changes:
         self.fails(ERROR, "subscription", "create", "orders", says=("there is a subscription orders already", "reset"))
         self.fails(USAGE, "subscription", "create", "ordres", says=("[subscription.ordres]", "outbox.toml"))
         self.config(MORE)
-        self.fails(ERROR, "subscription", "create", "more", "--start", "noon", says="start")
+        self.fails(USAGE, "subscription", "create", "more", "--start", "noon", says="start")
         self.succeeds("subscription", "create", "more")
         self.assertEqual(self.names(), ["more", "orders"])
 
@@ -88,7 +88,7 @@ class Changes:
         """Else a relay with that name in its file would begin at the beginning of the log."""
         self.succeeds("subscription", "create", "orders")
         self.succeeds("subscription", "rename", "orders", "sales")
-        self.fails(ERROR, "subscription", "create", "orders", "--start", "noon", says="start")
+        self.fails(USAGE, "subscription", "create", "orders", "--start", "noon", says="start")
         refused = self.outbox("subscription", "apply")
         self.assertEqual((refused.code, refused.out.splitlines()[0]), (ERROR, "! orders is now sales"), refused)
         self.assertEqual(self.names(), ["sales"])
