@@ -46,14 +46,15 @@ namespace outbox::relay {
 struct ParkingRules {
   subscription::RetryPolicy policy;
   std::size_t max_waiting{100000};
-  /// Those of one settlement: on SQLite everybody who writes waits for its transaction.
+  /// How many events one settlement parks, since on SQLite all writers wait for its transaction.
   std::size_t max_at_once{500};
-  /// Sets events aside that take long.
+  /// Whether events that take long are set aside.
   bool watches_slow{true};
   std::chrono::nanoseconds slow_after{std::chrono::seconds(1)};
-  /// Types that are known to take long: set aside at the next look. None: empty.
+  /// Whether events of this type are known to take long; they are set aside at the next look. May
+  /// be empty.
   std::function<bool(std::string_view event_type)> is_slow{};
-  /// Between the attempts at an event that fails while others succeed, before it is parked.
+  /// The pauses between attempts at an event that fails while others succeed, before it is parked.
   BackoffPolicy failing{.first = std::chrono::milliseconds(100),
                         .longest = std::chrono::seconds(1)};
 };
@@ -64,16 +65,18 @@ struct CoreOptions {
   store::Settlement row{};
   bool gapless{true};
   bool independent{false};
-  std::optional<EventId> worker{};  ///< What is set aside while it is sent is `running` there.
-  Token token_prefix{0};            ///< The sink knows a token with it.
+  std::optional<EventId> worker{};  ///< The worker at which slow events become `running`.
+  Token token_prefix{0};            ///< Added to each token that the sink gets.
   std::size_t max_batch{1000};
   std::size_t max_in_flight{10000};
   std::chrono::nanoseconds settle_interval{std::chrono::milliseconds(50)};
-  /// Of pages of which nothing is wanted: a crash would only let them be read again.
+  /// The settle interval for pages of which nothing is wanted. After a crash these are only read
+  /// again.
   std::chrono::nanoseconds passed_interval{0};
   std::size_t settle_events{1000};
   Token first_token{1};  ///< A sink that was used before must not see a token twice.
-  std::optional<ParkingRules> parking{};  ///< None: a rejected event stops the subscription.
+  /// Not set: a rejected event stops the subscription.
+  std::optional<ParkingRules> parking{};
 };
 
 /// One event of the log. Ids alone may repeat: the caller may supply them.
@@ -92,19 +95,20 @@ class DeliveryCore {
 
   // ---- input
 
-  /// A page of the log, in order, already counted in the window. `wanted[i]`: the filter matches
-  /// event i; empty: all match.
+  /// A page of the log, in order, which is counted in the window already. `wanted[i]` says whether
+  /// the filter matches event i; an empty `wanted` means that all match.
   void page_read(std::shared_ptr<const store::Page> page, std::span<const std::uint8_t> wanted,
                  TimePoint now);
   void outcome(const Outcome& outcome, TimePoint now);
   /// The rows of the last settle() were written.
   void settled();
-  /// The sink looks after a send that was set aside.
+  /// The sink looks after this send, which was set aside, from now on.
   void kept(Token token) { late_.erase(token); }
   /// Call together with SinkState::stop_requested().
   void stop_requested(TimePoint now);
-  /// An event that an earlier run of this subscription delivered (it was acked, the settlement was
-  /// lost with the connection): it is not sent again. Kept until it is read, or certain not to be.
+  /// An earlier run of this subscription delivered the event, but the settlement was lost with the
+  /// connection: the event is not sent again. It is remembered until it is read, or certain not to
+  /// be.
   void remember(const EventRef& event) { remembered_.insert(event); }
 
   // ---- decisions
@@ -114,15 +118,15 @@ class DeliveryCore {
     const EventView* event{nullptr};
     std::size_t attempt{1};
   };
-  /// The next events to hand over, at most one batch. Hand over a prefix of n, then call
-  /// handed_over(n). The pointers are valid until the event is settled.
+  /// The next events to hand over, at most one batch. Hand over a prefix, then call handed_over()
+  /// with its length. The pointers are valid until the events are settled.
   [[nodiscard]] std::span<const Send> to_send(TimePoint now);
   void handed_over(std::size_t count);
-  /// One of them was not given to the sink after all, since the sink refused an earlier event of
-  /// the same key.
+  /// One of these events was not given to the sink after all, since the sink refused an earlier
+  /// event of the same key.
   void kept_back(Token token, TimePoint now);
-  /// Instead of handing over the first of to_send(), with nothing in flight: it is parked after so
-  /// many attempts, and not sent.
+  /// The first event of to_send() is not handed over, but parked after so many attempts. Nothing is
+  /// in flight.
   void refuse(std::size_t attempts, const Error& error, TimePoint now);
   /// What is written in one transaction.
   struct Due {
@@ -131,47 +135,48 @@ class DeliveryCore {
 
     [[nodiscard]] bool empty() const { return rows.empty(); }
   };
-  /// Progress that is due now; none while the last is being written.
+  /// The progress that is due now. Empty while the last is being written.
   [[nodiscard]] Due settle(TimePoint now);
-  /// When to_send() may have something that it has not now.
+  /// When to_send() may have something that it does not have now.
   [[nodiscard]] std::optional<TimePoint> send_at() const;
   /// When settle() will have something to write.
   [[nodiscard]] std::optional<TimePoint> settle_at() const;
 
   // ---- state
 
-  /// Stopping, nothing is in flight, and everything acked is settled.
+  /// Whether the core is stopping, nothing is in flight, and everything acked is settled.
   [[nodiscard]] bool finished() const;
-  /// Everything read is acked, filtered or parked, and settled.
+  /// Whether everything that was read is acked, filtered or parked, and settled.
   [[nodiscard]] bool idle() const { return pages_.empty() && rows_.empty() && !settling_; }
-  /// A page has ended behind all that an earlier run may have read.
+  /// Whether a page has ended behind everything that an earlier run may have read.
   [[nodiscard]] bool saw_end() const { return saw_end_; }
-  /// Everything that the cursor has passed is settled.
+  /// Whether everything that the cursor has passed is settled.
   [[nodiscard]] bool is_written() const { return open_events_ == 0 && settling_events_ == 0; }
   [[nodiscard]] std::uint64_t acked() const { return acked_; }
   [[nodiscard]] std::uint64_t filtered() const { return filtered_; }
   [[nodiscard]] std::uint64_t parked() const { return parked_; }
-  /// Of those parked, the slow ones.
+  /// How many of the parked events are slow.
   [[nodiscard]] std::uint64_t slow() const { return slow_; }
-  /// Some remembered events were not read yet: the page at the end of the log is needed, even if it
-  /// is empty.
+  /// Whether some remembered events were not read yet. Then the page at the end of the log is
+  /// needed, even if it is empty.
   [[nodiscard]] bool remembers() const { return !remembered_.empty(); }
-  /// What is acked and not in a written settlement, for remember() after the store was lost.
+  /// The events that are acked and not in a written settlement, for remember() after the store was
+  /// lost.
   [[nodiscard]] std::vector<EventRef> unsettled_acks() const;
   /// Adds the keys of events that are in flight, or will be sent whatever is parked.
   void add_keys_in_flight(std::unordered_set<std::uint64_t>& keys) const;
   /// Greater than every token in use so far.
   [[nodiscard]] Token next_token() const { return end(); }
-  /// Everything before it is acked or filtered.
+  /// The cursor before which everything is acked, filtered or parked.
   [[nodiscard]] const store::Cursor& done() const { return done_; }
 
  private:
   enum class State : std::uint8_t {
     ready,
-    waiting,  ///< Behind one of its key, for a sink that is not gapless.
+    waiting,  ///< It waits behind an event of its key, because the sink is not gapless.
     in_flight,
-    held,     ///< Rejected; whose fault that is, is not known yet.
-    failing,  ///< Failed while others succeed; sent again alone.
+    held,     ///< It was rejected, and whose fault that is is not known yet.
+    failing,  ///< It failed while others succeed, and is sent again alone.
     acked,
     filtered,
     parked,
@@ -179,8 +184,8 @@ class DeliveryCore {
   struct Slot {
     const EventView* event{nullptr};
     std::uint64_t key{0};
-    Token next_of_key{0};      ///< The following event of the key in the window; 0: none.
-    std::uint32_t sent_ms{0};  ///< In milliseconds, modulo 2^32.
+    Token next_of_key{0};      ///< The next event of the key in the window; 0 if there is none.
+    std::uint32_t sent_ms{0};  ///< When it was sent, in milliseconds modulo 2^32.
     State state{State::ready};
 
     [[nodiscard]] bool is_done() const { return state >= State::acked; }
@@ -243,7 +248,7 @@ class DeliveryCore {
   void merge_whole_rows();
   [[nodiscard]] std::chrono::nanoseconds settle_pause() const;
   [[nodiscard]] bool window_waits() const;
-  /// No more may be parked in the next settlement.
+  /// Whether no more events may be parked in the next settlement.
   [[nodiscard]] bool is_cut() const {
     return options_.parking && parked_open_.size() >= options_.parking->max_at_once;
   }
@@ -262,7 +267,7 @@ class DeliveryCore {
   Token base_;
   Token head_;
   Token next_;
-  std::uint64_t openings_{0};  ///< Of the sink, when the last events were sent.
+  std::uint64_t openings_{0};  ///< The openings of the sink when the last events were sent.
 
   // The gate, for sinks that are not gapless.
   std::unordered_map<std::uint64_t, Token> last_of_key_;
@@ -272,26 +277,27 @@ class DeliveryCore {
   // Rejected events: held until another event is acked or nothing else is left to send, then
   // parked; or sent again, when the destination is suspected.
   std::map<Token, Outcome> held_;
-  std::uint64_t held_since_{0};  ///< What the sink had acked when the first one was held.
-  std::uint64_t suspicions_{0};  ///< Of the sink, when the last events were sent.
+  std::uint64_t held_since_{0};  ///< How many events the sink had acked when the first was held.
+  std::uint64_t suspicions_{0};  ///< The suspicions of the sink when the last events were sent.
   FailingEvents failing_;
-  bool batch_alone_{false};  ///< The batch is one event that is sent alone.
+  bool batch_alone_{false};  ///< Whether the batch is one event that is sent alone.
   std::optional<Token> sent_alone_;
   SlowWatch slow_watch_;
-  TimePoint now_{};  ///< Of the last to_send().
+  TimePoint now_{};  ///< The time of the last to_send().
   std::uint32_t now_ms_{0};
-  std::unordered_map<Token, EventRef> late_;  ///< Set aside, and their sends still run.
+  std::unordered_map<Token, EventRef> late_;  ///< Events that were set aside while they are sent.
   std::vector<std::int64_t> late_writing_;
-  std::size_t done_ahead_{0};  ///< Behind the oldest that is not done.
+  std::size_t done_ahead_{0};  ///< How many events behind the first unfinished one are done.
   std::uint64_t slow_{0};
-  std::map<Token, store::ParkedEvent> parked_ahead_;  ///< Not passed by the cursor yet.
-  /// Of a gapless sink: the first event of each key that the sink refused and the cursor has not
-  /// passed. Earlier events of the key may still be sent.
+  /// Parked events that the cursor has not passed yet.
+  std::map<Token, store::ParkedEvent> parked_ahead_;
+  /// The first event of each key that a gapless sink refused and the cursor has not passed. Earlier
+  /// events of the key may still be sent.
   std::unordered_map<std::uint64_t, Token> refused_;
-  std::vector<store::ParkedEvent> parked_open_;  ///< Counted in rows_.
-  /// An event that is being written.
+  std::vector<store::ParkedEvent> parked_open_;  ///< Parked events that rows_ count.
+  /// A parked event that is being written.
   struct Parked {
-    std::uint64_t key{0};  ///< In the gate.
+    std::uint64_t key{0};  ///< Its key in the gate.
     bool live{false};
   };
   std::vector<Parked> parked_writing_;
@@ -301,15 +307,16 @@ class DeliveryCore {
   store::Cursor done_;
   store::Cursor read_;  ///< Where the last page ended.
   std::vector<store::Settlement> rows_;
-  std::vector<EventRef> acks_open_;     ///< Covered by rows_.
-  std::vector<EventRef> acks_writing_;  ///< Covered by the rows being written.
-  std::set<EventRef> remembered_;       ///< Not read yet.
-  /// A pair was read from its beginning, not only the rest of one that was begun before.
+  std::vector<EventRef> acks_open_;     ///< Acked events that rows_ cover.
+  std::vector<EventRef> acks_writing_;  ///< Acked events that the rows being written cover.
+  std::set<EventRef> remembered_;       ///< Remembered events that were not read yet.
+  /// Whether a pair was read from its beginning, and not only the rest of a pair that was begun
+  /// before.
   bool begins_pairs_{false};
   bool saw_end_{false};
   std::size_t settling_events_{0};
   std::size_t settling_bytes_{0};
-  std::size_t open_events_{0};  ///< Done, and not returned by settle() yet.
+  std::size_t open_events_{0};  ///< How many events are done that settle() has not returned yet.
   std::size_t open_bytes_{0};
   std::optional<TimePoint> oldest_done_;
   bool settling_{false};

@@ -1,5 +1,6 @@
-// Whose fault it was that an event failed with `unknown` or `retry`: its own only if the outcomes
-// before and after it, of other events, were acks. In an outage every outcome is a failure. Pure.
+// Whose fault it was that an event failed with `unknown` or `retry`. It was the event's own fault
+// only if the outcomes of other events before and after it were acks, because in an outage every
+// outcome is a failure. Pure.
 // docs/design/parking.md, "An event that fails while others succeed".
 #pragma once
 
@@ -11,8 +12,8 @@ namespace outbox::relay {
 
 enum class Fault : std::uint8_t {
   open,         ///< No other outcome has come since.
-  event,        ///< Others succeeded before and after.
-  destination,  ///< Or not to be told from it.
+  event,        ///< Other events succeeded before and after it.
+  destination,  ///< It is the destination's fault, or cannot be told from that.
 };
 
 class Doubt {
@@ -33,10 +34,10 @@ class Doubt {
 class Neighbours {
  public:
   void acked() { came(Fault::event); }
-  /// Of an event that is not in doubt itself, or of the destination.
+  /// An event failed that is not in doubt itself, or the destination failed.
   void failed() { came(Fault::destination); }
-  /// `suspect`: it failed by its own fault before. That it does so again says nothing about the
-  /// others.
+  /// An event failed whose fault that is is in doubt. A `suspect` has failed by its own fault
+  /// before; that it fails again says nothing about the others.
   [[nodiscard]] Doubt doubted(bool suspect) {
     const bool after_ack = last_was_ack_;
     if (!suspect) failed();
@@ -54,7 +55,7 @@ class Neighbours {
   }
 
   bool last_was_ack_{false};
-  std::shared_ptr<Fault> next_;  ///< What the next outcome says about those in doubt.
+  std::shared_ptr<Fault> next_;  ///< What the next outcome says about the events in doubt.
 };
 
 }  // namespace outbox::relay

@@ -15,23 +15,23 @@ namespace outbox::relay {
 
 class FailingEvents {
  public:
-  /// So many failures by its own fault park an event; the last one, for which it was sent alone, is
-  /// counted.
+  /// After so many failures by its own fault an event is parked. The last of them, for which it was
+  /// sent alone, counts as an attempt.
   static constexpr int kStrikes = 3;
 
   explicit FailingEvents(BackoffPolicy pause) : pause_(pause) {}
 
   struct Entry {
     int tries{0};
-    int strikes{0};  ///< Failures by its own fault.
+    int strikes{0};  ///< How often it failed by its own fault.
     bool in_flight{false};
-    bool alone{false};  ///< It was sent alone the last time.
+    bool alone{false};  ///< Whether it was sent alone the last time.
     bool judged{false};
     Doubt doubt{};
     Error error{};
-    TimePoint since{};  ///< By its own fault.
+    TimePoint since{};  ///< Since when it has failed by its own fault.
     TimePoint failed_at{};
-    TimePoint again_at{};  ///< Not sent before.
+    TimePoint again_at{};  ///< It is not sent before this time.
   };
 
   [[nodiscard]] bool empty() const { return entries_.empty(); }
@@ -40,7 +40,7 @@ class FailingEvents {
     const auto found = entries_.find(token);
     return found != entries_.end() && found->second.strikes > 0;
   }
-  /// Since when a suspect fails.
+  /// Since when the event has failed, if it is a suspect.
   [[nodiscard]] std::optional<TimePoint> since(Token token) const {
     const auto found = entries_.find(token);
     if (found == entries_.end() || found->second.strikes == 0) return {};
@@ -59,13 +59,13 @@ class FailingEvents {
     entry.again_at =
         now + std::chrono::duration_cast<TimePoint::duration>(backoff(pause_, entry.tries, token));
   }
-  /// An event that failed in the end, too often by its own fault; it is not among them any more.
+  /// Removes and returns an event that has failed too often by its own fault.
   [[nodiscard]] std::optional<std::pair<Token, Entry>> take_guilty() {
     for (auto& [token, entry] : entries_) {
       if (entry.in_flight || entry.judged || entry.doubt.fault() == Fault::open) continue;
       entry.judged = true;
       const bool own = entry.doubt.fault() == Fault::event;
-      // The time of an outage is not its own.
+      // An outage is not the event's own fault, so its time does not count.
       if (!own || entry.strikes == 0) entry.since = entry.failed_at;
       if (!own || ++entry.strikes < kStrikes) continue;
       const std::pair<Token, Entry> guilty(token, entry);
@@ -74,7 +74,7 @@ class FailingEvents {
     }
     return {};
   }
-  /// The next one to send, alone. `at_last`: nothing else can show whose fault it was.
+  /// The next event to send alone. `at_last` says that nothing else can show whose fault it was.
   [[nodiscard]] std::optional<Token> next(TimePoint now, bool at_last) const {
     for (const auto& [token, entry] : entries_) {
       const bool may = entry.judged || at_last;
@@ -83,7 +83,7 @@ class FailingEvents {
     return {};
   }
   void sent(Token token) { entries_.at(token).in_flight = true; }
-  /// One fails each time, and others with it.
+  /// Whether an event fails each time, and others with it.
   [[nodiscard]] bool need_isolation() const {
     return std::any_of(entries_.begin(), entries_.end(), [](const auto& entry) {
       return entry.second.tries >= entry.second.strikes + kStrikes;
@@ -91,8 +91,8 @@ class FailingEvents {
   }
   void clear() { entries_.clear(); }
   void remove(Token token) { entries_.erase(token); }
-  /// The sink was opened again. Those that failed beside others go again like the others. Returns
-  /// them.
+  /// Removes and returns the events that failed beside others. The sink was opened again, so they
+  /// are sent again like all others.
   [[nodiscard]] std::vector<Token> take_innocent() {
     std::vector<Token> innocent;
     for (const auto& [token, entry] : entries_) {

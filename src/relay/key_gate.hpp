@@ -1,6 +1,6 @@
-// The keys of a subscription that have parked events: the stream sends none of their events, it
-// parks them behind. Shared by the strands and the retries; the loop's thread only. Pure.
-// docs/design/parking.md, "Blocked keys".
+// The keys of a subscription that have parked events. The stream sends none of their events, but
+// parks them behind the others. Shared by the strands and the retries, and used by the loop's
+// thread only. Pure. docs/design/parking.md, "Blocked keys".
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,22 @@
 
 namespace outbox::relay {
 
-/// The key in the gate of an event with this number; see store::parked_key(). 0: it has no key.
+/// The gate's key of an event whose store::parked_key() is `number`. It is 0 if the event has no
+/// key.
 [[nodiscard]] constexpr std::uint64_t gate_key(std::uint64_t number, std::int64_t seq) {
   return number == static_cast<std::uint64_t>(seq) ? 0 : number;
 }
 
 class KeyGate {
  public:
-  /// `key`: event::key_hash(); 0 is no key and never blocked. Two keys of one hash block each
-  /// other.
+  /// Whether the key, which is an event::key_hash(), is blocked. 0 stands for no key and is never
+  /// blocked. Two keys of one hash block each other.
   [[nodiscard]] bool blocked(std::uint64_t key) const { return keys_.contains(key); }
   [[nodiscard]] bool empty() const { return keys_.empty(); }
-  /// How many are blocked.
+  /// How many keys are blocked.
   [[nodiscard]] std::size_t keys() const { return keys_.size(); }
-  /// Events that are parked and not dead, written or about to be. Of results that a person's change
-  /// made void some too few, until replace_stored().
+  /// The number of events that are parked and not dead, or about to be. After a person's change has
+  /// made results void, the number may be too small until replace_stored().
   [[nodiscard]] std::size_t live() const { return stored_live_ + open_live_; }
 
   /// The store has a row of this key.
@@ -36,12 +37,13 @@ class KeyGate {
     entry->second.stored = true;
     if (is_new) entry->second.may_be_in_flight = true;
   }
-  /// The stream may have events of this key in flight, which it sent before the key was found.
+  /// Whether the stream may have events of this key in flight that it sent before the key was
+  /// found.
   [[nodiscard]] bool may_be_in_flight(std::uint64_t key) const {
     const auto entry = keys_.find(key);
     return entry != keys_.end() && entry->second.may_be_in_flight;
   }
-  /// The stream has none in flight, and sends no more of them.
+  /// The stream has no event of this key in flight, and sends none.
   void is_not_in_flight(std::uint64_t key) {
     const auto entry = keys_.find(key);
     if (entry != keys_.end()) entry->second.may_be_in_flight = false;
@@ -52,7 +54,7 @@ class KeyGate {
     if (live) ++open_live_;
     if (key != 0) ++keys_[key].unwritten;
   }
-  /// It is written. Whether its key has a row now is what released() tells.
+  /// That event is written. Its key has a row now, unless released() says otherwise.
   void written(std::uint64_t key, bool live) {
     if (live && open_live_ > 0) {
       --open_live_;
@@ -74,8 +76,8 @@ class KeyGate {
   void left() {
     if (stored_live_ > 0) --stored_live_;
   }
-  /// What the store has, when everything that was written before it was read was told here: people
-  /// have changed it.
+  /// Replaces what is known of the store after people have changed it. Everything that was written
+  /// before `all` was read must have been told here.
   void replace_stored(const store::ParkedKeys& all) {
     for (auto& [key, entry] : keys_) entry.stored = false;
     for (const auto& key : all.keys) found(key.key);
@@ -91,7 +93,7 @@ class KeyGate {
   struct Entry {
     bool stored{false};
     bool may_be_in_flight{false};
-    std::size_t unwritten{0};  ///< Events of it that are about to be parked.
+    std::size_t unwritten{0};  ///< How many events of the key are about to be parked.
   };
   std::unordered_map<std::uint64_t, Entry> keys_;
   std::size_t stored_live_{0};

@@ -1,6 +1,6 @@
-// Sends that still run after their event was set aside: it is not sent again before the outcome,
-// and an ack is its delivery. Shared by the strands and the retries of a subscription; the loop's
-// thread only. Pure. docs/design/parking.md, "An event that takes long".
+// Sends that go on after their event was set aside. The event is not sent again before their
+// outcome, and an ack is its delivery. Shared by the strands and the retries of a subscription, and
+// used by the loop's thread only. Pure. docs/design/parking.md, "An event that takes long".
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ class LateSends {
     Token token{0};  ///< As the sink knows it.
     std::int64_t seq{0};
     EventId id{};
-    std::uint64_t key{0};     ///< In the gate.
-    std::int64_t version{0};  ///< Of the key's row.
-    std::size_t attempts{0};  ///< Before this one.
-    std::int64_t run{0};      ///< Of a row that is `running`: its token.
-    bool written{false};      ///< The row of the event exists.
+    std::uint64_t key{0};     ///< The event's key in the gate.
+    std::int64_t version{0};  ///< The version of the key's row.
+    std::size_t attempts{0};  ///< Attempts before this one.
+    std::int64_t run{0};      ///< The token of its run, if the row is `running`.
+    bool written{false};      ///< Whether the row of the event exists.
     std::optional<Outcome> outcome{};
   };
 
@@ -34,14 +34,15 @@ class LateSends {
     if (const auto found = sends_.find(seq); found != sends_.end()) found->second.outcome = outcome;
   }
 
-  /// Not to be sent: the outcome is not known, or not taken.
+  /// Whether the event must not be sent, because the outcome of its send is not known or not taken.
   [[nodiscard]] bool contains(std::int64_t seq) const { return sends_.contains(seq); }
   [[nodiscard]] std::size_t size() const { return sends_.size(); }
   [[nodiscard]] bool empty() const { return sends_.empty(); }
   [[nodiscard]] const std::map<std::int64_t, Send>& all() const { return sends_; }
-  /// It is no longer looked after here.
+  /// Forgets the send, because somebody else looks after it or it has ended.
   void remove(std::int64_t seq) { sends_.erase(seq); }
-  /// Those whose outcome is known and whose row exists, in the order of seq; each once.
+  /// Returns and forgets the sends whose outcome is known and whose row exists, in the order of
+  /// seq.
   [[nodiscard]] std::vector<Send> take_ended() {
     std::vector<Send> ended;
     for (auto send = sends_.begin(); send != sends_.end();) {

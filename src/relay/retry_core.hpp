@@ -32,12 +32,12 @@ struct RetryOptions {
   std::size_t max_batch{100};
   std::chrono::nanoseconds write_interval{std::chrono::milliseconds(50)};
   Token first_token{1};
-  std::optional<EventId> worker{};  ///< What takes long is `running` there.
+  std::optional<EventId> worker{};  ///< The worker at which slow events become `running`.
   std::chrono::nanoseconds slow_after{0};
-  Token token_prefix{0};  ///< The sink knows a token with it.
-  /// Adds the keys that the stream has in its hands. None: empty.
+  Token token_prefix{0};  ///< Added to each token that the sink gets.
+  /// Adds the keys of which the stream has events in flight, or will send events whatever happens.
   std::function<void(std::unordered_set<std::uint64_t>& keys)> keys_in_flight{};
-  /// The end of a run at another worker is noticed after this time.
+  /// How often the core asks whether runs at other workers have ended.
   std::chrono::nanoseconds look_at_runs{std::chrono::seconds(1)};
 };
 
@@ -50,26 +50,27 @@ class RetryCore {
 
   // ---- what happened
 
-  /// An event that is parked may be due then.
+  /// A parked event may be due at this time.
   void due_at(TimePoint when);
-  /// A row that was `running` when this began, or is `ready`. `key`: store::parked_key().
+  /// The row with this seq was `running` when the core began, or is `ready`. `key` is that of
+  /// store::parked_key().
   void runs(std::int64_t seq, std::uint64_t key) {
     if (options_.worker) runs_.emplace(seq, key);
   }
   /// The answer to wants_load().
   void loaded(store::DueEvents due, TimePoint now);
   void outcome(const Outcome& outcome, TimePoint now);
-  /// The sink looks after a send that was set aside. Its row is `running`.
+  /// The sink looks after this send, which was set aside, from now on; its row becomes `running`.
   void kept(const LateSends::Send& send, TimePoint now);
-  /// The results() last given are written, and the gate knows which keys have nothing to do any
+  /// The last results() are written, and the gate has been told which keys have nothing to do any
   /// more.
   void written(TimePoint now);
   /// A person has changed parked events: what is not in flight is read again.
   void changed(TimePoint now);
   void stop_requested() { stopping_ = true; }
-  /// An event that an earlier run of this subscription delivered: it was acked, and that it left
-  /// could not be written, or that was not heard. If its row is there it is not sent again. Kept
-  /// until everything that is due was read. A corrected copy has another id.
+  /// An earlier run of this subscription delivered the event, but could not write that, or did not
+  /// hear that it was written. If its row is still there, the event is not sent again. It is
+  /// remembered until everything that is due was read. A corrected copy has another id.
   void remember(const EventRef& event) {
     remembered_.insert(event);
     if (!due_) due_ = TimePoint::min();
@@ -77,37 +78,37 @@ class RetryCore {
 
   // ---- what to do
 
-  /// The events that are due should be read, with those that wait behind them. Then call
-  /// load_asked(), and loaded() with the answer.
+  /// Whether the events that are due should be read, with the events that wait behind them. If so,
+  /// call load_asked(), and loaded() with the answer.
   [[nodiscard]] bool wants_load(TimePoint now) const;
   void load_asked();
-  /// After load_asked(): what is wanted, too, of rows that were left to workers, or that are
-  /// remembered.
+  /// After load_asked(): rows whose state should be read, too, because they were left to workers or
+  /// are remembered.
   [[nodiscard]] const std::vector<store::AskedRow>& asked() const { return asked_; }
-  /// The next events to hand over. Hand over a prefix, then call handed_over(n). The pointers stay
-  /// valid until their outcome.
+  /// The next events to hand over. Hand over a prefix, then call handed_over() with its length. The
+  /// pointers are valid until the events have their outcomes.
   [[nodiscard]] std::span<const Send> to_send(TimePoint now);
   void handed_over(std::size_t count);
-  /// Instead of handing over the first of to_send(): it has failed.
+  /// The first event of to_send() has failed and is not handed over.
   void refuse(const Error& error, TimePoint now);
-  /// What is to be written now; none while the last results are being written.
+  /// What is to be written now. Empty while the last results are being written.
   [[nodiscard]] std::vector<store::RetryResult> results(TimePoint now);
-  /// When wants_load(), to_send() or results() will have something.
+  /// When wants_load(), to_send() or results() will have something to do.
   [[nodiscard]] std::optional<TimePoint> next_at() const;
 
   // ---- how it stands
 
-  /// What became of all that was sent is written.
+  /// Whether the results of all events that were sent are written.
   [[nodiscard]] bool is_written() const { return results_.empty() && writing_.empty(); }
-  /// Nothing is due, and nothing is on its way.
+  /// Whether nothing is due and nothing is being sent, read or written.
   [[nodiscard]] bool is_quiet(TimePoint now) const {
     return is_written() && chains_.empty() && !loading_ && !(due_ && *due_ <= now);
   }
-  /// Stopping, nothing in flight, all results written.
+  /// Whether the core is stopping, nothing is in flight, and all results are written.
   [[nodiscard]] bool finished() const;
   [[nodiscard]] Token next_token() const { return next_token_; }
-  /// What is acked and whose end is not written, for remember() after the store was lost. Also slow
-  /// events whose row may not exist yet.
+  /// The events that are acked and whose end is not written, for remember() after the store was
+  /// lost; also slow events whose row may not exist yet.
   [[nodiscard]] std::vector<EventRef> unsettled_acks() const;
 
  private:
@@ -116,17 +117,17 @@ class RetryCore {
     std::uint64_t key{0};
     std::vector<store::ParkedRow> rows;
     std::shared_ptr<const void> storage;
-    std::size_t at{0};  ///< The one that is sent next, or in flight.
+    std::size_t at{0};  ///< The event that is sent next or is in flight.
     bool in_flight{false};
     bool alone{false};  ///< It was sent alone.
     TimePoint sent_at{};
-    bool in_doubt{false};  ///< It failed; whose fault that is, is not known yet.
-    /// A person has sent it again: the stream may have later events of the key in its hands.
+    bool in_doubt{false};  ///< It failed, and whose fault that is is not known yet.
+    /// A person has sent the event again, so the stream may have later events of its key in flight.
     bool waits_for_stream{false};
-    int tries{0};  ///< That counted nothing.
+    int tries{0};  ///< Failures that were not counted as attempts.
     Doubt doubt{};
     Error error{};
-    TimePoint again_at{};  ///< Not sent before.
+    TimePoint again_at{};  ///< The event is not sent before this time.
 
     [[nodiscard]] const store::ParkedRow& row() const { return rows[at]; }
     [[nodiscard]] bool may_go(TimePoint now) const {
@@ -148,7 +149,7 @@ class RetryCore {
     EventRef event;
     std::uint64_t key{0};
     std::int64_t version{0};
-    std::size_t attempts{0};  ///< Before this one.
+    std::size_t attempts{0};  ///< Attempts before this one.
   };
 
   [[nodiscard]] bool may_load() const;
@@ -180,19 +181,19 @@ class RetryCore {
   SinkState& sink_;
   KeyGate& gate_;
 
-  Chains chains_;  ///< By the token of the event that is sent next, or in flight.
+  Chains chains_;  ///< By the token of the event that is sent next or is in flight.
   std::vector<std::weak_ptr<const void>> storages_;
-  /// Events that failed with `unknown` or `retry`: sent alone from then on. True: not only beside
-  /// another one, of a gapless sink.
+  /// Events that failed with `unknown` or `retry`, and are sent alone from then on. The value is
+  /// false for an event of a gapless sink that has only failed beside others.
   std::map<std::int64_t, bool> suspects_;
-  Keys given_;  ///< Of results since rows were last asked for.
+  Keys given_;  ///< Keys of results that were given since rows were last asked for.
   std::set<EventRef> remembered_;
   std::vector<Send> batch_;
   Token next_token_;
-  TimePoint now_{};  ///< Of the last to_send().
+  TimePoint now_{};  ///< The time of the last to_send().
 
-  /// Rows that are `running`, here or at another worker, by seq with their keys: they leave without
-  /// a result of ours.
+  /// The keys of rows that are `running`, here or at another worker, by seq. These events leave
+  /// without a result of this core.
   std::map<std::int64_t, std::uint64_t> runs_;
   std::vector<store::AskedRow> asked_;
   std::map<Token, std::int64_t> late_;  ///< Sends of ours that were set aside.

@@ -15,12 +15,12 @@
 namespace outbox::relay {
 
 enum class Mode : std::uint8_t {
-  delivering,   ///< Sends while there is work.
-  draining,     ///< A send failed: waits for the outcomes of everything in flight.
-  backing_off,  ///< Nothing is in flight; waits for the end of the pause.
-  reopening,    ///< The pause is over: the sink must be opened.
-  rejected,     ///< An event was rejected: nothing more is sent until a person acts.
-  stopping,     ///< A stop was requested: waits for what is in flight, settles.
+  delivering,   ///< Events are sent while there are any.
+  draining,     ///< A send has failed, and everything in flight gets its outcome first.
+  backing_off,  ///< Nothing is in flight until the pause is over.
+  reopening,    ///< The pause is over, and the sink must be opened.
+  rejected,     ///< An event was rejected, and nothing more is sent until a person acts.
+  stopping,     ///< A stop was requested: what is in flight gets its outcome and is settled.
 };
 [[nodiscard]] const char* to_string(Mode mode) noexcept;
 
@@ -40,31 +40,31 @@ class SinkState {
 
   void sent(std::size_t events) { in_flight_ += events; }
   void acked(TimePoint now);
-  /// An event that will be parked. A gapless sink has stopped itself and is opened again; for
-  /// others nothing changes. Many in a row with nothing acked in between mean that the destination
-  /// is at fault.
+  /// An event was rejected and will be parked. A gapless sink has stopped itself and is opened
+  /// again; for other sinks nothing changes. Many rejections in a row, with no ack in between, mean
+  /// that the destination is at fault.
   void rejected(const Outcome& outcome, const EventView& event, bool gapless, TimePoint now);
   /// The sink refused an event by itself. Nothing was sent, so the sink has not stopped, and
   /// nothing is known of the destination.
   void refused(TimePoint now) { outcome_came(now); }
   /// A parked event failed again, by its own fault. A gapless sink has stopped itself.
   void retry_failed(bool gapless, TimePoint now);
-  /// `unknown` or `retry` of an event that may be at fault itself: of a sink that is not gapless,
-  /// which goes on with other keys, or of one that was sent alone. When two in a row and everything
-  /// in flight have failed, or many in a row, it pauses. A gapless one has stopped itself.
   struct Failure {
-    bool suspect{false};  ///< The event failed by its own fault before.
+    bool suspect{false};  ///< Whether the event has failed by its own fault before.
     bool gapless{false};
   };
+  /// An event that may be at fault itself failed with `unknown` or `retry`: it was sent alone, or
+  /// the sink is not gapless and goes on with other keys. If two events in a row and everything in
+  /// flight have failed, or many in a row, the sink pauses. A gapless sink has stopped itself.
   [[nodiscard]] Doubt doubted(const Outcome& outcome, const EventView& event, Failure failure,
                               TimePoint now);
-  /// Of a send whose event was set aside meanwhile.
+  /// The outcome of a send whose event was set aside meanwhile.
   void late(const Outcome& outcome, const EventView& event, TimePoint now);
   /// The outcome of one send will never come.
   void left(TimePoint now) { outcome_came(now); }
   /// Too many keys are slow at once.
   void suspect_slow(std::size_t keys, TimePoint now);
-  /// Any other outcome.
+  /// Any other outcome came.
   void failed(const Outcome& outcome, const EventView& event, TimePoint now);
   /// The sink was opened, or could not be.
   void opened(const Status& status, TimePoint now);
@@ -74,15 +74,15 @@ class SinkState {
 
   // ---- decisions
 
-  /// The sink must be opened now.
+  /// Whether the sink must be opened now.
   [[nodiscard]] bool wants_open(TimePoint now);
   [[nodiscard]] bool may_send() const { return mode_ == Mode::delivering; }
-  /// How many events at once. After pauses without an ack one goes alone, then 2, 4, 8 ..., each
-  /// time with nothing else in flight; 0: not now.
+  /// How many events may be sent at once; 0 if none may be sent now. After pauses without an ack
+  /// one event goes alone, then 2, 4, 8 and so on, each time with nothing else in flight.
   [[nodiscard]] std::size_t batch_limit() const;
   void be_careful();
   [[nodiscard]] bool careful() const { return careful_limit_ != 0; }
-  /// The retries wait until nothing else is in flight: the strands send nothing.
+  /// Whether the retries wait until nothing else is in flight. The strands send nothing then.
   void ask_alone(bool asked) { alone_asked_ = asked; }
   [[nodiscard]] bool alone_asked() const { return alone_asked_; }
   [[nodiscard]] bool last_was_ack() const { return neighbours_.last_was_ack(); }
@@ -122,13 +122,13 @@ class SinkState {
   std::uint64_t suspicions_{0};
   int rejected_in_a_row_{0};
   Neighbours neighbours_;
-  int fresh_in_a_row_{0};  ///< In doubt since the last ack, suspects left out.
-  int failed_runs_{0};     ///< Pauses since the last ack, because events failed.
+  int fresh_in_a_row_{0};  ///< Events in doubt since the last ack, without suspects.
+  int failed_runs_{0};     ///< Pauses since the last ack that failed events have caused.
   std::size_t careful_limit_{0};
   bool alone_asked_{false};
   // Since the sink was opened:
-  bool stopped_by_event_{false};  ///< A gapless sink, by an event that was rejected.
-  bool at_fault_{false};          ///< It said so, or is suspected.
+  bool stopped_by_event_{false};  ///< A rejected event has stopped a gapless sink.
+  bool at_fault_{false};          ///< The destination said that it is at fault, or is suspected.
   std::optional<TimePoint> pause_until_;
   std::optional<Duration> requested_pause_;
   std::optional<Rejection> rejection_;

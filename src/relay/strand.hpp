@@ -1,4 +1,4 @@
-// One strand of a subscription: its delivery core, and what passes it the pump's pages.
+// One strand of a subscription: its delivery core, and what passes the pump's pages to it.
 #pragma once
 
 #include <atomic>
@@ -27,8 +27,8 @@ class Strand final : public feed::PageConsumer {
 
   // The loop's thread.
   DeliveryCore core;
-  /// Call after each change of what the core remembers. `meeting`: the cursor should follow to the
-  /// end of the log.
+  /// Call after each change of what the core remembers. `meeting` says that the cursor should
+  /// follow to the end of the log.
   void update_wanted_end(bool meeting) {
     wants_end_.store(meeting || core.remembers(), std::memory_order_relaxed);
   }
@@ -40,7 +40,7 @@ class Strand final : public feed::PageConsumer {
   const store::Cursor start_;
   const store::LaneMask lanes_;
   const Offer offer_;
-  /// The core needs the page that shows the end of the log, even without events.
+  /// Whether the core needs the page that shows the end of the log, even if it has no events.
   std::atomic<bool> wants_end_{false};
 
   // The pump's thread only: the last page that was offered.
