@@ -1,6 +1,6 @@
 // outbox/rate.hpp: how many events or tasks may begin in a period.
 //
-//   outbox::SubscriptionSpec mails{.name = "mails", .sink = "smtp"};
+//   outbox::SubscriptionSpec mails{.name = "mails", .sink = "http"};
 //   mails.rate = {30, std::chrono::minutes(1)};
 //
 // Threads: values.

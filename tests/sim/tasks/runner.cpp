@@ -39,7 +39,8 @@ std::array<std::string, kSubscriptions> names() {
 
 const task::RetrySchedule& SimRunner::retries() {
   static_assert(kMostRuns == 3);
-  static const task::RetrySchedule schedule({"3ms", "9ms"}, 0);
+  static const task::RetrySchedule schedule(
+      {std::chrono::milliseconds(3), std::chrono::milliseconds(9)}, 0);
   return schedule;
 }
 
