@@ -15,6 +15,7 @@
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
 #include <outbox/rate.hpp>
+#include <outbox/time.hpp>
 #include <string>
 #include <vector>
 
@@ -85,7 +86,7 @@ struct SubscriptionSpec {
   /// The pauses before the second attempt, the third and so on, at most 30 days each; their number
   /// then decides instead of max_attempts. Empty: retry_base * retry_factor ^ n, at most retry_cap.
   /// Default: empty.
-  std::vector<std::chrono::milliseconds> delays{};
+  Delays delays{};
   /// Default: 1 s.
   std::chrono::milliseconds retry_base{1000};
   /// Default: 2.

@@ -158,7 +158,7 @@ class Handlers {
     std::chrono::milliseconds deadline{std::chrono::minutes(30)};
     /// The pauses after failed runs of this type: n pauses are n retries. Default: empty, which
     /// means WorkerOptions::delays.
-    std::vector<std::chrono::milliseconds> delays{};
+    Delays delays{};
     /// How many tasks of this type run at once in each worker and queue. A type with a limit is
     /// read from the log apart from the others, so that its tasks hold up no others; the order of a
     /// key then holds among the tasks of this type only. Default: 0, no limit but the threads.
@@ -224,11 +224,10 @@ struct WorkerOptions {
   std::size_t threads{8};
   /// The pauses after failed runs: n pauses are n retries. Default: 1 min, 5 min, 15 min, 30 min, 1
   /// h, 2 h, 4 h, 8 h, 12 h, 24 h.
-  std::vector<std::chrono::milliseconds> delays{std::chrono::minutes(1),  std::chrono::minutes(5),
-                                                std::chrono::minutes(15), std::chrono::minutes(30),
-                                                std::chrono::hours(1),    std::chrono::hours(2),
-                                                std::chrono::hours(4),    std::chrono::hours(8),
-                                                std::chrono::hours(12),   std::chrono::hours(24)};
+  Delays delays{std::chrono::minutes(1),  std::chrono::minutes(5), std::chrono::minutes(15),
+                std::chrono::minutes(30), std::chrono::hours(1),   std::chrono::hours(2),
+                std::chrono::hours(4),    std::chrono::hours(8),   std::chrono::hours(12),
+                std::chrono::hours(24)};
   /// Each pause is this much longer or shorter at random. Unit: percent, 0 to 50. Default: 20.
   std::size_t jitter{20};
   /// A run that lasts longer gets a row, which shows the run, and with which the run goes on when

@@ -23,7 +23,7 @@ struct TaskSpec {
   std::string handler{"exec"};
   std::vector<std::string> command{};
   std::chrono::milliseconds deadline{std::chrono::minutes(30)};
-  std::vector<std::chrono::milliseconds> delays{};
+  Delays delays{};
   std::size_t max_running{0};
   Rate rate{};
   bool slow{false};

@@ -79,11 +79,11 @@ Status check_sink(const SubscriptionSpec& spec) {
 
 /// The members of the stored object: one table for reading, writing and comparing.
 using Time = std::chrono::milliseconds;
-using Member = std::variant<std::string SubscriptionSpec::*, Globs SubscriptionSpec::*,
-                            Texts SubscriptionSpec::*, std::size_t SubscriptionSpec::*,
-                            Time SubscriptionSpec::*, std::vector<Time> SubscriptionSpec::*,
-                            Rate SubscriptionSpec::*, OnReject SubscriptionSpec::*,
-                            OnDead SubscriptionSpec::*>;
+using Member =
+    std::variant<std::string SubscriptionSpec::*, Globs SubscriptionSpec::*,
+                 Texts SubscriptionSpec::*, std::size_t SubscriptionSpec::*,
+                 Time SubscriptionSpec::*, Delays SubscriptionSpec::*, Rate SubscriptionSpec::*,
+                 OnReject SubscriptionSpec::*, OnDead SubscriptionSpec::*>;
 constexpr std::array<const char*, 9> kKinds{"a string",
                                             "an array of strings",
                                             "an object of strings",

@@ -15,7 +15,7 @@ constexpr std::uint32_t kSampled = 16;
 /// What takes less is counted each 16th time, for sixteen.
 constexpr std::chrono::milliseconds kAllCounted{1};
 
-SubscriptionSpec spec_of(std::vector<std::chrono::milliseconds> delays, std::size_t jitter) {
+SubscriptionSpec spec_of(Delays delays, std::size_t jitter) {
   SubscriptionSpec spec;
   spec.delays = std::move(delays);
   spec.retry_jitter = jitter;
@@ -35,7 +35,7 @@ std::shared_ptr<TypeLimit> limit_of(const Handlers::Options& options) {
 
 }  // namespace
 
-RetrySchedule::RetrySchedule(std::vector<std::chrono::milliseconds> delays, std::size_t jitter)
+RetrySchedule::RetrySchedule(Delays delays, std::size_t jitter)
     : runs_(delays.size() + 1), policy_(spec_of(std::move(delays), jitter)) {}
 
 void RetrySchedule::decide(Outcome& outcome, std::size_t attempt,

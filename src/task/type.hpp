@@ -24,7 +24,7 @@ namespace outbox::task {
 class RetrySchedule {
  public:
   /// `delays` and `jitter`: without errors.
-  RetrySchedule(std::vector<std::chrono::milliseconds> delays, std::size_t jitter);
+  RetrySchedule(Delays delays, std::size_t jitter);
 
   /// Of a run that has ended: when the task runs again, or that it is dead. `max_attempts`: of this
   /// task; none: one more than there are pauses.

@@ -31,7 +31,7 @@ constexpr std::chrono::milliseconds kShortestRowAfter{10};
 /// stop what is to be done now.
 constexpr std::size_t kMostRows = 1'000'000;
 
-Status check_delays(const std::vector<std::chrono::milliseconds>& delays) {
+Status check_delays(const Delays& delays) {
   SubscriptionSpec spec;
   spec.delays = delays;
   FieldErrors errors;

@@ -33,11 +33,9 @@ class QueueSinkTest : public ::testing::Test {
     RunnerCore::Types types;
     for (const auto& handler : handlers_.all()) {
       types.push_back(std::make_shared<TaskType>(
-          handler,
-          RetrySchedule(handler.options.delays.empty()
-                            ? std::vector<std::chrono::milliseconds>{std::chrono::minutes(1)}
-                            : handler.options.delays,
-                        0)));
+          handler, RetrySchedule(handler.options.delays.empty() ? Delays{std::chrono::minutes(1)}
+                                                                : handler.options.delays,
+                                 0)));
     }
     const auto runner = make_runner("mail", types, {.threads = threads});
     sink_ =
