@@ -299,7 +299,11 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
   }
   OUTBOX_TRY(auto trial, begin_runs(row, holding, *strands));
   auto retained = sinks_.take(row);
-  if (!retained) return pass(retained);
+  if (!retained) {
+    // A run that was begun and not ended would look like a death of the relay.
+    if (Status ended = end_run(row.id, holding); !ended) fail_with(ended.error());
+    return pass(retained);
+  }
   const LoopOptions options{.window = window_of(options_),
                             .settle_interval = options_.settle_interval,
                             .settle_events = options_.settle_events,
@@ -376,9 +380,9 @@ SubscriptionLoop::Listener Tenure::listen(std::int32_t subscription,
   };
 }
 
-Status Tenure::end_run(const SubscriptionLoop& loop) {
+Status Tenure::end_run(std::int32_t subscription, const store::Holding& holding) {
   const MutexLock lock(trials_mutex_);
-  return trials_->end(loop.row().id, loop.holding());
+  return trials_->end(subscription, holding);
 }
 
 /// Ends loops, within one time. The subscriptions may start again at once, from the cursors of
@@ -400,7 +404,8 @@ Status Tenure::retire(const std::vector<SubscriptionLoop*>& loops) {
     const bool ended = loop->ended();
     if (loop->has_unwritten_rows()) unwritten = name;
     if (ended) {
-      if (Status status = end_run(*loop); !status) fail_with(status.error());
+      if (Status status = end_run(loop->row().id, loop->holding()); !status)
+        fail_with(status.error());
     }
     std::unique_ptr<SubscriptionLoop> retired;
     {
@@ -524,7 +529,9 @@ StopReport Tenure::end(std::chrono::nanoseconds grace, bool settle) {
   StopReport report{.drained = true, .abandoned = 0};
   for (auto& [name, loop] : loops) {
     const bool ended = loop->ended();
-    if (settle && ended) (void)end_run(*loop);  // else it looks like a death, which harms nothing
+    if (settle && ended)
+      (void)end_run(loop->row().id,
+                    loop->holding());  // else it looks like a death, which harms nothing
     report.drained = report.drained && ended && loop->drained();
     report.abandoned += ended ? loop->abandoned() : loop->window_events();
     sinks_.put_back(std::move(loop));

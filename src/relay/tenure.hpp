@@ -82,7 +82,7 @@ class Tenure {
                                              const store::Holding& holding,
                                              const std::vector<store::Strand>& strands);
   /// A loop ended in order.
-  [[nodiscard]] Status end_run(const SubscriptionLoop& loop);
+  [[nodiscard]] Status end_run(std::int32_t subscription, const store::Holding& holding);
   /// The listener of a loop.
   [[nodiscard]] SubscriptionLoop::Listener listen(std::int32_t subscription,
                                                   const store::Holding& holding);

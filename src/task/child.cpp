@@ -157,13 +157,18 @@ class Child {
   void signal(int number) const {
     if (pid_ > 0) (void)::kill(-pid_, number);
   }
-  /// It has ended.
+  /// Waits until it has ended, and ends its descendants, which have no use any more.
   int wait() {
+    // Until it is reaped, no other process group can have its number.
+    siginfo_t ended{};
+    while (::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT) < 0 &&
+           errno == EINTR) {
+    }
+    (void)::kill(-pid_, SIGKILL);
     int status = 0;
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }
-    // Its descendants have no use any more.
-    (void)::kill(-std::exchange(pid_, -1), SIGKILL);
+    pid_ = -1;
     return status;
   }
 
@@ -204,7 +209,10 @@ Result<Child> Child::start(const ChildOptions& options) {
   (void)::setpgid(pid, pid);  // whoever of us is first
   report.write.close();
   int reason = 0;
-  if (::read(report.read.get(), &reason, sizeof reason) == sizeof reason) {
+  ssize_t size = 0;
+  do size = ::read(report.read.get(), &reason, sizeof reason);
+  while (size < 0 && errno == EINTR);
+  if (size == sizeof reason) {
     errno = reason;
     return tl::unexpected(system_error(options.command.front()));
   }

@@ -294,15 +294,20 @@ void RunnerCore::stop_runs(const std::function<bool(const std::shared_ptr<Slot>&
 void RunnerCore::watch(TimePoint now) {
   Slots stuck;
   stop_runs([&](const auto& slot, const Run& run) {
-    const TimePoint deadline = run.began + run.job->type->handler().options.deadline;
-    if (now >= deadline + options_.deadline_grace) stuck.push_back(slot);
-    return now >= deadline && !run.told;
+    if (is_stuck(run, now)) stuck.push_back(slot);
+    return now >= run.deadline() && !run.told;
   });
-  for (const auto& slot : stuck) replace(slot);
+  for (const auto& slot : stuck) replace(slot, now);
 }
 
-/// Its handler does not return. What other runs of the thread ended with is kept.
-void RunnerCore::replace(const std::shared_ptr<Slot>& stuck) {
+bool RunnerCore::is_stuck(const Run& run, TimePoint now) const {
+  return now >= run.deadline() + options_.deadline_grace;
+}
+
+/// The handler of this slot does not return, unless it did so while other handlers were told to
+/// stop: the thread may have begun another run since. What other runs of the thread ended with is
+/// kept.
+void RunnerCore::replace(const std::shared_ptr<Slot>& stuck, TimePoint now) {
   std::size_t place = 0;
   Source source = 0;
   std::string type;
@@ -312,7 +317,7 @@ void RunnerCore::replace(const std::shared_ptr<Slot>& stuck) {
     const auto found = std::find(slots_.begin(), slots_.end(), stuck);
     if (found == slots_.end()) return;
     const MutexLock lock(stuck->mutex);
-    if (!stuck->run) return;
+    if (!stuck->run || !is_stuck(*stuck->run, now)) return;
     const Handlers::Handler& handler = stuck->run->job->type->handler();
     type = handler.type;
     for_tracker = report(*stuck, TaskEnd::failed("did not end within its deadline of " +

@@ -95,6 +95,10 @@ class RunnerCore {
     bool dropped{false};  ///< Its outcome was reported without it, or does not count.
     std::optional<sink::KeptRun> kept{};
     std::optional<RunProgress> progress{};  ///< Not asked for yet.
+
+    [[nodiscard]] TimePoint deadline() const {
+      return began + job->type->handler().options.deadline;
+    }
   };
   using Ended = std::map<Source, std::vector<Outcome>>;
   /// The place of a thread. For the core only; a handler reports its progress here.
@@ -216,7 +220,8 @@ class RunnerCore {
   [[nodiscard]] Slots slots() const;
   void take_ended(Source source, std::vector<Outcome>& outcomes);
   void stop_runs(const std::function<bool(const std::shared_ptr<Slot>&, Run&)>& choose);
-  void replace(const std::shared_ptr<Slot>& stuck);
+  [[nodiscard]] bool is_stuck(const Run& run, TimePoint now) const;
+  void replace(const std::shared_ptr<Slot>& stuck, TimePoint now);
   [[nodiscard]] bool report(Slot& slot, const TaskEnd& end) OUTBOX_REQUIRES(slot.mutex);
   [[nodiscard]] std::optional<store::TaskFinish> finish_of(const Run& run,
                                                            const TaskEnd& end) const;

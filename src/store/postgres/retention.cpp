@@ -77,7 +77,6 @@ struct Contents {
   std::int64_t last_seq{0};
 };
 
-/// Another session holds a lock, longer than this waits.
 bool is_default(const LogPiece& piece) { return piece.end == 0; }
 
 /// "events-2026-01-05T08-09-12.123456Z-event_x3": no two pieces have the same, also of an outbox

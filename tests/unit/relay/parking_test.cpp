@@ -214,6 +214,24 @@ TEST_P(ParkingStream, beyond_max_waiting_what_stands_before_parked_events_is_sen
   EXPECT_THAT(driver.send_all(), ElementsAre(4));
 }
 
+TEST_P(ParkingStream, beyond_max_waiting_a_stop_fills_gaps_all_the_same) {
+  if (is_gapless()) GTEST_SKIP() << "a gapless sink is opened again first";
+  ParkingRules few = rules();
+  few.max_waiting = 2;
+  auto driver = opened(few);
+  driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c"}});
+  EXPECT_THAT(driver.send_all(), ElementsAre(1, 2, 3));
+  driver.report(1, Kind::retry);
+  driver.ack(2);
+  driver.report(3, Kind::retry);
+  driver.gate.replace_stored({.keys = {{.key = event::key_hash("order", "x")}}, .live = 2});
+  driver.stop(true);
+  EXPECT_THAT(driver.send_all(), ElementsAre(1)) << "2 is settled only after it";
+  driver.ack(1);
+  (void)driver.settle();
+  EXPECT_TRUE(driver.core.finished());
+}
+
 TEST_P(ParkingStream, a_stop_parks_what_is_held_so_that_everything_behind_it_is_settled) {
   auto driver = opened();
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c"}});

@@ -287,6 +287,13 @@ TEST_F(TenureTest, one_that_cannot_start_is_reported_and_the_others_deliver) {
   EXPECT_EQ(row("orphan").trouble, report("orphan").reason);
 }
 
+TEST_F(TenureTest, a_subscription_that_cannot_start_does_not_look_like_a_death) {
+  EXPECT_TRUE(people_->apply({.name = "orphan", .sink = "custom"}));
+  begin();
+  EXPECT_EQ(row("orphan").trouble, report("orphan").reason);
+  EXPECT_EQ(SqliteFile(path_).value("SELECT count(*) FROM outbox_run"), "0");
+}
+
 TEST_F(TenureTest, a_rejected_event_rings_and_stops_its_subscription_in_the_store) {
   (void)subscribe("orders");
   sinks_.put_custom("orders", std::make_unique<testing::FailingSink>(
