@@ -250,7 +250,9 @@ void RunnerCore::give_up(Source source, std::vector<Outcome>& outcomes) {
 std::size_t RunnerCore::given_up(Source source) const {
   const Slots all = slots();
   return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const auto& slot) {
-    const auto run = run_of(*slot);
+    // The batch belongs to the thread, which may drop it once the run has ended.
+    const MutexLock lock(slot->mutex);
+    const std::optional<Run>& run = slot->run;
     return run && run->dropped && !run->kept && run->batch->source() == source;
   }));
 }
