@@ -1,5 +1,5 @@
-// A child process: started, signalled by its id, and never left behind. When we die, the kernel
-// ends it.
+// A child process: started, signalled by its id, and never left behind. The kernel ends it when the
+// thread that started it ends (on_our_death).
 #pragma once
 
 #include <sys/types.h>

@@ -3,10 +3,13 @@
 //
 //   outbox_test_worker URL FILE LEASE_MS HEARTBEAT_MS
 //
-// note    the payload; note0 to note9 too slow    "begin " and the payload, waits for FILE.go, then
-// "end " and the payload; "told " if it was told to stop made    the payload, which is the task's
-// result, too second  the payload, in its second run; the first one fails crash   kills the
-// process, as a bug in a handler would later   the same once FILE.go is there
+// note    appends the payload; note0 to note9 do the same
+// slow    appends "begin PAYLOAD", waits for FILE.go, then appends "end PAYLOAD"; appends
+//         "told PAYLOAD" instead if it is told to stop
+// made    appends the payload and returns it as the task's result
+// second  fails in its first run and appends the payload in the second
+// crash   kills the process, as a bug in a handler would
+// later   does what slow does, then kills the process unless it was told to stop
 #include <fcntl.h>
 #include <unistd.h>
 
