@@ -14,7 +14,8 @@ using Duration = std::chrono::nanoseconds;
 /// By the clock of the store, UTC.
 using Timestamp = std::chrono::sys_time<std::chrono::microseconds>;
 
-/// The pauses between attempts, in their order: {std::chrono::seconds(10), std::chrono::minutes(1)}.
+/// The pauses between attempts, in their order: {std::chrono::seconds(10),
+/// std::chrono::minutes(1)}.
 class Delays : public std::vector<std::chrono::milliseconds> {
  public:
   using vector::vector;

@@ -217,9 +217,9 @@ bool DeliveryCore::is_full() const {
   return options_.parking && gate_.live() >= options_.parking->max_waiting;
 }
 
-/// While too much is parked nothing new is sent, except events that the cursor must pass before what
-/// is parked can be written: it could not be sent again, and nothing would make room. A stop, too,
-/// sends what stands before events that are acked already, so that those are settled.
+/// While too much is parked nothing new is sent, except events that the cursor must pass before
+/// what is parked can be written: it could not be sent again, and nothing would make room. A stop,
+/// too, sends what stands before events that are acked already, so that those are settled.
 Token DeliveryCore::send_before() const {
   if (!is_full() || stopping()) return end();
   return parked_ahead_.empty() ? head_ : parked_ahead_.rbegin()->first;
