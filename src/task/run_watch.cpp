@@ -76,7 +76,7 @@ OwnRows::Difference OwnRows::compare(std::span<const EventId> unkept,
   std::set<Place> strays;
   for (const store::TaskRunRow& row : rows) {
     const bool has_ended = std::any_of(ended.begin(), ended.end(), [&](const auto& end) {
-      return end.result.seq == row.seq && end.token == row.token;
+      return Place{end.result.subscription, end.result.seq, end.token} == place(row);
     });
     const auto run = runs.find(place(row));
     const bool is_kept = run != runs.end();
