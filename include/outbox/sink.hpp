@@ -46,9 +46,8 @@ using Token = std::uint64_t;
 struct HeaderView {
   std::string_view name;
   std::string_view value;
-  bool absent{
-      /// It has no value, where the destination knows the difference to an empty one (Kafka).
-      false};
+  /// It has no value, where the destination knows the difference to an empty one (Kafka).
+  bool absent{false};
 };
 
 /// One event as it is rendered for a destination, by route and format. Everything in it is valid

@@ -97,7 +97,8 @@ class Harness {
   /// Called before a purge, which may leave a partly written line if the sink allows that.
   virtual void purging() {}
 
-  /// Makes the destination fail this message until repair() is called.
+  /// Makes the destination fail this message, until repair() is called or, if the destination cannot
+  /// be repaired, for good. A message that stays rejected need not arrive.
   virtual void spoil(Load& /*load*/, std::size_t /*place*/) {}
   virtual void repair() {}
 };
@@ -107,7 +108,7 @@ struct HarnessKind {
   /// Returns null if something that it needs is missing; its tests are skipped then.
   std::unique_ptr<Harness> (*make)();
   const char* needs{""};  ///< What it needs: the reason for the skip.
-  bool can_fail{false};   ///< Whether spoil() and repair() work.
+  bool can_fail{false};   ///< Whether spoil() works.
 };
 
 inline std::ostream& operator<<(std::ostream& out, const HarnessKind& kind) {

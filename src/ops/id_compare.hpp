@@ -57,8 +57,8 @@ class IdCompare {
   struct Record {
     EventId id;
     Side side{Side::settled};
-    std::uint32_t detail{
-        0};  ///< The part of the destination; of the log, the second of its creation.
+    /// The part of the destination; of the log, the second of its creation.
+    std::uint32_t detail{0};
   };
   static_assert(sizeof(Record) == 24);
   struct Close {

@@ -124,8 +124,8 @@ class SubscriptionLoop {
     bool settle{true};
   };
   struct Written {
-    std::optional<std::size_t>
-        strand{};  ///< Whose rows are written; none: the results of the retries.
+    /// Whose rows are written; none: the results of the retries.
+    std::optional<std::size_t> strand{};
     std::vector<std::uint64_t> released{};  ///< Keys that have nothing to do any more.
   };
   struct Mail {
@@ -246,8 +246,8 @@ class SubscriptionLoop {
   SinkState sink_state_;
   KeyGate gate_;
   TrialGate trial_;
-  std::size_t culprit_deaths_{
-      0};  ///< Of the event that may_go() was asked about first; 0: it is no culprit.
+  /// Of the event that may_go() was asked about first; 0: it is no culprit.
+  std::size_t culprit_deaths_{0};
   bool trial_waits_{false};  ///< For what is in flight, or not settled.
   RetryCore retries_;
   std::vector<std::unique_ptr<Strand>> strands_;
@@ -268,8 +268,8 @@ class SubscriptionLoop {
   std::uint64_t parked_unlogged_{0};  ///< Since the last line.
   std::optional<TimePoint> stop_by_;
   bool may_settle_{true};
-  std::size_t batch_limit_{
-      1000};  ///< Events rendered for one send(): adapts to how many the sink takes.
+  /// Events rendered for one send(): adapts to how many the sink takes.
+  std::size_t batch_limit_{1000};
   std::uint64_t given_up_{0};  ///< In flight at the end of the grace period.
 
   std::jthread thread_;

@@ -8,7 +8,7 @@
 //
 // Threads: One thread at a time. Another one may watch the socket.
 // Errors: an error of flush() or read() means that the connection is lost, with an unknown effect.
-// read() still returns what had arrived before.
+//         read() still returns what had arrived before.
 #pragma once
 
 #include <array>

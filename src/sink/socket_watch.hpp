@@ -7,7 +7,7 @@
 // called whenever this much time passed without a call.
 //
 // Threads: arm() and forget() on the relay's thread; `ready` is called on a thread of the watch,
-// once per arm() and for `every`.
+//          once per arm() and for `every`.
 // Lifetime: `ready` is not called after the destructor.
 #pragma once
 

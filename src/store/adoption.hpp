@@ -96,10 +96,8 @@ struct AdoptionPlan {
   std::int64_t refused{0};               ///< Of these, rows that the log refuses.
   std::vector<std::string> problems{};   ///< The first of them.
   std::vector<std::string> statements{};
-  bool misfit{
-      /// Of what was begun: its columns were changed, and --apply makes the trigger's function
-      /// anew.
-      false};
+  /// Of what was begun: its columns were changed, and --apply makes the trigger's function anew.
+  bool misfit{false};
 };
 
 struct Adopted {
@@ -108,8 +106,8 @@ struct Adopted {
   bool remade{false};      ///< The trigger's function, for columns that were changed.
   std::int64_t marked{0};  ///< undo: rows that were marked as sent.
   bool unmarked{false};    ///< undo: nothing tells which of the pending rows were forwarded.
-  double longest_lock_ms{
-      0};  ///< How long writers may have waited: for the lock and while it was held.
+  /// How long writers may have waited: for the lock and while it was held.
+  double longest_lock_ms{0};
 };
 
 /// One thread at a time. `says` gets a line per step.

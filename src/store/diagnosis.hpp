@@ -23,8 +23,8 @@ namespace outbox::store {
 /// is only different.
 struct Definition {
   std::string object{};  ///< "table outbox.parked"; empty: not of the schema, but about the list.
-  std::string
-      part{};  ///< Of the object: "index parked_id", "SELECT ON outbox.parked"; may be empty.
+  /// Of the object: "index parked_id", "SELECT ON outbox.parked"; may be empty.
+  std::string part{};
   std::string grantee{};  ///< Of a right; "PUBLIC" is everybody.
   std::string makes{};
   std::string undoes{};  ///< Empty: only by removing the object.

@@ -56,9 +56,8 @@ struct Group {
   std::string name;
   bool one_owner{false};  ///< One relay owns all of its lanes, or none.
   bool has_subscriptions{false};
-  std::int64_t least_generation{
-      /// Older ownership does not count: a subscription came from another group.
-      0};
+  /// Older ownership does not count: a subscription came from another group.
+  std::int64_t least_generation{0};
   std::vector<OwnedLanes> owners;  ///< Lanes that are missing were never owned.
 };
 

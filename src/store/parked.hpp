@@ -59,8 +59,8 @@ struct RetryResult {
   std::int64_t seq{0};
   EventId id{};
   std::uint64_t key{0};  ///< See parked_key().
-  std::int64_t version{
-      0};  ///< The key's version when the event was read; if it has changed, only an ack counts.
+  /// The key's version when the event was read; if it has changed, only an ack counts.
+  std::int64_t version{0};
   std::optional<ParkedState> state{};  ///< Not set if it was delivered: its row is removed.
   std::size_t attempts{0};
   std::chrono::milliseconds due_in{0};  ///< Only for `retrying`.
@@ -92,10 +92,10 @@ struct AskedState {
 /// at once, as when tasks are scheduled for one moment; with all behind them, that would be 100,000
 /// rows.
 struct DueLimits {
-  std::size_t events{1000};  ///< The most keys that are due,
-  /// the number of them, from the first, of which waiting events are read too,
+  std::size_t events{1000};  ///< The most keys that are due.
+  /// Of how many of them, from the first, waiting events are read, too.
   std::size_t keys{100};
-  std::size_t behind{100};  ///< and the most waiting events of each of these.
+  std::size_t behind{100};  ///< The most waiting events of each of these keys.
 };
 
 /// Events that are due, each followed by those that wait behind it; each key in the order of seq.

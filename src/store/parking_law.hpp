@@ -22,8 +22,8 @@ inline constexpr Time kNever = std::numeric_limits<Time>::max();
 /// A row of `parked_key`.
 struct Key {
   std::int64_t version{0};
-  std::size_t attempts{
-      0};  ///< Of what is `running` or `ready`, else of its first event; as `error`.
+  /// Of what is `running` or `ready`, else of its first event; as `error`.
+  std::size_t attempts{0};
   Time due_at{0};
   std::string error{};
   std::optional<std::int64_t> blocked_by{};  ///< The first dead event that blocks it.

@@ -156,8 +156,8 @@ class RunTrackerCore {
   bool some_are_busy_{false};    ///< Unique tasks that are asked for again.
   bool shared_{false};
   bool looked_{false};
-  std::optional<std::int64_t>
-      store_us_{};  ///< The store has said so; the time of the next step is not before it.
+  /// The store has said so; the time of the next step is not before it.
+  std::optional<std::int64_t> store_us_{};
   std::optional<Comparison> comparison_{};
   std::vector<EventId> dead_{};  ///< Not recovered.
   std::vector<store::TaskRunRow> rows_of_dead_{};

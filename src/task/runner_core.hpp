@@ -6,8 +6,8 @@
 // (docs/design/task-cores.md).
 //
 // Threads: any; of a source, add(), collect() and give_up() by one thread, its sink's. Each slot
-//          and each source queue has a mutex of its own, so
-// that threads which run quick tasks do not wait for each other.
+//          and each source queue has a mutex of its own, so that threads which run quick tasks do
+//          not wait for each other.
 #pragma once
 
 #include <array>
@@ -237,8 +237,8 @@ class RunnerCore {
   // Only grow: what is below `sources_` stays where it is.
   std::array<std::unique_ptr<SourceQueue>, kMostSources> source_queues_;
   std::atomic<std::size_t> sources_{0};
-  std::atomic<std::size_t> elsewhere_{
-      0};  ///< Threads of other workers for which no task was given up yet.
+  /// Threads of other workers for which no task was given up yet.
+  std::atomic<std::size_t> elsewhere_{0};
   Bell tracker_bell_;
 
   mutable Mutex slots_mutex_;

@@ -43,8 +43,8 @@ struct Verdict {
   std::uint64_t ghosts{0};        ///< Delivered, not committed or never written; or unreadable.
   std::uint64_t out_of_order{0};  ///< First deliveries of a key after a later one.
   std::uint64_t duplicates{0};
-  std::uint64_t altered{
-      0};  ///< Key or body differ from what was written. Does not count as delivered.
+  /// Key or body differ from what was written. Does not count as delivered.
+  std::uint64_t altered{0};
   std::uint64_t unknown{0};  ///< Attempts whose end is unknown; delivered or not, both are right.
   std::vector<std::string> examples{};
 

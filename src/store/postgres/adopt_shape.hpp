@@ -26,9 +26,8 @@ struct AdoptColumn {
   std::vector<std::string> labels{};  ///< Of an enum.
   std::int32_t number{0};             ///< Stays when it is renamed.
   Generated generated{Generated::no};
-  bool foreign{
-      /// Its type, and what a cast of it runs, are anybody's: not of the server or an extension.
-      false};
+  /// Its type, and what a cast of it runs, are anybody's: not of the server or an extension.
+  bool foreign{false};
 };
 
 struct AdoptTable {

@@ -23,8 +23,8 @@ struct Statement {
   /// SQLite: only for the owner of the lanes, under which generation ($3) they are held for a
   /// subscription ($1). PostgreSQL's functions check that themselves.
   bool for_owner{false};
-  std::string_view
-      what{};  ///< PostgreSQL: for error messages. SQLite's texts begin with it, as a comment.
+  /// PostgreSQL: for error messages. SQLite's texts begin with it, as a comment.
+  std::string_view what{};
   /// Empty: this store needs nothing of the kind. On SQLite it may be several statements, which are
   /// one transaction.
   std::string_view text{};

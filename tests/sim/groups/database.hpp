@@ -97,8 +97,8 @@ class Database {
   std::vector<bool> locks_;
   std::vector<Writer> writers_;
   std::vector<Status> status_ = std::vector<Status>(10, Status::aborted);  ///< By xid.
-  std::map<std::uint64_t, std::uint64_t>
-      committed_at_;  ///< Position in the log, while not flushed.
+  /// Position in the log, while not flushed.
+  std::map<std::uint64_t, std::uint64_t> committed_at_;
   std::deque<WrittenEvent> events_;
   std::vector<std::size_t> rows_;
   std::vector<std::vector<std::size_t>> of_key_;

@@ -53,8 +53,8 @@ struct GroupOptions {
   /// Workers from this one on have a limit for a type, which gets a subscription of its own; 0:
   /// none has.
   unsigned limited_from{0};
-  unsigned pauses_of_type{
-      0};  ///< Of 1000 steps: a person pauses the type, which sets it apart, or resumes it.
+  /// Of 1000 steps: a person pauses the type, which sets it apart, or resumes it.
+  unsigned pauses_of_type{0};
   bool trace{false};
 
   [[nodiscard]] bool parks() const {

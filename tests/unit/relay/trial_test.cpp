@@ -413,8 +413,8 @@ class World {
   std::size_t deaths{0};
   bool innocent_parked{false};
   bool settles{true};  ///< Before a death, and sometimes.
-  std::map<std::int64_t, std::size_t>
-      alone;  ///< Deaths at which only this event was sent and not settled.
+  /// Deaths at which only this event was sent and not settled.
+  std::map<std::int64_t, std::size_t> alone;
 
  private:
   struct Lane {
