@@ -1,4 +1,4 @@
-// The sink for asynq with a real server.
+// Runs the suite over the sink for asynq, with a real server.
 #include <unistd.h>
 
 #include <atomic>

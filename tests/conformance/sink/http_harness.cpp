@@ -1,4 +1,4 @@
-// The HTTP sink with a real server, over TLS.
+// Runs the suite over the HTTP sink, with a real server and TLS.
 #include "conformance/sink/http_server.hpp"
 #include "conformance/sink/server_harness.hpp"
 

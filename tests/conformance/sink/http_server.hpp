@@ -28,8 +28,8 @@ struct Received {
 
 class HttpServer {
  public:
-  /// With a certificate it speaks TLS, and with `clients` only to those who have the same
-  /// certificate. `script` may replace http_server.py, in the same folder.
+  /// With a certificate the server speaks TLS, and if `clients` is true, only to clients that have
+  /// the same certificate. `script` may name another file in the folder of http_server.py.
   explicit HttpServer(std::optional<Certificate> certificate = std::nullopt, bool clients = false,
                       std::string script = "http_server.py");
 

@@ -112,7 +112,7 @@ class Receiver(BaseHTTPRequestHandler):
 
     def on_hang(self, body, *_):
         self.record(0, body)
-        self.rfile.read(1)  # until the client hangs up
+        self.rfile.read(1)  # This returns when the client hangs up.
         self.close_connection = True
 
     def on_hang_after_head(self, body, *_):
@@ -201,7 +201,7 @@ class Server(ThreadingHTTPServer):
         return client, address
 
     def handle_error(self, request, client_address):
-        pass  # connections that break are what the tests are about
+        pass  # Tests break connections on purpose.
 
     def mode(self):
         try:
@@ -244,7 +244,7 @@ def main(receiver=Receiver):
     try:
         server.serve_forever(poll_interval=0.1)
     except (OSError, ValueError):
-        threading.Event().wait()  # /first-then-close: the other connections go on
+        threading.Event().wait()  # After /first-then-close the other connections go on.
 
 
 if __name__ == "__main__":

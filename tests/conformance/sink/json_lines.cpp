@@ -11,7 +11,8 @@
 namespace outbox::test {
 namespace {
 
-/// The bytes of the body; of JSON those in the line, not what a parser would make of them.
+/// The bytes of the body. If it is JSON, they are those in the line, not what a parser makes of
+/// them.
 std::string body_of(const std::string& line, const nlohmann::json& value) {
   if (value.contains("body_base64"))
     return event::read_base64(value["body_base64"].get<std::string>()).value_or("?");

@@ -1,4 +1,4 @@
-// The Kafka sink with a real broker.
+// Runs the suite over the Kafka sink, with a real broker.
 #include "conformance/sink/server_harness.hpp"
 #include "integration/kafka/broker.hpp"
 
@@ -24,12 +24,12 @@ class KafkaHarness final : public ServerHarness {
   std::string server() const override { return "kafka"; }
   std::string sink() const override { return "kafka"; }
   int port() const override { return port_of(*kafka_brokers()); }
-  // The port of a broker that names a gate's address to its clients.
+  // This broker names a gate's address to its clients.
   int behind_gate() const override {
     return port_of(*environment("OUTBOX_TEST_KAFKA_BEHIND_GATE"));
   }
   int gate_port() const override { return port_of(*environment("OUTBOX_TEST_KAFKA_GATE")); }
-  /// A broker takes 8 s to return; kafka_restart_test.cpp kills more often.
+  /// A broker takes 8 s to return. kafka_restart_test.cpp kills it more often.
   std::size_t kills() const override { return 1; }
   std::string topic() const override { return topic_.name(); }
 
@@ -57,8 +57,8 @@ class KafkaHarness final : public ServerHarness {
   std::vector<Arrived> delivered() override {
     return spoiled_ ? narrow_.arrived() : topic_.arrived();
   }
-  /// Sends all to a topic that accepts everything but this message. It stays rejected, because
-  /// nothing can be repaired.
+  /// Sends all to a topic that accepts everything but this message. Repeating the message does not
+  /// help: it is too large.
   void spoil(Load& load, std::size_t place) override {
     narrow_.create(3, {{"max.message.bytes", "10000"}});
     for (std::size_t i = 0; i < load.size(); ++i) load.item(i).topic = narrow_.name();

@@ -1,4 +1,4 @@
-// The sinks that need no server.
+// Runs the suite over the sinks that need no server.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -43,7 +43,7 @@ class RecordingHarness final : public Harness {
     std::vector<Arrived> arrived;
     for (const auto& event : recording_->events()) {
       std::optional<std::string> key = event.key;
-      if (event.body == R"("no key")") key.reset();  // A recording has an empty key for none.
+      if (event.body == R"("no key")") key.reset();  // A recording shows no key as "".
       arrived.push_back({.id = event.id.str(), .key = key, .body = event.body});
     }
     return arrived;

@@ -1,4 +1,4 @@
-// The NATS sink with a real server, and a stream of its own.
+// Runs the suite over the NATS sink, with a real server and a stream for each test.
 #include "conformance/sink/server_harness.hpp"
 #include "integration/nats/server.hpp"
 #include "integration/nats/sink_maker.hpp"

@@ -1,4 +1,4 @@
-// The PostgreSQL sink with a real server of its own, and a table for each test.
+// Runs the suite over the PostgreSQL sink, with a real server of its own and a table for each test.
 #include "conformance/sink/server_harness.hpp"
 #include "integration/postgres_sink/destination.hpp"
 

@@ -1,4 +1,4 @@
-// The RabbitMQ sink with a real server.
+// Runs the suite over the RabbitMQ sink, with a real server.
 #include "conformance/sink/server_harness.hpp"
 #include "integration/rabbitmq/rabbit_client.hpp"
 #include "support/eventually.hpp"

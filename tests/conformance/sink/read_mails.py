@@ -47,7 +47,7 @@ def full(mail, text):
     if mail["utf8"]:
         message = email.message_from_string(text.decode(), policy=email.policy.default)
     else:
-        text.decode("ascii")  # nothing else may be in it
+        text.decode("ascii")  # Such a mail must be ASCII.
         message = email.message_from_bytes(text, policy=email.policy.default)
     names = [name.lower() for name in message.keys()]
     return {

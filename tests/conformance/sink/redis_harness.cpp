@@ -1,4 +1,4 @@
-// The Redis sink with a real server.
+// Runs the suite over the Redis sink, with a real server.
 #include <unistd.h>
 
 #include <atomic>

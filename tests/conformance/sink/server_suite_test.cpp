@@ -1,5 +1,5 @@
-// What only a real server can show, for every sink that has one: it dies, stops answering, or
-// refuses. What arrived is read back from the server.
+// Tests what only a real server can show, for every sink that has one: the server dies, stops
+// answering, or refuses. What arrived is read back from the server.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ TEST_F(SinkServer, a_server_killed_and_restarted_under_load_loses_nothing_and_ke
     ASSERT_GT(relay.offer(load.size() / 5), 0U);
     harness_->kill();
     ASSERT_TRUE(relay.drain());
-    relay.offer(100);  // All that was in flight may have had its answer.
+    relay.offer(100);  // The server may have answered everything before it was killed.
     ASSERT_TRUE(relay.drain());
     ASSERT_GE(relay.failures().size(), kill);
     EXPECT_FALSE(sink_->open().has_value());
@@ -191,7 +191,7 @@ TEST_F(SinkServer, a_server_that_cannot_be_reached_is_named) {
   sink->close();
 }
 
-/// A protocol without a login refuses the first message instead.
+/// If the protocol has no login, the server refuses the first message instead.
 TEST_F(SinkServer, a_wrong_password_is_refused_and_not_shown) {
   const SinkSettings settings = harness_->wrong_password(harness_->port());
   const auto sink = harness_->make(settings);

@@ -1,12 +1,12 @@
-// The SMTP sink with a real server and a login. TLS is in smtp_sink_test.cpp, because here
-// connections are made by the thousand.
+// Runs the suite over the SMTP sink, with a real server and a login. TLS is tested in
+// smtp_sink_test.cpp, because the suite makes connections by the thousand.
 #include "conformance/sink/server_harness.hpp"
 #include "conformance/sink/smtp_server.hpp"
 
 namespace outbox::test {
 namespace {
 
-/// Undoes that line breaks of text are CR LF in every mail.
+/// Turns CR LF back into LF. In a mail every line break of a text is CR LF.
 std::string with_lf(std::string text) {
   for (std::size_t at = 0; (at = text.find("\r\n", at)) != std::string::npos; ++at)
     text.erase(at, 1);

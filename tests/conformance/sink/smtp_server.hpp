@@ -59,11 +59,11 @@ class SmtpServer {
   void kill() { process_->kill(); }
   /// Starts again with the same port; earlier mails are kept.
   void start();
-  /// Sets what the server does differently from now on, by stage (smtp_server.py).
+  /// Sets by stage (smtp_server.py) what the server does differently from now on.
   void plan(const Plan& plan);
   /// Reads everything, or with `brief` only what a Harness needs.
   [[nodiscard]] std::vector<ReceivedMail> mails(bool brief = false) const;
-  /// How many there are, without reading them.
+  /// Counts the mails without reading them.
   [[nodiscard]] std::size_t count() const { return lines_in("mails"); }
   /// How many connections ended with QUIT.
   [[nodiscard]] std::size_t goodbyes() const { return lines_in("goodbyes"); }

@@ -102,7 +102,7 @@ class Server(SMTP):
         return f"{what} 4.0.0 as planned" if str(what).isdigit() else what
 
     def data_received(self, data):
-        # Not in smtp_QUIT: a client that then closes the connection may be gone before that is called.
+        # smtp_QUIT is too late: it may not be called if the client closes the connection at once.
         if data == b"QUIT\r\n":
             self.event_handler.count_goodbye()
         super().data_received(data)
@@ -110,7 +110,7 @@ class Server(SMTP):
     async def go_silent(self, how):
         if how == "close":
             self.transport.abort()
-        await asyncio.Event().wait()  # until the connection is lost, which cancels this
+        await asyncio.Event().wait()  # The loss of the connection cancels this.
 
     async def answers_otherwise(self, stage):
         what = self.planned(stage)

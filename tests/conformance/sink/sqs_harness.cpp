@@ -1,4 +1,4 @@
-// The SQS sink with a FIFO queue of ElasticMQ.
+// Runs the suite over the SQS sink, with a FIFO queue of ElasticMQ.
 #include "conformance/sink/http_server.hpp"
 #include "conformance/sink/server_harness.hpp"
 #include "integration/sqs/sqs_client.hpp"
@@ -33,7 +33,7 @@ class SqsHarness final : public ServerHarness {
   std::size_t too_large() const override { return (std::size_t{1} << 20U) + 1; }
 
   bool must_be_emptied() const override { return true; }
-  /// Receiving deletes messages, so they are kept here.
+  /// A message that was received is deleted at the server, so all of them are kept here.
   std::vector<Arrived> delivered() override {
     for (const SqsMessage& message : client_.drain(url_)) arrived_.push_back(arrived_of(message));
     return arrived_;

@@ -25,7 +25,7 @@ import sys
 import time
 from calendar import timegm
 
-sys.dont_write_bytecode = True  # the folder belongs to the sources
+sys.dont_write_bytecode = True  # Nothing may be written beside the sources.
 import http_server  # noqa: E402
 
 REGION = "eu-test-1"

@@ -1,5 +1,6 @@
 // A fresh, empty database for one test, on any store. The suite uses the store only through
-// store/store.hpp; the rest that a test needs (an application, a newer schema) is in the database.
+// store/store.hpp. The class Database does the rest that a test needs, as an application or a newer
+// program does it.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,5 @@
-// Events come out as they were written, byte for byte; invalid ones are refused.
+// Tests that events come out as they were written, byte for byte, and that invalid ones are
+// refused.
 #include <chrono>
 
 #include "conformance/store/fixture.hpp"
@@ -122,8 +123,8 @@ TEST_P(EventSuite, it_may_have_happened_before_it_was_written) {
   Event long_ago = make_event("1");
   // This is the year 1.
   long_ago.occurred_at.emplace(std::chrono::microseconds(-62'135'596'800'000'000));
-  write({before});                             // One event takes one statement.
-  write({long_ago, make_event("1"), before});  // Many events take another one.
+  write({before});                             // A single event has a statement of its own.
+  write({long_ago, make_event("1"), before});  // Several events are written by another statement.
   LogDrive drive(*store_, load(row.id).cursor);
   const auto events = drive.rest();
   ASSERT_EQ(events.size(), 4U);

@@ -1,4 +1,4 @@
-// Events and what became of them in each subscription.
+// Tests how events are listed, and what became of them in each subscription.
 #include <nlohmann/json.hpp>
 
 #include "conformance/store/fixture.hpp"
@@ -27,7 +27,7 @@ class EventsSuite : public StoreTest {
     events_ = std::move(*store_->events());
   }
 
-  /// Settles what a subscription can read; the given events of it are parked instead.
+  /// Settles what the subscription can read. The events in `parked` are parked, the others acked.
   void settle(const store::SubscriptionRow& row, const std::vector<store::ParkedEvent>& parked = {},
               std::size_t rows = 1000) {
     LogDrive drive(*store_, load(row.id).cursor, rows);

@@ -1,4 +1,4 @@
-// What every test of the suite begins with: a migrated store on a fresh database.
+// Every test of the suite begins with a migrated store on a fresh database.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -30,11 +30,11 @@ using test::eventually;
 
 [[nodiscard]] Event make_event(const std::string& key, const std::string& payload = R"({"n":1})");
 [[nodiscard]] std::vector<Event> make_events(std::size_t count, const std::string& prefix = "k");
-/// JSON of this many bytes.
+/// A JSON string of this many bytes.
 [[nodiscard]] std::string json_string(std::size_t bytes);
 [[nodiscard]] SubscriptionSpec make_spec(const std::string& name);
 
-/// A database without a schema.
+/// Begins with a database without a schema.
 class EmptyStoreTest : public ::testing::TestWithParam<Backend> {
  protected:
   void SetUp() override;
@@ -44,7 +44,7 @@ class EmptyStoreTest : public ::testing::TestWithParam<Backend> {
   std::unique_ptr<store::Store> store_;
 };
 
-/// A migrated database.
+/// Begins with a migrated database.
 class StoreTest : public EmptyStoreTest {
  protected:
   void SetUp() override;

@@ -1,4 +1,4 @@
-// One owner at a time; the higher generation wins.
+// Tests that lanes have one owner at a time, and that the higher generation wins.
 #include <chrono>
 
 #include "conformance/store/fixture.hpp"

@@ -1,5 +1,5 @@
-// What the suites of parked events share: events of a new subscription, some of them parked, how
-// they are read back, and what their relay and people write.
+// The suites of parked events share this fixture. It parks events of a new subscription, reads them
+// back, and writes what their relay and people write.
 #pragma once
 
 #include <algorithm>
@@ -68,7 +68,7 @@ class ParkingSuite : public StoreTest {
     status_ = note_released(progress_->append(
         {.settlements = std::span(&settlement, 1), .parked = parked}, store::Durability::flushed));
   }
-  /// Replaces the event's place by what the log calls it.
+  /// Replaces the event's place by its seq, and adds its id, its key and the subscription.
   store::ParkedEvent at(store::ParkedEvent event) const {
     const auto place = static_cast<std::size_t>(event.seq);
     event.subscription = row_.id;

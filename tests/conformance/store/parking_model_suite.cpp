@@ -1,6 +1,6 @@
-// The law of parking (docs/design/parking.md) against each store: random sequences of what the
-// stream, retries, workers and people do, with results that are late, come twice or name another
-// event. After each step the store must show what the model shows, which applies
+// Tests that each store keeps the law of parking (docs/design/parking.md) in random sequences of
+// what the stream, retries, workers and people do, with results that are late, come twice or name
+// another event. After each step the store must show what the model shows, which applies
 // store/parking_law.hpp.
 #include <algorithm>
 #include <chrono>
@@ -197,7 +197,7 @@ class ParkingModel : public StoreTest {
     ASSERT_EQ(keys, expected) << said_;
   }
 
-  /// Writes a result for the current version, an older one, an event that is gone, or another id.
+  /// Writes a result. Its version may be an old one, its event gone, or its id another one.
   void settle() {
     if (events_.empty()) return;
     const Written& event = any();

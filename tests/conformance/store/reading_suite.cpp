@@ -1,4 +1,4 @@
-// Pages hold exactly the committed events, in order, within their bounds.
+// Tests that pages hold exactly the committed events, in order and within their bounds.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -123,7 +123,7 @@ TEST_P(ReadingSuite, a_page_is_bounded_by_bytes_and_a_larger_event_comes_alone) 
 TEST_P(ReadingSuite, headers_and_keys_count_as_payloads_do) {
   const auto row = subscribe(make_spec("mails"));
   std::vector<Event> events;
-  // Repeated text is stored compressed; it takes its full size in memory.
+  // The store compresses repeated text, which takes its full size in memory.
   for (const std::size_t size : {4'000U, 4'000U, 30'000U, 60'000U, 10U, 10U}) {
     Event event = make_event(std::string(200, 'k'));
     event.headers = {{"trace", std::string(size, 'h')}};
@@ -202,7 +202,7 @@ TEST_P(ReadingSuite, every_event_of_concurrent_writers_comes_once_and_in_order_p
       ASSERT_TRUE(ok(writer));
       for (int i = 0; i < kTransactions; ++i) {
         auto event = make_event(fmt::format("w{}", w), std::to_string(i));
-        // SQLite has one write lock and no queue: a writer that could not get it tries again.
+        // SQLite has one write lock and no queue for it. A writer that does not get it tries again.
         ASSERT_TRUE(eventually([&] {
           const auto written = (*writer)->write(std::span(&event, 1));
           EXPECT_TRUE(written || written.error().remedy == Remedy::retry_call);

@@ -1,4 +1,4 @@
-// Replays: what may start, what relays read and write of them, when they end.
+// Tests which replays may start, what relays read and write for them, and when they end.
 #include "conformance/store/fixture.hpp"
 #include "event/time_text.hpp"
 #include "support/lane_owner.hpp"
@@ -164,7 +164,7 @@ TEST_P(ReplaySuite, what_was_skipped_is_kept_with_its_key) {
   const auto id = start(1, 100);
   const store::ReplaySkip skip{.seq = first_ + 1, .id = ids_[1], .error = "too large"};
   ASSERT_TRUE(ok(settle(id, first_ + 1, 1, store::kAllLanes, {skip})));
-  // After a crash of the relay it may come again.
+  // After a crash of the relay the same skip may be written again.
   ASSERT_TRUE(ok(settle(id, first_ + 1, 0, store::kAllLanes, {skip})));
   const auto skips = replays_->skips(id, 10).value();
   ASSERT_EQ(skips.size(), 1U);

@@ -1,4 +1,4 @@
-// Each tick of a schedule is enqueued once; a change to the schedule holds for the next one.
+// Tests that each tick of a schedule is enqueued once, and that a change holds for the next tick.
 #include <atomic>
 #include <thread>
 

@@ -1,4 +1,4 @@
-// Migrations and the check at the start.
+// Tests migrations, and the check of the schema at the start.
 #include <future>
 #include <set>
 

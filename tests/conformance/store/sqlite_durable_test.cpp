@@ -1,4 +1,5 @@
-// P3 on SQLite: what is handed out survives power loss, whatever the writers' PRAGMA synchronous.
+// Tests promise P3 on SQLite: what is handed out survives a loss of power, whatever the writers'
+// PRAGMA synchronous is.
 #include <gtest/gtest.h>
 
 #include "conformance/store/sqlite_database.hpp"

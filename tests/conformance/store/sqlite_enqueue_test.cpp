@@ -1,4 +1,4 @@
-// outbox/sqlite.hpp: an event is written in a transaction or not at all.
+// Tests outbox/sqlite.hpp: an event is written in a transaction or not at all.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ static_assert(!Enqueues<pg_conn*>, "another store's connection");
 static_assert(!Enqueues<void*>);
 static_assert(!Enqueues<int>);
 
-// What is a type of the application: as what its names say.
+// The names in a type of the application say whether it is an event or a task.
 struct OrderPaid {
   static constexpr const char* aggregate_type = "order";
   static constexpr const char* event_type = "OrderPaid";
@@ -327,7 +327,7 @@ TEST_F(SqliteEnqueue, threads_have_a_connection_each) {
   for (int t = 0; t < 4; ++t) {
     threads.push_back(std::async(std::launch::async, [this, t] {
       const Application own(database_.path());
-      sqlite3_busy_timeout(own.db(), 120'000);  // No other connection waits for the lock.
+      sqlite3_busy_timeout(own.db(), 120'000);  // By default a connection does not wait.
       for (int i = 0; i < 50; ++i) {
         sqlite::Transaction tx(own.db());
         tx.enqueue(event(std::to_string(t)));

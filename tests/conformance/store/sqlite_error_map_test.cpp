@@ -1,4 +1,4 @@
-// One row per SQLite code that a caller acts on.
+// Tests the error map with one row for each SQLite code that a caller acts on.
 #include <gtest/gtest.h>
 
 #include "store/sqlite/error_map.hpp"

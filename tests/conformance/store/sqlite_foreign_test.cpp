@@ -1,4 +1,5 @@
-// A program in another language writes through the view; the relay's reader finds exactly that.
+// Tests that the relay's reader finds exactly what a program in another language writes through the
+// view.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -140,7 +140,7 @@ def refuses_in_words(db):
             expect(str(error).startswith(message), f"{message!r}, not {str(error)!r}")
         else:
             sys.exit(f"not refused: {message}")
-    insert(db, **GOOD)  # the transaction is still usable
+    insert(db, **GOOD)  # The transaction is still usable.
     db.execute("COMMIT")
     expect(count(db) == before + 1, "only the good event")
 

@@ -1,4 +1,4 @@
-// What only SQLite has: paths, requirements of the file, the lock file, checkpoints.
+// Tests what only SQLite has: paths, requirements of the file, the lock file, checkpoints.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -274,7 +274,7 @@ TEST_F(SqliteStore, writers_of_one_event_keep_the_wal_small) {
   std::vector<Event> event = make_events(1);
   event[0].payload = '"' + std::string(1'000'000, 'x') + '"';
   for (int i = 0; i < 60; ++i) {
-    // Each write is like a process of its own, as `outbox enqueue` is.
+    // Each write has a connection of its own, like each run of `outbox enqueue`.
     ASSERT_TRUE(ok((*store->writer())->write(event)));
   }
   EXPECT_LT(std::filesystem::file_size(database_.path() + "-wal"), std::uintmax_t{40} << 20U);
@@ -288,7 +288,7 @@ TEST_F(SqliteStore, a_write_that_is_committed_succeeds_although_the_checkpoint_f
   for (int i = 0; i < 64; ++i) ASSERT_TRUE(ok((*writer)->write(make_events(1))));
   std::vector<Event> large = make_events(40);
   for (Event& event : large) event.payload = '"' + std::string(1'000'000, 'x') + '"';
-  // A checkpoint opens the file by its name.
+  // A checkpoint opens the file by its name, and so fails while the file has another name.
   std::filesystem::rename(database_.path(), database_.path() + ".away");
   const auto written = (*writer)->write(large);
   std::filesystem::rename(database_.path() + ".away", database_.path());
@@ -419,7 +419,7 @@ pid_t start_child(const std::function<bool()>& body) {
     (void)!::write(ready[1], &said, 1);
     while (true) ::pause();
   }
-  ::close(ready[1]);  // A child that dies ends the file.
+  ::close(ready[1]);  // Now read() also returns if the child dies.
   char said = 'n';
   EXPECT_EQ(::read(ready[0], &said, 1), 1);
   EXPECT_EQ(said, 'y');
@@ -497,7 +497,7 @@ TEST_F(SqliteStore, an_unchanged_subscription_is_applied_while_somebody_writes) 
   application.run("ROLLBACK");
 }
 
-/// No statement scans what grows with history: an index finds it, or reading goes on from a row id.
+/// No statement scans a table that grows with history: it uses an index or goes on from a row id.
 TEST_F(SqliteStore, no_statement_reads_all_settlements_or_all_that_was_removed) {
   using namespace store::sqlite::query;
   (void)migrated();
@@ -509,7 +509,7 @@ TEST_F(SqliteStore, no_statement_reads_all_settlements_or_all_that_was_removed) 
         kRemoveDropped, kRemoveDroppedSums, kForgetDropped}) {
     for (const auto& row : file.exec("EXPLAIN QUERY PLAN " + std::string(sql))) {
       const std::string step = row.at(3).value();
-      // s and d are the subscriptions and those that were dropped.
+      // s stands for the table of subscriptions, and d for that of dropped ones.
       EXPECT_TRUE(!step.starts_with("SCAN ") || step == "SCAN s" ||
                   step.starts_with("SCAN s USING ") || step == "SCAN d" ||
                   step == "SCAN outbox_dropped" || step == "SCAN CONSTANT ROW" ||

@@ -1,4 +1,5 @@
-// with_transaction() of outbox/sqlite.hpp: all or nothing, repeated while others are in the way.
+// Tests with_transaction() of outbox/sqlite.hpp: it does all or nothing, and begins again while
+// other connections are in the way.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -42,7 +43,7 @@ class SqliteWithTransaction : public ::testing::Test {
     sell(sqlite3_exec(file_->native(), sql, nullptr, nullptr, nullptr));
   }
   [[nodiscard]] std::string value(const std::string& sql) { return other_->value(sql); }
-  /// Ends the other connection's transaction at the given refusal. No refusal is waited out.
+  /// Ends the other connection's transaction at the refusal number ends_at_. SQLite never waits.
   static int on_busy(void* test, int /*waited*/) {
     auto& self = *static_cast<SqliteWithTransaction*>(test);
     if (++self.refusals_ == self.ends_at_) self.end_();

@@ -1,4 +1,4 @@
-// Subscriptions: created with their first cursor, changed, paused, stopped.
+// Tests that subscriptions are created with their first cursor, changed, paused and stopped.
 #include <tuple>
 
 #include "conformance/store/fixture.hpp"

@@ -13,7 +13,7 @@ namespace {
 std::atomic<int> wal_syncs{0};
 std::atomic<int> database_syncs{0};
 
-/// The methods of a kind of file, with xSync replaced. SQLite keeps pointers to them.
+/// The methods of a kind of file, and a copy with another xSync. SQLite keeps pointers to the copy.
 struct Counting {
   const sqlite3_io_methods* original;
   sqlite3_io_methods counting;

@@ -1,4 +1,5 @@
-// Counts the syncs of SQLite's files in this process, by the default VFS with another xSync.
+// Counts the syncs of SQLite's files in this process. The counting VFS is the default one with
+// another xSync.
 #pragma once
 
 namespace outbox::conformance {

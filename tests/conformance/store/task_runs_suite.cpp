@@ -1,4 +1,4 @@
-// Tasks that run (docs/design/tasks.md): a worker has the event, whoever owns its lane.
+// Tests tasks that run (docs/design/tasks.md): a worker has the event, whoever owns its lane.
 #include "conformance/store/parking_fixture.hpp"
 
 namespace outbox::conformance {
@@ -26,7 +26,7 @@ class TaskRunsSuite : public ParkingSuite {
     return end;
   }
   Status write_end(const store::TaskRunEnd& end) { return runs_->end({&end, 1}, {}); }
-  /// How these events stand now.
+  /// What the relay is told when it asks about these events.
   Texts asked(const std::vector<std::size_t>& places) {
     std::vector<store::AskedRow> rows;
     for (const std::size_t place : places)

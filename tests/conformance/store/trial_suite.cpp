@@ -1,4 +1,5 @@
-// What relays record of their runs: where they began, what was on trial, and which of them live.
+// Tests what relays record of their runs: where each run began, which events were on trial, and
+// whether its relay lives.
 #include "conformance/store/fixture.hpp"
 #include "support/lane_owner.hpp"
 

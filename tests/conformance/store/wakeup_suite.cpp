@@ -1,4 +1,4 @@
-// An armed reader sleeps until an event is committed.
+// Tests that an armed reader sleeps until an event is committed.
 #include <chrono>
 #include <future>
 
@@ -30,8 +30,8 @@ class WakeupSuite : public StoreTest {
     return status;
   }
 
-  /// Returns how it was woken. Everything is repeated if PostgreSQL ends the session, which is
-  /// silent for 3 s if the machine stalls.
+  /// Plays the scene and returns how the reader was woken. If the machine stalls, the session may
+  /// be silent for 3 s, so that PostgreSQL ends it. Then the scene is played again.
   template <class Scene>
   Wake play(Scene scene) {
     for (int attempt = 1;; ++attempt) {

@@ -1,4 +1,4 @@
-// Findings about adopted tables, from facts.
+// Tests the findings about adopted tables, which are made from facts.
 #include "findings.hpp"
 #include "ops/doctor/store.hpp"
 
@@ -126,7 +126,7 @@ TEST(DoctorAdoptions, a_table_with_the_former_name_of_an_adopted_one_is_adopted_
   one.marks_sent = one.took_pending = one.has_order = false;
   EXPECT_THAT(only(one).command, StartsWith("stop what inserts into public.shop_outbox, then: "));
 
-  // What else there is to say of the one that has another name now.
+  // The adopted table, which has another name now, keeps its other findings.
   one.row.state = "copying";
   one.row.switched_us.reset();
   Findings both = judged(one);
@@ -165,7 +165,7 @@ TEST(DoctorAdoptions, columns_that_the_function_does_not_find) {
   one.took_pending = false;
   EXPECT_THAT(only(one).command, StartsWith("stop what inserts into public.shop_outbox, then: "));
   EXPECT_THAT(only(one).command, HasSubstr("--backlog none --apply"));
-  // Without it nothing could be marked as sent.
+  // Without this column no row could be marked as sent.
   one.changes = {{.column = "status", .type = "text", .says_sent = true}};
   EXPECT_EQ(only(one).command, "ALTER TABLE public.shop_outbox ADD COLUMN \"status\" text;");
 }

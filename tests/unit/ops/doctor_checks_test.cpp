@@ -1,4 +1,4 @@
-// Checks that run beside each other, and findings in order.
+// Tests checks that run beside each other, and the order of findings.
 #include <future>
 #include <stdexcept>
 

@@ -1,4 +1,5 @@
-// Findings about relays, subscriptions, the configuration and destinations, from facts.
+// Tests the findings about relays, subscriptions, the configuration and destinations, which are
+// made from facts.
 #include "base/error.hpp"
 #include "event/task_queue.hpp"
 #include "findings.hpp"
@@ -234,7 +235,7 @@ TEST_F(DoctorSizes, the_store_takes_more_than_the_destination) {
 
 TEST_F(DoctorSizes, an_event_that_is_there_is_larger_than_the_destination_takes) {
   inspection_.largest = {"max_payload", 1 << 10, "raise it"};
-  // One finding: the larger limit of the store says less.
+  // There is only this finding, because one about the store's larger limit would say less.
   EXPECT_EQ(only({.limit = 1 << 20, .recent = 2 << 10}).what,
             "max_payload is 1.0 KiB, and a payload of the newest events has 2.0 KiB");
   EXPECT_EQ(only({.limit = 1 << 9, .recent = 2 << 10}).severity, Severity::warning);

@@ -1,4 +1,4 @@
-// Findings about a PostgreSQL server, from facts.
+// Tests the findings about a PostgreSQL server, which are made from facts.
 #include "base/error.hpp"
 #include "findings.hpp"
 #include "ops/doctor/store.hpp"
@@ -38,7 +38,7 @@ store::Definitions postgres_definitions() {
            .undoes = "GRANT EXECUTE ON FUNCTION outbox.prune() TO PUBLIC"}};
 }
 
-/// Everything is in order.
+/// The facts of a server on which everything is in order.
 store::PostgresFacts sound_server() {
   return {
       .schema = "outbox",
@@ -249,7 +249,7 @@ TEST(DoctorPostgres, roles_with_too_few_and_too_many_rights) {
   EXPECT_EQ(found.what, "has DELETE ON outbox.event");
   EXPECT_EQ(found.command, "REVOKE DELETE ON outbox.event FROM outbox_app;");
 
-  // A right that everybody has by itself, and that was taken away.
+  // PUBLIC has this right by default, and the schema takes it away.
   found = complaint(changed([](auto& list) { drop(list, "EXECUTE ON FUNCTION outbox.prune()"); }),
                     "roles");
   EXPECT_EQ(found.severity, Severity::warning);
@@ -313,7 +313,7 @@ TEST(DoctorPostgres, transaction_ids_that_run_out) {
   EXPECT_EQ(complaint(judged(facts), "wraparound").severity, Severity::warning);
   facts.vacuum->database_age = 2'100'000'000;
   EXPECT_EQ(complaint(judged(facts), "wraparound").severity, Severity::error);
-  // An operator who lets autovacuum wait for long has a distance to match.
+  // If autovacuum is set to wait for longer, a greater age is in order.
   facts.vacuum->freeze_max_age = 1'500'000'000;
   facts.vacuum->database_age = 1'600'000'000;
   expect_in_order(judged(facts), "wraparound");

@@ -1,4 +1,4 @@
-// Findings about a SQLite file, from facts.
+// Tests the findings about a SQLite file, which are made from facts.
 #include "base/error.hpp"
 #include "findings.hpp"
 #include "ops/doctor/store.hpp"

@@ -1,4 +1,4 @@
-// Finds what a test expects among findings.
+// Looks for the findings that a test expects.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -13,7 +13,8 @@
 
 namespace outbox::ops {
 
-/// The only finding of the check that is not in order; one that says so when there is none or more.
+/// The only finding of this check that is not `ok`. If there is none, or more than one, returns a
+/// finding that says how many there are.
 inline Finding complaint(const Findings& findings, std::string_view check) {
   std::vector<Finding> found;
   for (const Finding& one : findings.all()) {
@@ -26,7 +27,7 @@ inline Finding complaint(const Findings& findings, std::string_view check) {
           .what = std::to_string(found.size()) + " complaints"};
 }
 
-/// Nothing but ok, and something.
+/// Expects findings of this check, all of them `ok`.
 inline void expect_in_order(const Findings& findings, std::string_view check) {
   EXPECT_FALSE(findings.complains(check)) << check;
   EXPECT_TRUE(std::any_of(findings.all().begin(), findings.all().end(),

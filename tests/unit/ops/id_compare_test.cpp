@@ -1,4 +1,4 @@
-// Ids of the log against ids of a destination.
+// Tests how the ids of a log are compared with those of a destination.
 #include "ops/id_compare.hpp"
 
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@ TEST(IdCompare, says_what_is_missing_foreign_and_double) {
   const EventId ghost = EventId::generate();
   for (std::size_t i = 0; i < events.size(); ++i) {
     ids->add(events[i], i < 900 ? Side::settled : Side::pending);
-    if (i == 7) continue;                      // lost
-    if (i < 950) ids->add_message(events[i]);  // 50 of those that are not settled are there
+    if (i == 7) continue;                      // This event is lost.
+    if (i < 950) ids->add_message(events[i]);  // 50 of the unsettled events are there.
   }
   ids->add_message(events[3]);
   ids->add_message(ghost);

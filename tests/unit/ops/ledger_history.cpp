@@ -75,7 +75,8 @@ std::vector<LedgerEvent> LedgerHistory::pending(const Strand& strand,
   return found;
 }
 
-/// A part of the pair, or all of it. `counts`: its relay owns the lanes.
+/// Settles a part of the pair, or all of it. `counts` says whether the relay owns the lanes, so
+/// that the settlement counts.
 void LedgerHistory::settle(Strand& strand, bool counts) {
   const Place& from = strand.cursor;
   const VisiblePtr s2 = from.begun() ? from.s2 : snapshot();
@@ -94,7 +95,7 @@ void LedgerHistory::settle(Strand& strand, bool counts) {
     row.position = page.back().seq;
   }
   for (const LedgerEvent& event : page) {
-    // Only an owner parks.
+    // Only a relay that owns the lanes parks events.
     const auto outcome = any(counts ? 10 : 7);
     store::Tally& tally = outcome < 6 ? row.acked : outcome < 8 ? row.filtered : row.parked;
     tally.add(event::id_hash(event.id));
@@ -103,8 +104,8 @@ void LedgerHistory::settle(Strand& strand, bool counts) {
   append(std::move(row));
 }
 
-/// One relay's lanes, or a part of them, go to another. The first may settle once more before
-/// anyone sees it, and later.
+/// Another relay takes a relay's lanes or some of them. The former owner may settle once more
+/// before the takeover, which the claim does not see, and also later.
 void LedgerHistory::take_over() {
   Strand& old = strands_[any(strands_.size())];
   Strand taken = old;
@@ -115,12 +116,13 @@ void LedgerHistory::take_over() {
     Strand zombie = old;
     if (any(2) == 0) settle(zombie, false);
     zombies_.push_back(zombie);
-    // The claim of the other lanes may see what the zombie wrote last, though this one did not.
+    // The claim of the lanes that stay may see what the zombie wrote last, though the claim of
+    // those that are taken does not.
     if (any(2) == 0) old.cursor = zombie.cursor;
   }
   claim(taken);
   old.lanes &= ~taken.lanes;
-  // Otherwise it goes on with the lanes that it keeps.
+  // After a clean takeover the former owner goes on with the lanes that it keeps, without a claim.
   if (old.lanes != 0 && !clean) claim(old);
   strands_.push_back(taken);
   std::erase_if(strands_, [](const Strand& strand) { return strand.lanes == 0; });
@@ -142,7 +144,7 @@ void LedgerHistory::claim(Strand& strand) {
   append(std::move(row));
 }
 
-/// Strands of one relay at one place become one: drained to the same snapshot.
+/// Makes two strands one: both settle up to the same snapshot, and then stand at the same place.
 void LedgerHistory::merge() {
   if (strands_.size() < 2) return;
   Strand& first = strands_[0];

@@ -1,5 +1,5 @@
-// A history of a log and of the settlements that its relays wrote: late commits, strands, claims,
-// relays that lost their lanes.
+// A random history of a log and of the settlements that its relays wrote, with late commits,
+// strands, claims, and relays that lost their lanes.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ class LedgerHistory {
  public:
   explicit LedgerHistory(std::uint64_t seed);
 
-  /// Commits, settlements, takeovers, in any order.
+  /// Adds so many writes, settlements and takeovers, in any order.
   void run(int steps);
-  /// Everything that is committed.
+  /// The place behind everything that is committed.
   [[nodiscard]] Place now();
 
-  /// In the order of (generation, id).
+  /// The settlements in the order of (generation, id).
   [[nodiscard]] std::vector<store::LedgerRow> rows() const;
   [[nodiscard]] std::vector<store::LedgerEvent>& events() { return events_; }
   [[nodiscard]] std::size_t any(std::size_t size) { return random_() % size; }
@@ -48,14 +48,14 @@ class LedgerHistory {
   std::uint64_t next_xid_{10};
   std::int64_t next_seq_{1};
   std::set<std::uint64_t> running_;
-  std::vector<store::LedgerEvent> events_;  ///< Of transactions that run, too: nobody sees them.
+  std::vector<store::LedgerEvent> events_;  ///< Also those of running transactions.
   std::vector<store::LedgerRow> rows_;
   std::deque<Strand> strands_;
   std::deque<Strand> zombies_;
   std::int64_t generation_{0};
 };
 
-/// Walks these rows over these events.
+/// Walks over these rows, and compares them with these events.
 [[nodiscard]] LedgerReport walk(const std::vector<store::LedgerRow>& rows,
                                 const std::vector<store::LedgerEvent>& events, const Place& now,
                                 const store::Pruned& pruned = {});

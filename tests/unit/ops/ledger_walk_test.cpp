@@ -1,5 +1,5 @@
-// The walk over settlements: what relays write is never a fault, and what they would not write
-// always is.
+// Tests the walk over settlements. It finds no fault in what relays write, and always finds one in
+// what they would not write.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ bool names(const LedgerReport& report, std::int64_t settlement) {
                      [&](const Fault& fault) { return fault.settlement == settlement; });
 }
 
-/// Only what is committed can be counted.
+/// How many of these events are committed at `now`. Only these can be counted.
 std::int64_t committed(const std::vector<LedgerEvent>& events, const Place& now) {
   return std::count_if(events.begin(), events.end(),
                        [&](const LedgerEvent& event) { return now.has(event.xid, event.seq); });
@@ -61,7 +61,7 @@ store::VisiblePtr sees(std::uint64_t xmax) {
   return std::make_shared<const store::Visible>(store::Visible{.xmax = xmax});
 }
 
-/// A history of which retention removed the events of the older half of the transactions.
+/// A history from which retention has removed the events of the older half of the transactions.
 struct Halved {
   explicit Halved(std::uint64_t seed) : history(seed) {
     history.run(400);
@@ -80,7 +80,7 @@ store::LedgerRank rank_of(const LedgerRow& row) {
   return {.generation = row.generation, .id = row.id};
 }
 
-/// No later row has one of its lanes.
+/// Whether the row is the newest one of a lane.
 bool is_a_cursor(const std::vector<LedgerRow>& rows, const LedgerRow& row) {
   store::LaneMask lanes = row.lanes;
   for (const LedgerRow& later : rows) {
@@ -89,10 +89,10 @@ bool is_a_cursor(const std::vector<LedgerRow>& rows, const LedgerRow& row) {
   return lanes != 0;
 }
 
-/// Histories of one relay, in which every row counts and leads on.
+/// Changes a settlement of a history without faults, and expects that the walk finds a fault.
 class Corrupted : public ::testing::Test {
  protected:
-  /// Changes one settlement that is not the last; returns its id.
+  /// Changes the settlement at this index of the rows, or what belongs to it.
   using Change = std::function<void(std::vector<LedgerRow>&, std::size_t, LedgerHistory&)>;
 
   static void expect_found(const Change& change, bool by_its_name = true) {
@@ -115,8 +115,8 @@ class Corrupted : public ::testing::Test {
     }
   }
 
-  /// A settlement with events before the first claim, followed by one, and not void; 0: there is
-  /// none.
+  /// The index of a settlement that acked events, stands before the first claim, is followed by
+  /// another settlement, and is not void; 0 if there is none.
   static std::size_t chosen(const std::vector<LedgerRow>& rows, LedgerHistory& history) {
     std::vector<std::size_t> possible;
     for (std::size_t i = 1; i + 1 < rows.size(); ++i) {
@@ -219,10 +219,10 @@ TEST(LedgerWalkPruned, what_was_removed_is_not_compared) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     Halved half(seed);
     auto& [history, now, below, events] = half;
-    // Its settlements may be gone as well, the first cursor excepted.
     auto rows = history.rows();
     const auto report = walk(rows, events, now, {.below_xid = below});
     ASSERT_EQ(report.fault_count, 0U) << "seed " << seed << "\n" << faults_of(report);
+    // The settlements of removed events may be gone as well, but not the first cursor.
     std::size_t gone = 1;
     while (gone < rows.size() && rows[gone].kind == SettlementKind::settle &&
            rows[gone].lanes == store::kAllLanes && rows[gone].s2 && !rows[gone].position &&
@@ -235,8 +235,8 @@ TEST(LedgerWalkPruned, what_was_removed_is_not_compared) {
   }
 }
 
-// Retention keeps marks, claims of relays that live, and what was a lane's cursor at that moment,
-// and removes what is between them.
+// Retention keeps marks, claims of relays that live, and each row that was a lane's cursor when it
+// ran, and removes the rows between them.
 TEST(LedgerWalkPruned, of_what_was_removed_any_rows_may_have_stayed) {
   std::size_t removed = 0;
   for (std::uint64_t seed = 0; seed < 2 * kSeeds; ++seed) {

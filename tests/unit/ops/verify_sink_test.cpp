@@ -1,5 +1,5 @@
-// What is missing in a destination that removes messages itself, and in topics that may be somebody
-// else's.
+// Tests what counts as missing in a destination that removes messages by itself, and in topics that
+// may be somebody else's.
 #include "ops/verify_sink.hpp"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(YoungFrom, is_an_hour_after_the_last_that_was_removed) {
   EXPECT_EQ(young_from(sink), 53'600);
 }
 
-/// Two messages of the log in the first topic; ghosts in the second.
+/// The first topic has two messages of this log, the second one has three ghosts.
 IdCompare::Found two_parts() {
   IdCompare::Found ids;
   ids.in_sink = 5;

@@ -1,4 +1,4 @@
-// Which lanes a relay should have.
+// Tests which lanes a relay should have.
 #include "relay/assignment.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Steps a DeliveryCore: the test passes pages, takes what is to be sent, and reports outcomes.
-// Events are identified by seq.
+// Steps a DeliveryCore: the test passes pages, takes the events to send, and reports their
+// outcomes. It names an event by its seq.
 #pragma once
 
 #include <deque>
@@ -15,13 +15,13 @@ namespace outbox::relay {
 
 struct Logged {
   std::int64_t seq{0};
-  std::string key{};  ///< Empty: no key, no order.
+  std::string key{};  ///< Empty if the event has no key, and so no order.
   bool wanted{true};
 };
 
 inline constexpr std::size_t kEventBytes = 10;
 
-/// Everything up to a snapshot is delivered.
+/// The cursor behind everything that is visible in a snapshot.
 inline store::Cursor drained_at(std::string s1) { return {.s1 = std::move(s1)}; }
 
 inline EventId id_of(std::int64_t seq) {
@@ -34,7 +34,7 @@ inline EventId id_of(std::int64_t seq) {
 
 inline EventRef ref_of(std::int64_t seq) { return {.seq = seq, .id = id_of(seq)}; }
 
-/// A page of the pair (s1, s2) after `from`.
+/// A page of `pair` whose events come after `from`.
 inline std::shared_ptr<const store::Page> page_of(const store::Pair& pair, std::int64_t from,
                                                   const std::vector<Logged>& events, bool drained) {
   auto page = std::make_shared<store::Page>();
@@ -78,7 +78,7 @@ class CoreDriver {
     window.add(*read);
     core.page_read(read, wanted, now);
   }
-  /// A whole pair in one page.
+  /// Passes a whole pair to the core, in one page.
   void pair(const std::string& s1, const std::string& s2, const std::vector<Logged>& events) {
     page({.s1 = s1, .s2 = s2, .bound = 1000}, 0, events, true);
   }
@@ -86,7 +86,8 @@ class CoreDriver {
   void open() {
     if (sink.wants_open(now)) sink.opened({}, now);
   }
-  /// Hands over everything that may be sent, in batches; returns the seqs in the order of sending.
+  /// Hands over all events that may be sent, in batches. Returns their seqs in the order of
+  /// sending.
   std::vector<std::int64_t> send_all() {
     std::vector<std::int64_t> seqs;
     while (true) {
@@ -95,7 +96,7 @@ class CoreDriver {
       seqs.insert(seqs.end(), batch.begin(), batch.end());
     }
   }
-  /// Hands over at most `most` of one batch.
+  /// Hands over at most `most` events of one batch. Returns their seqs.
   std::vector<std::int64_t> send(std::size_t most) {
     std::vector<std::int64_t> seqs;
     const auto sends = core.to_send(now);
@@ -136,7 +137,8 @@ class CoreDriver {
     pass(std::chrono::hours(1));
     open();
   }
-  /// Advances time by the settle interval; returns the rows that are due, as written.
+  /// Advances time by a second. Returns the rows that are due, which the core then takes as
+  /// written.
   std::vector<store::Settlement> settle() {
     pass(std::chrono::seconds(1));
     auto due = core.settle(now);
@@ -145,7 +147,7 @@ class CoreDriver {
     return due.rows;
   }
 
-  // On the heap, so that a driver can be returned.
+  // They are on the heap because the core refers to them, and a driver may be returned by value.
  private:
   std::unique_ptr<SinkState> sink_;
   std::unique_ptr<Window> window_;
@@ -158,7 +160,7 @@ class CoreDriver {
   DeliveryCore core;
   TimePoint now{std::chrono::hours(1)};
   std::map<std::int64_t, Token> tokens;
-  std::vector<store::ParkedEvent> parked;  ///< Written with the settlements.
+  std::vector<store::ParkedEvent> parked;  ///< The parked events of all settlements so far.
 };
 
 }  // namespace outbox::relay

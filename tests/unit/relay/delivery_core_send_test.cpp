@@ -1,4 +1,4 @@
-// What the delivery core sends, and when: order, gate, failures, rejection, stop.
+// Tests what the delivery core sends, and when: order, gate, failures, rejections and stops.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,7 +98,7 @@ TEST_P(AnySink, an_outcome_that_comes_twice_changes_nothing) {
   EXPECT_EQ(driver.sink.mode(), Mode::delivering);
   EXPECT_EQ(driver.core.acked(), 1U);
   driver.ack_all({2, 3});
-  driver.ack(2);  // no longer in the window
+  driver.ack(2);  // Event 2 is no longer in the window.
   EXPECT_EQ(driver.sink.in_flight(), 0U);
   EXPECT_EQ(driver.core.acked(), 3U);
 }
@@ -145,7 +145,7 @@ TEST_P(AnySink, after_a_failure_it_goes_on_from_the_earliest_that_was_not_acked)
   auto driver = opened_to_send(options());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c"}, {4, "d"}, {5, "e"}});
   driver.send_all();
-  driver.ack(4);  // outcomes may come in any order
+  driver.ack(4);  // Outcomes may come in any order.
   driver.report(3, Kind::unknown);
   driver.report(5, Kind::retry);
   driver.report(1, Kind::retry);
@@ -283,7 +283,7 @@ TEST_P(AnySink, asked_to_stop_it_sends_nothing_more_and_waits_for_what_is_in_fli
   driver.report(2, Kind::retry);
   EXPECT_FALSE(driver.sink.wants_open(driver.now + std::chrono::hours(1)));
   EXPECT_THAT(driver.send_all(), IsEmpty());
-  const auto rows = driver.core.settle(driver.now).rows;  // at once, regardless of the interval
+  const auto rows = driver.core.settle(driver.now).rows;  // A stop does not wait for the interval.
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0].position, 1);
   EXPECT_FALSE(driver.core.finished());
@@ -331,7 +331,7 @@ TEST_P(AnySink, what_it_remembers_outlives_a_second_loss_of_the_store) {
   CoreDriver driver(options());
   driver.core.remember(ref_of(2));
   driver.core.remember(ref_of(7));
-  // The store is lost again before they are read.
+  // The store is lost again before the two events are read.
   EXPECT_THAT(driver.core.unsettled_acks(), UnorderedElementsAre(ref_of(2), ref_of(7)));
   driver.open();
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 0, {{1, "a"}, {2, "b"}}, false);
@@ -378,7 +378,7 @@ TEST_P(AnySink, what_was_acked_and_not_settled_is_listed) {
   EXPECT_THAT(driver.core.unsettled_acks(), IsEmpty());
 }
 
-// ---- differences between the kinds of sink
+// ---- where the kinds of sink differ
 
 TEST(GaplessSink, many_events_of_a_key_are_in_flight_in_order) {
   auto driver = opened_to_send(gapless());
@@ -450,7 +450,7 @@ TEST(GatedSink, the_next_of_a_key_released_while_draining_goes_after_the_pause_i
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "b"}, {4, "c"}});
   driver.send_all();
   driver.report(4, Kind::retry);
-  driver.ack(2);  // frees 3
+  driver.ack(2);  // Event 3 is now the next of its key.
   driver.ack(1);
   driver.pass_pause();
   EXPECT_THAT(driver.send_all(), ElementsAre(3, 4));
@@ -462,7 +462,7 @@ TEST(GatedSink, asked_to_stop_it_still_sends_what_lies_before_something_acked) {
   EXPECT_THAT(driver.send(2), ElementsAre(1, 3));
   driver.ack(3);
   EXPECT_THAT(driver.send(1), ElementsAre(6));
-  // 6 is in flight: 1, 2, 4 and 5 are gaps before it.
+  // Event 6 is in flight. Events 1, 2, 4 and 5 are gaps before it.
   driver.stop(true);
   driver.ack(6);
   driver.ack(1);
@@ -506,7 +506,7 @@ TEST(GatedSink, past_the_lease_it_fills_no_gaps) {
   driver.send_all();
   driver.ack(3);
   driver.stop(true);
-  driver.stop(false);  // the lease is over
+  driver.stop(false);  // The lease has ended.
   driver.ack(1);
   EXPECT_THAT(driver.send_all(), IsEmpty());
   EXPECT_EQ(driver.settle().size(), 1U);

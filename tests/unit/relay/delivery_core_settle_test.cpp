@@ -1,4 +1,4 @@
-// What the delivery core settles, and what its window holds.
+// Tests what the delivery core settles, and what its window holds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ store::Tally tally_of(const std::vector<std::int64_t>& seqs) {
   return tally;
 }
 
-/// The range of a row: "0>1 from 0 to 5"; without an upper end "to end".
+/// The range of a row as text: "0>1 from 0 to 5", or "0>1 from 0 to end" if it has no upper end.
 std::string place(const store::Settlement& row) {
   return row.s1 + ">" + row.s2 + " from " + std::to_string(row.from_position) + " to " +
          (row.position ? std::to_string(*row.position) : std::string("end"));
@@ -192,7 +192,7 @@ TEST(Settle, the_news_of_an_empty_pair_moves_a_quiet_cursor) {
 }
 
 TEST(Settle, a_page_without_a_match_is_settled_without_the_sink) {
-  CoreDriver driver{CoreOptions{}};  // not opened yet
+  CoreDriver driver{CoreOptions{}};  // The sink is not open.
   driver.pair("0", "1", {{1, "a", false}, {2, "a", false}});
   const auto rows = driver.settle();
   ASSERT_THAT(places(rows), ElementsAre("0>1 from 0 to end"));
@@ -274,7 +274,7 @@ TEST(Settle, rows_lead_from_the_first_cursor_to_the_last_without_a_gap) {
       all.push_back(seq);
       driver.page(made, from, {{seq, "k" + std::to_string(seq % 4)}}, page == 2);
     }
-    // In reverse, so that the contiguous prefix grows in leaps.
+    // The acks come in reverse, so that the contiguous prefix grows in leaps.
     auto sent = driver.send_all();
     for (auto it = sent.rbegin(); it != sent.rend(); ++it) driver.ack(*it);
     if (pair % 3 == 0) take(driver.settle());
@@ -327,7 +327,8 @@ TEST(Settle, each_row_says_whose_it_is) {
   const store::Settlement stamp{
       .subscription = 3, .lanes = 0xF0, .generation = 7, .config_version = 2};
   auto driver = opened({.row = stamp});
-  driver.page({.s1 = "5", .s2 = "6", .bound = 9}, 0, {{1, "a"}}, false);  // a bridge before it
+  // A bridge from 0 to 5 comes before this pair.
+  driver.page({.s1 = "5", .s2 = "6", .bound = 9}, 0, {{1, "a"}}, false);
   driver.ack_all(driver.send_all());
   const auto rows = driver.settle();
   ASSERT_EQ(rows.size(), 2U);

@@ -1,4 +1,4 @@
-// Events that fail while others succeed, and events that take long.
+// Tests events that fail while others succeed, and events that take long.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ std::vector<std::string> shown(const std::vector<store::ParkedEvent>& events) {
   return all;
 }
 
-// ---- whose fault it was
+// ---- whose fault a failure is
 
 TEST(Doubts, a_failure_between_two_acks_is_the_events_own) {
   Neighbours outcomes;
@@ -72,7 +72,7 @@ TEST(Doubts, of_suspects_a_failure_says_nothing_about_others) {
   EXPECT_EQ(other.fault(), Fault::event);
 }
 
-// ---- failing, not gapless
+// ---- failures at a sink that is not gapless
 
 TEST(FailingGated, one_that_fails_blocks_its_key_only) {
   CoreDriver driver(options(false));
@@ -138,7 +138,7 @@ TEST(FailingGated, an_outage_with_acks_before_blames_nobody) {
       if (outage == 0) {
         for (const std::int64_t seq : left) driver.report(seq, kind);
       } else {
-        // It goes on carefully, but nothing gets through.
+        // After a pause the core sends some of the events again, and all of these fail too.
         for (const std::int64_t seq : driver.send_all()) driver.report(seq, kind);
       }
       EXPECT_EQ(driver.sink.mode(), Mode::backing_off);
@@ -213,14 +213,15 @@ TEST(FailingGated, a_stop_sends_what_failed_only_to_fill_a_gap) {
   EXPECT_TRUE(driver.core.finished());
 }
 
-// ---- failing, either kind: everything comes back
+// ---- failures at either kind of sink: one event makes others fail with it
 
 class FailingTogether : public ::testing::TestWithParam<bool> {};
 
 INSTANTIATE_TEST_SUITE_P(Failing, FailingTogether, ::testing::Values(true, false),
                          [](const auto& kind) { return kind.param ? "gapless" : "gated"; });
 
-/// A client that gives up all that it has when one event fails.
+/// When one event fails, the client gives up others with it: if it is gapless, those behind the
+/// event, otherwise all that it has.
 TEST_P(FailingTogether, the_one_that_makes_the_others_come_back_is_found_and_parked) {
   CoreOptions patient = options(GetParam());
   patient.parking->slow_after = std::chrono::hours(1);
@@ -238,7 +239,7 @@ TEST_P(FailingTogether, the_one_that_makes_the_others_come_back_is_found_and_par
     const auto bad = std::find(sent.begin(), sent.end(), 5);
     for (const std::int64_t seq : sent) {
       const bool fails = bad != sent.end() && std::find(bad, sent.end(), seq) != sent.end();
-      // A client without order fails all.
+      // A client that is not gapless fails all of them.
       if (fails || (bad != sent.end() && !GetParam())) {
         driver.report(seq, Kind::unknown, "gone");
       } else {
@@ -260,12 +261,12 @@ TEST_P(FailingTogether, the_one_that_makes_the_others_come_back_is_found_and_par
   EXPECT_EQ(driver.parked[0].error, "gone");
 }
 
-// ---- slow
+// ---- events that take long
 
 class Slow : public ::testing::Test {
  protected:
   Slow() { driver.open(); }
-  /// Other events are sent and acked.
+  /// Sends and acks so many other events.
   void traffic(int events) {
     std::vector<Logged> more;
     for (int i = 0; i < events; ++i, ++seq_) more.push_back({seq_, "t" + std::to_string(seq_)});

@@ -1,4 +1,4 @@
-// Until when a lease is trusted.
+// Tests until when a lease is trusted.
 #include "relay/lease_renewer.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// How a batch is offered to a sink that refuses some of it by itself.
+// Tests how a batch is offered to a sink that refuses some of its messages by itself.
 #include "relay/offering.hpp"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Kind = Outcome::Kind;
 
-/// Takes up to a message that it refuses, or fails at.
+/// Refuses some messages and fails at others. A failure stops the sink. If the sink is gapless, a
+/// refused message ends the call.
 class PickySink final : public Sink {
  public:
   [[nodiscard]] SinkTraits traits() const noexcept override {
@@ -61,7 +62,7 @@ class PickySink final : public Sink {
 
 class OfferingTest : public ::testing::Test {
  protected:
-  /// Tokens 1, 2, ... of these keys.
+  /// Makes a message of each key, with the tokens 1, 2, ...
   void messages_of(const std::vector<std::string>& keys) {
     for (const std::string& key : keys) {
       EventView event;

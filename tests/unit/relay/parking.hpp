@@ -1,4 +1,4 @@
-// What the tests of parking share: the rules, and how parked events are shown.
+// The tests of parking share these rules, and a short text for parked events.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ inline ParkingRules rules(std::size_t max_attempts = 3) {
   return {.policy = subscription::RetryPolicy(spec_of(max_attempts)), .max_waiting = 1000};
 }
 
-/// "3 waiting" and the like.
+/// Each event as its seq, state and attempts, for example "3 waiting 0".
 inline std::vector<std::string> shown(const std::vector<store::ParkedEvent>& events) {
   std::vector<std::string> all;
   for (const auto& event : events)

@@ -1,4 +1,4 @@
-// What the stream of events parks.
+// Tests what the stream of events parks.
 #include "unit/relay/parking.hpp"
 
 #include <gmock/gmock.h>
@@ -30,8 +30,8 @@ class ParkingStream : public ::testing::TestWithParam<bool> {
     driver.open();
     return driver;
   }
-  /// A gapless sink has stopped itself: what was behind comes back unsent, and it is opened again
-  /// without a pause.
+  /// After a rejection a gapless sink has stopped itself: the events behind come back unsent, and
+  /// the sink is opened again without a pause.
   static void reopen(CoreDriver& driver, const std::vector<std::int64_t>& behind) {
     if (!is_gapless()) return;
     for (const std::int64_t seq : behind) driver.report(seq, Kind::retry);
@@ -194,7 +194,7 @@ TEST_P(ParkingStream, beyond_max_waiting_the_stream_pauses) {
   EXPECT_THAT(driver.send_all(), ElementsAre(1));
 }
 
-/// Else nothing of it could be written, and nothing would make room.
+/// Otherwise the parked events behind it could never be written, and nothing would make room.
 TEST_P(ParkingStream, beyond_max_waiting_what_stands_before_parked_events_is_sent) {
   ParkingRules few = rules();
   few.max_waiting = 2;
@@ -203,7 +203,7 @@ TEST_P(ParkingStream, beyond_max_waiting_what_stands_before_parked_events_is_sen
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "b"}, {4, "c"}});
   EXPECT_THAT(driver.send_all(), ElementsAre(1));
   EXPECT_EQ(driver.gate.live(), 2U);
-  driver.report(1, Kind::blocked);  // it comes back
+  driver.report(1, Kind::blocked);  // Event 1 will be sent again.
   driver.pass_pause();
   EXPECT_THAT(driver.send_all(), ElementsAre(1)) << "and not 4";
   driver.ack(1);
@@ -266,7 +266,7 @@ TEST_P(ParkingStream, events_without_a_key_block_nothing) {
   EXPECT_THAT(driver.send_all(), ElementsAre(3));
 }
 
-// ---- what the sink refuses by itself
+// ---- events that the sink refuses by itself
 
 Outcome refused(std::string why = "an illegal name") {
   Outcome outcome{.kind = Kind::rejected, .unsent = true};
@@ -274,7 +274,8 @@ Outcome refused(std::string why = "an illegal name") {
   return outcome;
 }
 
-/// As Offering does for a gapless sink; a sink that is not gets none of them behind the first.
+/// Keeps these events back, as Offering does for a gapless sink. To any other sink the core hands
+/// only the first event of a key, so that there is nothing to keep back.
 void keep_back(CoreDriver& driver, const std::vector<std::int64_t>& seqs, bool gapless) {
   if (!gapless) return;
   for (const std::int64_t seq : seqs) driver.core.kept_back(driver.tokens.at(seq), driver.now);
@@ -403,7 +404,7 @@ TEST(GaplessStream, that_stops_at_a_rejected_event_stops_at_a_refused_one) {
   EXPECT_EQ(driver.sink.rejection()->seq, 2);
 }
 
-// ---- outcomes of one event alone
+// ---- outcomes that concern one event only
 
 TEST_P(ParkingStream, what_is_postponed_is_set_aside_at_once_with_no_attempt_counted) {
   auto driver = opened();

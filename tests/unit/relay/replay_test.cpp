@@ -1,4 +1,4 @@
-// What a relay reads of a replay, and what it writes of it.
+// Tests what a relay reads for a replay, and which progress it writes.
 #include "relay/replay.hpp"
 
 #include <gmock/gmock.h>
@@ -69,7 +69,7 @@ class ReplayedCore : public ::testing::Test {
     window_.add(*page);
     core_->page_read(page, {}, now_);
   }
-  /// The seqs that were sent; those in `bad` are rejected.
+  /// Sends all that may be sent. Rejects the events in `bad` and acks the others. Returns the seqs.
   std::vector<std::int64_t> send(const std::vector<std::int64_t>& bad = {}) {
     std::vector<std::int64_t> sent;
     while (true) {

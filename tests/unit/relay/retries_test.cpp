@@ -1,4 +1,4 @@
-// What the retries make of parked events.
+// Tests which parked events are sent again, and what becomes of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ class Retries : public ::testing::Test {
     row.key = key(id);
     return row;
   }
-  /// The store has this event.
+  /// Parks this event in the store, unless it is there, and tells the gate.
   void keep(std::int64_t seq, const std::string& id) {
     if (!stored_[key(id)].insert(seq).second) return;
     gate_.park(key(id), true);
@@ -46,8 +46,9 @@ class Retries : public ::testing::Test {
     stored_[key].erase(seq);
     if (stored_[key].empty()) gate_.released(key);
   }
-  /// Rows of keys: the first of each is due. `asked`: what became of those that were asked for; of
-  /// the others nothing is left.
+  /// Answers a read of the core. `rows` has events as seq and key: the first of each key is due,
+  /// the others wait behind it. `asked` has the states of rows that the core asks about; a run that
+  /// it leaves out is gone.
   void load(const std::vector<std::pair<std::int64_t, std::string>>& rows,
             const std::map<std::int64_t, store::ParkedState>& asked = {}) {
     store::DueEvents due;
@@ -104,7 +105,8 @@ class Retries : public ::testing::Test {
     outcome.error.message = "no";
     core_->outcome(outcome, now_);
   }
-  /// "1 delivered 2": seq, what became of it, attempts.
+  /// Advances time by a second and writes the results that are due. Returns the seq, end and
+  /// attempts of each, for example "1 delivered 2".
   std::vector<std::string> results() {
     now_ += std::chrono::seconds(1);
     std::vector<std::string> all;
@@ -119,7 +121,7 @@ class Retries : public ::testing::Test {
     return all;
   }
   static EventRef ref(std::int64_t seq) { return {.seq = seq, .id = id_of(seq)}; }
-  /// After the connection to the store broke.
+  /// Starts anew, as after the connection to the store broke. The core remembers these acks.
   void again(const std::vector<EventRef>& acks) {
     gate_ = KeyGate();
     stored_.clear();
@@ -268,7 +270,7 @@ TEST_F(Retries, of_a_gapless_sink_the_one_that_fails_is_found_by_sending_it_alon
   report(2, Kind::retry);
   EXPECT_THAT(results(), IsEmpty()) << "nobody knows which of them it was";
   reopen();
-  sink_.sent(1);  // the stream's
+  sink_.sent(1);  // The stream has sent an event.
   EXPECT_THAT(send(), IsEmpty());
   EXPECT_TRUE(sink_.alone_asked()) << "the stream waits";
   sink_.acked(now_);
@@ -450,7 +452,7 @@ TEST_F(Retries, while_one_is_in_flight_the_store_is_not_asked_all_the_time) {
   core_->due_at(now_);
   core_->load_asked();
   store::DueEvents still;
-  still.next_in = milliseconds(0);  // of the one in flight
+  still.next_in = milliseconds(0);  // The event in flight is still due.
   core_->loaded(std::move(still), now_);
   EXPECT_FALSE(core_->wants_load(now_));
   EXPECT_TRUE(core_->wants_load(now_ + milliseconds(50)));
@@ -489,7 +491,7 @@ class RetriesBesideTheStream : public Retries {
                                    }},
                   sink_, gate_);
   }
-  /// The first event of the key is due; the gate does not know it but for what the test does.
+  /// Answers a read: the first event of key "a" is due. Unlike load(), it tells the gate nothing.
   void read() {
     core_->due_at(now_);
     core_->load_asked();
@@ -593,7 +595,7 @@ class Runs : public Retries {
                                .token_prefix = kPrefix},
                   sink_, gate_);
   }
-  /// The sink looks after all whose rows are written. Their seqs.
+  /// Lets the sink look after all runs whose rows are written. Returns their seqs.
   std::vector<std::int64_t> look_after() {
     std::vector<LateSends::Send> kept;
     for (const auto& [seq, send] : gate_.late.all()) {
@@ -609,7 +611,8 @@ class Runs : public Retries {
     }
     return seqs;
   }
-  /// What the store says of the rows that were running: those that are left out are gone.
+  /// Advances time by a second and answers the core's question about rows that were `running`. A
+  /// row that is left out is gone.
   void look(const std::map<std::int64_t, store::ParkedState>& rows) {
     now_ += std::chrono::seconds(1);
     ASSERT_TRUE(core_->wants_load(now_));
@@ -618,7 +621,7 @@ class Runs : public Retries {
     due.asked = answer(rows);
     core_->loaded(std::move(due), now_);
   }
-  /// An event of key "a" runs, and its worker looks after it.
+  /// Begins the run of an event of key "a", and leaves it to its worker.
   void run() {
     load({{1, "a"}, {2, "a"}});
     EXPECT_THAT(send(), ElementsAre(1));

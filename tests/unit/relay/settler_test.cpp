@@ -1,4 +1,4 @@
-// When a settlement waits for the disk, and what is counted.
+// Tests when a settlement waits for the disk, and what is counted.
 #include "relay/settler.hpp"
 
 #include <gmock/gmock.h>
@@ -14,8 +14,8 @@ namespace {
 
 using store::Durability;
 
-/// Refuses the first writes, like a store whose write lock is held, and records the durability of
-/// each.
+/// Refuses the first writes, like a store whose write lock is held. Records the durability that
+/// each write asks for.
 class BusyAtFirst final : public store::Progress {
  public:
   BusyAtFirst(int refusals, std::vector<Durability>& asked) : refusals_(refusals), asked_(asked) {}
@@ -75,7 +75,7 @@ TEST(Settler, the_flush_that_is_due_is_not_done_before_a_write_succeeded) {
   EXPECT_THAT(asked, ::testing::ElementsAre(Durability::flushed, Durability::flushed));
 }
 
-/// A crash of the store would begin the task a second time, beside the run that goes on.
+/// If a crash of the store lost the row, the task would begin a second time beside its run.
 TEST(Settler, a_row_of_a_run_is_flushed) {
   std::vector<Durability> asked;
   relay::SettledCounts counts;

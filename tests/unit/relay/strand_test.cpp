@@ -1,5 +1,5 @@
-// Which pages are passed to the core: an idle relay polls, and if the core got the page of each
-// poll it would settle each.
+// Tests which pages a strand passes to its core. An idle relay polls, and the core would write a
+// settlement for each page that it gets.
 #include "relay/strand.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 class StrandTest : public ::testing::Test {
  protected:
-  /// The strand takes an empty page of this pair and passes it on.
+  /// Gives the strand an empty page of this pair. Returns whether the strand passes it on.
   bool sees(store::Pair pair, std::int64_t from = 0, bool drained = true, bool caught_up = true) {
     auto page = std::make_shared<store::Page>(*page_of(pair, from, {}, drained));
     page->caught_up = caught_up;
@@ -19,7 +19,7 @@ class StrandTest : public ::testing::Test {
     strand_.take_page(page);
     return offered_ > before;
   }
-  /// Reads an event, so that the newest page was seen just now.
+  /// Gives the strand a page with an event, so that it passed on a page just now.
   void see_an_event() {
     const auto page = page_of({.s1 = "0", .s2 = "1", .bound = 1}, 0, {{1, "a"}}, true);
     strand_.take_page(page);

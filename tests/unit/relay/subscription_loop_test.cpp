@@ -1,4 +1,4 @@
-// The loop of a subscription, over a log in memory, with a progress whose writes can be blocked.
+// Tests the loop of a subscription over a log in memory. The test can block the writes of progress.
 #include "relay/subscription_loop.hpp"
 
 #include <gmock/gmock.h>
@@ -23,14 +23,15 @@ using Kind = Outcome::Kind;
 
 constexpr seconds kLimit{30};
 
-/// What was written. While it is held, writes block.
+/// The progress that was written, and the parked events. Writes block while the ledger is held.
 struct Ledger {
   Mutex mutex;
   std::condition_variable_any changed;
   bool held OUTBOX_GUARDED_BY(mutex){false};
   std::vector<store::Settlement> rows OUTBOX_GUARDED_BY(mutex);
-  std::map<std::int64_t, std::string> parked OUTBOX_GUARDED_BY(mutex);  ///< All due. Their keys.
-  std::set<std::int64_t> delivered OUTBOX_GUARDED_BY(mutex);            ///< Of those parked.
+  /// The keys of the parked events, by seq. All of them are due.
+  std::map<std::int64_t, std::string> parked OUTBOX_GUARDED_BY(mutex);
+  std::set<std::int64_t> delivered OUTBOX_GUARDED_BY(mutex);  ///< Parked events that have ended.
 
   void hold(bool hold) {
     {
@@ -212,7 +213,7 @@ TEST_F(LoopTest, what_could_not_be_settled_is_retained_with_the_sink) {
   EXPECT_EQ(retained.unsettled_acks.size(), 2U);
   loop_.reset();
   ledger_.hold(false);
-  // The next loop does not send them again.
+  // The next loop does not send the two events again.
   begin(std::move(retained.sink), std::move(retained.unsettled_acks));
   log_.commit(1);
   ASSERT_TRUE(recording->wait_for(3, kLimit));
@@ -238,7 +239,8 @@ TEST_F(LoopTest, retries_that_may_not_have_been_written_are_retained_with_the_si
   loop_.reset();
   ledger_.hold(false);
   ASSERT_TRUE(eventually([this] { return ledger_.left() == std::set<std::int64_t>{4, 6}; }));
-  // As if that had not been written: the next loop does not send them again, and writes it.
+  // The rows are there again, as if the results had not been written. The next loop does not send
+  // the two events again, but writes their results.
   ledger_.park({{4, "a"}, {6, "b"}, {7, "b"}});
   begin(std::move(retained),
         {.keys = {{.key = event::key_hash("order", "a")}, {.key = event::key_hash("order", "b")}},
@@ -277,7 +279,7 @@ TEST_F(LoopTest, sends_no_more_than_its_rate_and_everything_in_the_end) {
   auto sink = std::make_unique<outbox::testing::RecordingSink>();
   const auto recording = sink->recording();
   const auto begun = std::chrono::steady_clock::now();
-  // 8 of the 64 lanes: 40 a second are its part, 4 at once.
+  // With 8 of the 64 lanes the loop may send 40 of the 320 events a second, and 4 at once.
   begin(RetainedSink{.sink = std::move(sink), .unsettled_acks = {}}, {}, {320});
   log_.commit(20);
   ASSERT_TRUE(recording->wait_for(20, kLimit));

@@ -1,4 +1,4 @@
-// One tenure after another, run as the tenure loop runs them, over a SQLite file.
+// Tests tenures over a SQLite file, one after another, as the tenure loop runs them.
 #include "relay/tenure.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// The store hangs while it is closed: nothing is settled.
+/// While the gate is closed, writes of progress hang, so that nothing is settled.
 class Gate {
  public:
   void close() {
@@ -145,7 +145,7 @@ class TenureTest : public ::testing::Test {
  protected:
   TenureTest() {
     EXPECT_TRUE(store_.migrate());
-    options_.lease = milliseconds(1000);  // a retired subscription gets a quarter of it
+    options_.lease = milliseconds(1000);  // A subscription has a quarter of it to end.
     options_.settle_interval = milliseconds(0);
     people_ = store_.catalog().value();
     trust_.extend_to(std::chrono::steady_clock::now() + std::chrono::hours(1));
@@ -169,7 +169,7 @@ class TenureTest : public ::testing::Test {
     EXPECT_TRUE(store_.writer().value()->write(
         std::vector<Event>(static_cast<std::size_t>(events), event)));
   }
-  /// What the tenure loop does at the start, and after a failure.
+  /// Begins a tenure as the tenure loop does at the start and after a failure.
   void begin() {
     if (tenure_) (void)tenure_->end(milliseconds(0), false);
     tenure_.reset();

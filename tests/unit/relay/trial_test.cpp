@@ -1,5 +1,5 @@
-// Which events are sent on trial, and what is left of a trial when relays die in it: step by step,
-// and in small worlds of relays that are killed, frozen and stopped.
+// Tests which events are sent on trial, and what is left of a trial when relays die in it: first
+// step by step, then in simulated worlds whose relays are killed, frozen and stopped.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -205,7 +205,7 @@ TEST(Trials, what_has_begun_a_trial_lets_it_go_on) {
   FormerRun before = died(3, 1, 7);
   newest.parked = before.parked = true;
   newest.lanes = before.lanes = 1;
-  FormerRun beside = died(4);  // the same run, on other lanes
+  FormerRun beside = died(4);  // It is the same run as `newest`, on other lanes.
   beside.lanes = 2;
   TrialGate gate(10000);
   (void)gate.add(1, {died(5), newest, beside, before}, "here");
@@ -215,12 +215,12 @@ TEST(Trials, what_has_begun_a_trial_lets_it_go_on) {
   EXPECT_TRUE(gate.recorded(1, 50, {5, 4, 3}));
 }
 
-// ---- in small worlds
+// ---- in simulated worlds
 
-/// What the stores keep: the runs, on lanes, of relays that live or do not.
+/// The rows of `run` as the stores keep them, and which relays are registered.
 class Table {
  public:
-  /// `parked`: by seq.
+  /// `parked` has the attempts of the parked events, by seq.
   [[nodiscard]] std::vector<FormerRun> former(
       store::LaneMask lanes, int relay, const std::map<std::int64_t, std::size_t>& parked) const {
     std::vector<FormerRun> found;
@@ -297,7 +297,7 @@ class Table {
   struct Row {
     store::LaneMask lanes;
     std::int64_t generation;
-    int relay;  ///< 0: null.
+    int relay;  ///< 0 stands for null.
     std::string place;
     std::size_t tried;
     std::int64_t seq;
@@ -314,8 +314,8 @@ class Table {
   std::vector<Row> rows_;
 };
 
-/// Sixty-four lanes with a log each, and parked events, which are all due. Some of the events kill
-/// the relay.
+/// 64 lanes with a log each, and parked events, which are all due. Some of the events kill
+/// the relay that sends them.
 class World {
  public:
   World(std::size_t events, std::set<std::int64_t> culprits, unsigned seed,
@@ -329,8 +329,8 @@ class World {
 
   struct Strand {
     store::LaneMask lanes{0};
-    std::vector<std::int64_t> log;  ///< What is not settled.
-    std::size_t done{0};            ///< Of that, acked and not settled.
+    std::vector<std::int64_t> log;  ///< The events that are not settled.
+    std::size_t done{0};            ///< How many of these are acked.
   };
   struct Relay {
     int id{0};
@@ -338,11 +338,11 @@ class World {
     store::LaneMask lanes{0};
     TrialGate gate;
     std::vector<Strand> strands;
-    std::vector<std::int64_t> retried;    ///< Parked events that were sent, and are not settled.
-    std::vector<std::int64_t> unsettled;  ///< Sent and not settled, these and others.
+    std::vector<std::int64_t> retried;    ///< Parked events that were sent and are not settled.
+    std::vector<std::int64_t> unsettled;  ///< All events that were sent and are not settled.
   };
 
-  /// A relay begins on these lanes, in so many strands.
+  /// Begins the runs of a relay on these lanes, in at most so many strands.
   Relay begin(int id, store::LaneMask lanes, std::size_t strands) {
     Relay relay;
     relay.id = id;
@@ -371,8 +371,8 @@ class World {
     return relay;
   }
 
-  /// Sends what may go of a source, as the loop does. Returns false when there was nothing, or the
-  /// relay has died.
+  /// Sends what may go of each source, as the loop does. Returns false if no source has an event,
+  /// or the relay has died.
   bool step(Relay& relay) {
     const std::size_t sources = relay.strands.size() + 1;
     const std::size_t first = relay.gate.turn();
@@ -392,7 +392,7 @@ class World {
     for (const std::int64_t seq : std::exchange(relay.retried, {})) parked.erase(seq);
     relay.unsettled.clear();
   }
-  /// As after a kill from outside.
+  /// The relay dies without settling anything more.
   void kill(Relay& relay) {
     table.alive.erase(relay.id);
     note_death(relay);
@@ -408,12 +408,12 @@ class World {
   }
 
   Table table;
-  std::map<std::int64_t, std::size_t> parked;  ///< By seq: how many attempts.
-  std::set<std::int64_t> dead;                 ///< Of these.
+  std::map<std::int64_t, std::size_t> parked;  ///< The attempts of the parked events, by seq.
+  std::set<std::int64_t> dead;                 ///< The parked events that are dead.
   std::size_t deaths{0};
   bool innocent_parked{false};
-  bool settles{true};  ///< Before a death, and sometimes.
-  /// Deaths at which only this event was sent and not settled.
+  bool settles{true};  ///< Whether relays settle also now and then, and just before a death.
+  /// At how many deaths only this event was sent and not settled, by seq.
   std::map<std::int64_t, std::size_t> alone;
 
  private:
@@ -422,7 +422,7 @@ class World {
     std::size_t cursor{0};
   };
 
-  /// What a strand, or without one the retries, would send next.
+  /// The events that the strand would send next, or the retries if `strand` is null.
   [[nodiscard]] std::vector<std::int64_t> next_of(const Relay& relay, const Strand* strand) const {
     if (strand != nullptr) {
       const auto from = strand->log.begin() + static_cast<std::ptrdiff_t>(strand->done);
@@ -545,7 +545,7 @@ TEST(TrialWorld, one_culprit_among_ten_thousand_is_found_within_sixteen_deaths) 
   std::size_t most = 0;
   for (const std::int64_t culprit : places) {
     World world(10000, {culprit}, 1);
-    world.settles = false;  // nothing makes it easier
+    world.settles = false;  // A settlement just before a death would make the search easier.
     for (int relay = 1; world.parked.empty(); ++relay) {
       auto one = world.begin(relay, store::kAllLanes, 1);
       while (world.parked.empty() && world.step(one)) {
@@ -579,8 +579,8 @@ TEST(TrialWorld, a_healthy_subscription_is_at_full_speed_after_fourteen_rows) {
   EXPECT_LE(world.table.size(), 1U) << "the row of the run";
 }
 
-/// Lanes are shared out anew at each round; relays are killed, frozen, stopped, and die of
-/// culprits.
+/// Runs rounds until everything has arrived. Each round shares the lanes out anew among relays,
+/// which are then killed, frozen or stopped, unless they die of a culprit.
 void run_world(unsigned seed) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 dice(seed);

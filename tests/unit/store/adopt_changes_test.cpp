@@ -1,4 +1,4 @@
-// Whether the function of an adopted table's trigger still fits its columns.
+// Tests whether the function of an adopted table's trigger still fits the table's columns.
 #include "store/postgres/adopt_changes.hpp"
 
 #include <gmock/gmock.h>
@@ -87,7 +87,7 @@ TEST(AdoptChanges, a_new_name_is_told_by_the_number) {
   now[2].name = "payload";
   ASSERT_EQ(changes(now).size(), 1U);
   EXPECT_EQ(changes(now)[0].renamed_to, "payload");
-  // Of another type it is another column.
+  // If it also has another type, it is another column.
   now[2].type = "text";
   EXPECT_FALSE(changes(now)[0].renamed_to);
 }

@@ -1,4 +1,4 @@
-// Which columns of a table can be adopted.
+// Tests which columns of a table can be adopted.
 #include "store/postgres/adopt_shape.hpp"
 
 #include <gmock/gmock.h>

@@ -22,7 +22,7 @@ TEST(AheadPlan, a_cold_backlog_is_read_in_one_piece_and_not_too_far_ahead) {
     plan.found(true);
   }
   EXPECT_EQ(reached, 500 + AheadPlan::kFar);
-  // As soon as the reader has moved on.
+  // The next stretch is read as soon as the reader has moved on.
   EXPECT_EQ(plan.next(500 + kStretch, kEnd),
             (AheadRange{.from = reached, .to = reached + kStretch}));
 }

@@ -1,4 +1,4 @@
-// What archive.cpp writes is read back.
+// Tests that what archive.cpp writes can be read back.
 #include "store/archive_read.hpp"
 
 #include <gmock/gmock.h>

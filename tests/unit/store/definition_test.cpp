@@ -1,5 +1,5 @@
-// What a schema should consist of, compared with what it does, and what is wanted after a
-// migration.
+// Tests how the objects that a schema should have are compared with those that it has, and which
+// ones are wanted after a migration.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -75,7 +75,7 @@ TEST(Definitions, what_a_migration_makes_changes_and_removes_is_what_is_wanted) 
 }
 
 TEST(Definitions, a_migration_does_not_bless_what_somebody_did_before) {
-  // An index was changed, another one dropped, and a trigger added.
+  // Before the migration somebody changed one index, dropped another, and added a trigger.
   const Definitions wanted{kBy, kTable, kIndex, kNewIndex};
   const Definitions before{kBy, kTable, kOtherIndex, kTrigger};
   const Definition column{.object = "table t", .part = "column c", .makes = "ADD c"};

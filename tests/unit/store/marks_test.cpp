@@ -1,5 +1,5 @@
-// The floor: never above what every mark together allows, and exactly that while the book is not
-// thinned out.
+// Tests the floor. It is never above what all marks together allow, and is exactly that as long as
+// the book is not thinned out.
 #include "store/postgres/marks.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using Mark = std::pair<std::uint64_t, std::int64_t>;
 
-/// The definition: the greatest l over marks with w < xmax.
+/// The floor by its definition: the greatest l of the marks with w < xmax.
 std::int64_t floor_of(const std::vector<Mark>& marks, std::uint64_t xmax) {
   std::int64_t floor = 0;
   for (const auto& [w, l] : marks) {

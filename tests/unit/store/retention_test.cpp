@@ -1,4 +1,5 @@
-// What needs no store: lines of an archive, and who holds how much.
+// Tests the parts of retention that need no store: lines of an archive, and how much of the log
+// each subscription holds.
 #include <gmock/gmock.h>
 
 #include <filesystem>

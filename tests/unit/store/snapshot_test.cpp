@@ -1,4 +1,4 @@
-// Snapshots as the server writes them.
+// Tests how snapshots are read from the text that the server writes.
 #include "store/postgres/snapshot.hpp"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// What is shown of a store's URL, and what is refused: a password is never shown, however it is
-// spelled.
+// Tests what is shown of a store's URL, and which URLs are refused. A password is never shown,
+// however it is spelled.
 #include "store/url.hpp"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Nothing of it stands in the rest of an address.
+/// The letters of secrets. None of them occurs in the rest of an address.
 constexpr std::string_view kLetters = "QXZJKVW";
 constexpr std::string_view kSpecial = "@/?:%#&=+ '\\\"$!,;[]~\t";
 constexpr std::string_view kHex = "0123456789abcdefABCDEF";
@@ -41,7 +41,7 @@ std::string in_percents(char c) {
   return std::string("%") + kHex[byte >> 4U] + kHex[byte & 15U];
 }
 
-/// Special characters always, the others now and then.
+/// Percent-encodes special characters always, and other characters now and then.
 std::string encoded(test::Random& random, std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -64,7 +64,7 @@ std::string escaped(test::Random& random, std::string_view text) {
 
 std::string blanks(test::Random& random) { return std::string(random.below(3), ' '); }
 
-/// `raw`: not encoded, although it must be.
+/// A URL with this secret. If `raw` is true, the secret is not encoded, although it must be.
 std::string url_with(test::Random& random, const std::string& secret, bool raw) {
   const std::string text = raw ? secret : encoded(random, secret);
   const std::string scheme = random.chance(50) ? "postgresql://" : "postgres://";
@@ -89,7 +89,7 @@ std::string parameters_with(test::Random& random, const std::string& secret) {
   return text;
 }
 
-/// Three letters in a row are more than chance.
+/// Expects that `shown` has no three letters in a row of the secret, which is more than chance.
 void expect_nothing_of(const std::string& secret, const std::string& shown, const std::string& of) {
   for (std::size_t at = 0; at + 3 <= secret.size(); ++at) {
     const std::string part = secret.substr(at, 3);
@@ -98,8 +98,8 @@ void expect_nothing_of(const std::string& secret, const std::string& shown, cons
   }
 }
 
-/// All that the program prints about it: the URL as shown, the reason for a refusal, and the error
-/// of connecting.
+/// Expects that the program keeps the secret in all that it prints about the URL: the URL as shown,
+/// the reason for a refusal, and the error of connecting.
 void expect_secret(const std::string& secret, const std::string& url) {
   expect_nothing_of(secret, shown_url(url), url);
   const Status checked = check_url(url);

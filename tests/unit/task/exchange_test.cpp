@@ -1,4 +1,4 @@
-// What workers tell each other about their free threads.
+// Tests what workers tell each other about their free threads.
 #include "task/exchange.hpp"
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ class OneOther final : public store::TaskRuns {
     return store::ClaimedTasks{};
   }
 
-  // Not the exchange's.
+  // The exchange does not call these.
   Result<std::int64_t> beat(const EventId&, std::string_view, std::string_view) override {
     return 0;
   }
@@ -71,7 +71,7 @@ class ExchangeTest : public ::testing::Test {
     exchange_.add(queue_);
     free(0);
   }
-  /// So many of its threads.
+  /// Leaves so many threads of the queue free.
   void free(std::size_t threads) {
     std::vector<Outcome> unused;
     queue_->give_up(0, unused);
@@ -113,7 +113,8 @@ TEST_F(ExchangeTest, free_threads_are_told_once_when_they_have_been_free_for_a_w
   EXPECT_THAT(rows_.announced, ElementsAre(8, 0));
 }
 
-/// The row is that of before: others would go on to leave tasks to threads that are busy.
+/// The row in the store is from before the loss. Because of it other workers would go on leaving
+/// tasks to threads that are busy.
 TEST_F(ExchangeTest, after_a_lost_connection_it_is_told_again_that_no_thread_is_free) {
   free(8);
   turns(5);

@@ -1,4 +1,4 @@
-// Programs as handlers, with real processes.
+// Tests programs as handlers, with real processes.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -96,7 +96,7 @@ TEST_F(Exec, a_program_need_not_read_its_input_nor_end_its_output) {
   EXPECT_EQ(run("exec 0<&-; sleep 0.05", large).kind(), TaskEnd::Kind::done);
   EXPECT_EQ(run("[ $(wc -c) = " + std::to_string(large.size()) + " ]", large).kind(),
             TaskEnd::Kind::done);
-  // What it leaves behind holds its output open.
+  // The process that it leaves behind holds its output open.
   const TaskEnd end = run("sleep 1000 & echo $! > " + folder_.file("pid"));
   EXPECT_EQ(end.kind(), TaskEnd::Kind::done);
   EXPECT_TRUE(eventually([&] { return is_gone(text_of("pid")); }));
@@ -130,7 +130,7 @@ TEST_F(Exec, at_a_stop_it_is_told_and_then_killed_with_all_it_started) {
 }
 
 TEST_F(Exec, descriptors_and_blocked_signals_of_this_process_are_not_inherited) {
-  const int secret = ::open("/etc/hostname", O_RDONLY);  // no O_CLOEXEC, on purpose
+  const int secret = ::open("/etc/hostname", O_RDONLY);  // O_CLOEXEC is left out on purpose.
   ASSERT_GT(secret, 2);
   EXPECT_EQ(run("[ ! -e /proc/self/fd/" + std::to_string(secret) + " ]").kind(),
             TaskEnd::Kind::done);

@@ -43,7 +43,7 @@ class QueueSinkTest : public ::testing::Test {
                                     QueueOptions{.threads = threads}, EventId::generate(), clock_);
     ASSERT_TRUE(sink_->open());
   }
-  /// A handler that returns when release() was called, or when it is told to stop if it listens.
+  /// Adds a handler that returns once release() is called or, if it listens, it is told to stop.
   void add_slow(const std::string& type, bool listens, milliseconds deadline = hours(1)) {
     handlers_.on(type, {.deadline = deadline},
                  [this, listens](std::string_view, const TaskRun& run) {
@@ -55,7 +55,7 @@ class QueueSinkTest : public ::testing::Test {
   }
   void release() { released_ = true; }
 
-  /// The token is the number of the message.
+  /// Makes a message. The first one has token 1, the next one 2, and so on.
   Message& message(const std::string& type, std::string body = "{}") {
     EventView& event = events_.emplace_back();
     event.id = EventId::generate();

@@ -1,4 +1,4 @@
-// What a stop of the run tracker waits for.
+// Tests what a stop of the run tracker waits for.
 #include "task/run_tracker_core.hpp"
 
 #include <gtest/gtest.h>

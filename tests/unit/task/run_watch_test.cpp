@@ -1,4 +1,5 @@
-// What the run tracker concludes: whose runs are lost, which rows nothing runs for, who is dead.
+// Tests what the run tracker concludes: which runs are lost, which rows have no run, which workers
+// are dead.
 #include "task/run_watch.hpp"
 
 #include <gmock/gmock.h>

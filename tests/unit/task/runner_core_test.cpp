@@ -1,4 +1,4 @@
-// What the threads of a queue do to each other while their runs are watched.
+// Tests when the thread of a run that does not end is replaced.
 #include "task/runner_core.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using std::chrono::seconds;
 
 class RunnerCoreTest : public ::testing::Test {
  protected:
-  /// Three tasks: the first two run in the slots 0 and 1, the third waits.
+  /// Adds three tasks to a queue with the two slots 0 and 1.
   RunnerCoreTest() {
     auto batch = std::make_shared<Batch>(source_, kBegin);
     EventView event;
@@ -67,7 +67,8 @@ TEST_F(RunnerCoreTest, a_thread_that_has_begun_another_run_meanwhile_is_not) {
   (void)begin(0, kBegin);
   const auto other = begin(1, kBegin + seconds(10));
   const TimePoint now = kBegin + seconds(70);
-  // The handler of slot 1 is told to stop after slot 0 was found to be stuck. That takes a while.
+  // watch() tells the handler of slot 1 to stop after it has found slot 0 stuck. In the meantime
+  // the run of slot 0 ends, and its thread begins another one.
   const std::stop_callback told(other.stop, [&] {
     core_.end(*slot, TaskEnd::done(), now);
     (void)begin(0, now);

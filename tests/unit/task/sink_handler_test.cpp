@@ -1,5 +1,5 @@
-// Sinks as handlers: what a message is, what becomes of it, and how it is given up. The sinks are
-// fakes; tests/cli has real servers.
+// Tests sinks as handlers: which message a task becomes, how its outcome ends the run, and how it
+// is given up. The sinks are fakes; tests/cli has real servers.
 #include "task/sink_handler.hpp"
 
 #include <gmock/gmock.h>
@@ -60,7 +60,7 @@ TEST(EndOfOutcome, says_whether_the_task_runs_again) {
        TaskEnd::Kind::dead},
       {{.kind = Kind::rejected, .error = error_of(Errc::invalid_argument, "smtp:550")},
        TaskEnd::Kind::dead},
-      // A mail that may have been sent, with on_unknown = "park".
+      // This mail may have been sent, and on_unknown is "park".
       {{.kind = Kind::rejected, .error = error_of(Errc::unavailable)}, TaskEnd::Kind::dead},
       {{.kind = Kind::rejected, .error = error_of(Errc::not_found), .final = true},
        TaskEnd::Kind::dead},
@@ -82,7 +82,7 @@ TEST(EndOfOutcome, keeps_the_pause_that_was_asked_for) {
 
 // ---- runs
 
-/// What the sinks of a handler saw, and what they answer.
+/// The messages that the sinks of a handler were sent, and what the sinks answer.
 struct World {
   Mutex mutex;
   std::vector<std::string> seen OUTBOX_GUARDED_BY(mutex);
@@ -94,7 +94,7 @@ struct World {
   std::atomic<bool> cannot_open{false};
 };
 
-/// Answers on a thread of its own, or never.
+/// Answers on a thread of its own, or, if world.hangs, not before purge().
 class FakeSink final : public Sink {
  public:
   explicit FakeSink(World& world) : world_(world) { ++world_.sinks; }
