@@ -84,6 +84,13 @@ SinkCache::Entry& SinkCache::retain(SubscriptionLoop& loop) {
                                          .group = row.group};
 }
 
+void SinkCache::put_back(const store::SubscriptionRow& row, RetainedSink sink) {
+  entries_[row.spec.name] = Entry{.retained = std::move(sink),
+                                  .subscription = row.id,
+                                  .config_version = row.config_version,
+                                  .group = row.group};
+}
+
 void SinkCache::Entry::forget_outbox() {
   retained.unsettled_acks.clear();
   retained.retry_acks.clear();

@@ -28,6 +28,8 @@ class SinkCache {
   /// For all others of this group.
   void put_custom(const std::string& group, Relay::MakeSink make);
   [[nodiscard]] Result<RetainedSink> take(const store::SubscriptionRow& row);
+  /// A sink that was taken and not used, because the subscription could not start.
+  void put_back(const store::SubscriptionRow& row, RetainedSink sink);
   /// A loop that has ended, or was abandoned because its sink does not return.
   void put_back(std::unique_ptr<SubscriptionLoop> loop);
   /// The store has another outbox: what the sinks acked, and the versions of their settings, are

@@ -276,43 +276,48 @@ Status Tenure::start(const store::SubscriptionRow& row) {
 Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::SubscriptionRow& row) {
   auto renderer = format::Renderer::create(row.spec);
   if (!renderer) return pass(renderer);
+  // Before the store is asked: what has no sink costs it nothing, and its run does not begin.
+  OUTBOX_TRY(RetainedSink sink, sinks_.take(row));
+  auto beginning = begin_loop(row);
+  if (!beginning) {
+    sinks_.put_back(row, std::move(sink));
+    return pass(beginning);
+  }
+  const store::Holding holding = beginning->options.holding;
+  return std::make_unique<SubscriptionLoop>(
+      std::move(beginning->row), std::move(*renderer), beginning->strands, beginning->parked,
+      beginning->options, std::move(sink), *settler_, trust_, listen(row.id, holding));
+}
+
+/// What the store has for a loop that begins now.
+Result<Tenure::Beginning> Tenure::begin_loop(const store::SubscriptionRow& row) {
   const store::Holding holding = *holding_of(row);
-  auto strands = load_strands(row, holding);
-  if (!strands) return pass(strands);
+  Beginning beginning{.row = row};
+  OUTBOX_TRY(beginning.strands, load_strands(row, holding));
   const auto failed = [this](const Error& error) { fail_with(error); };
-  store::SubscriptionRow served = row;
   std::shared_ptr<ReplayRun> replay;
   if (row.replay != 0) {
     OUTBOX_TRY(auto replays, store_.replays());
-    OUTBOX_TRY(replay, begin_replay(std::move(replays), row.replay, holding.lanes, *strands,
-                                    window_of(options_), failed));
-    if (!replay) served.replay = 0;
+    OUTBOX_TRY(replay, begin_replay(std::move(replays), row.replay, holding.lanes,
+                                    beginning.strands, window_of(options_), failed));
+    if (!replay) beginning.row.replay = 0;
     if (replay && replay->strands.empty()) replay = nullptr;  // others still have lanes to do
   }
-  store::ParkedKeys parked;
   if (replay) {
-    strands = replay->strands;
+    beginning.strands = replay->strands;
   } else {
-    OUTBOX_TRY(parked,
+    OUTBOX_TRY(beginning.parked,
                loader_->parked_keys(row.id, holding.lanes, row.spec.on_dead == OnDead::block));
     told_of_parked_[row.id] = row.parked_version;
   }
-  OUTBOX_TRY(auto trial, begin_runs(row, holding, *strands));
-  auto retained = sinks_.take(row);
-  if (!retained) {
-    // A run that was begun and not ended would look like a death of the relay.
-    if (Status ended = end_run(row.id, holding); !ended) fail_with(ended.error());
-    return pass(retained);
-  }
-  const LoopOptions options{.window = window_of(options_),
-                            .settle_interval = options_.settle_interval,
-                            .settle_events = options_.settle_events,
-                            .holding = holding,
-                            .trial = std::move(trial),
-                            .replay = std::move(replay)};
-  return std::make_unique<SubscriptionLoop>(std::move(served), std::move(*renderer), *strands,
-                                            parked, options, std::move(*retained), *settler_,
-                                            trust_, listen(row.id, holding));
+  OUTBOX_TRY(auto trial, begin_runs(row, holding, beginning.strands));
+  beginning.options = {.window = window_of(options_),
+                       .settle_interval = options_.settle_interval,
+                       .settle_events = options_.settle_events,
+                       .holding = holding,
+                       .trial = std::move(trial),
+                       .replay = std::move(replay)};
+  return beginning;
 }
 
 /// A claim continues the totals of rows whose lanes are one strand again, and is the first row of a
@@ -380,9 +385,9 @@ SubscriptionLoop::Listener Tenure::listen(std::int32_t subscription,
   };
 }
 
-Status Tenure::end_run(std::int32_t subscription, const store::Holding& holding) {
+Status Tenure::end_run(const SubscriptionLoop& loop) {
   const MutexLock lock(trials_mutex_);
-  return trials_->end(subscription, holding);
+  return trials_->end(loop.row().id, loop.holding());
 }
 
 /// Ends loops, within one time. The subscriptions may start again at once, from the cursors of
@@ -404,8 +409,7 @@ Status Tenure::retire(const std::vector<SubscriptionLoop*>& loops) {
     const bool ended = loop->ended();
     if (loop->has_unwritten_rows()) unwritten = name;
     if (ended) {
-      if (Status status = end_run(loop->row().id, loop->holding()); !status)
-        fail_with(status.error());
+      if (Status status = end_run(*loop); !status) fail_with(status.error());
     }
     std::unique_ptr<SubscriptionLoop> retired;
     {
@@ -529,9 +533,7 @@ StopReport Tenure::end(std::chrono::nanoseconds grace, bool settle) {
   StopReport report{.drained = true, .abandoned = 0};
   for (auto& [name, loop] : loops) {
     const bool ended = loop->ended();
-    if (settle && ended)
-      (void)end_run(loop->row().id,
-                    loop->holding());  // else it looks like a death, which harms nothing
+    if (settle && ended) (void)end_run(*loop);  // else it looks like a death, which harms nothing
     report.drained = report.drained && ended && loop->drained();
     report.abandoned += ended ? loop->abandoned() : loop->window_events();
     sinks_.put_back(std::move(loop));

@@ -74,6 +74,13 @@ class Tenure {
   [[nodiscard]] Status start(const store::SubscriptionRow& row);
   [[nodiscard]] Result<std::unique_ptr<SubscriptionLoop>> make_loop(
       const store::SubscriptionRow& row);
+  struct Beginning {
+    store::SubscriptionRow row;  ///< Without a replay that has ended.
+    LoopOptions options{};
+    std::vector<store::Strand> strands{};
+    store::ParkedKeys parked{};
+  };
+  [[nodiscard]] Result<Beginning> begin_loop(const store::SubscriptionRow& row);
   [[nodiscard]] Result<std::vector<store::Strand>> load_strands(const store::SubscriptionRow& row,
                                                                 const store::Holding& holding);
   [[nodiscard]] const store::Holding* holding_of(const store::SubscriptionRow& row) const;
@@ -82,7 +89,7 @@ class Tenure {
                                              const store::Holding& holding,
                                              const std::vector<store::Strand>& strands);
   /// A loop ended in order.
-  [[nodiscard]] Status end_run(std::int32_t subscription, const store::Holding& holding);
+  [[nodiscard]] Status end_run(const SubscriptionLoop& loop);
   /// The listener of a loop.
   [[nodiscard]] SubscriptionLoop::Listener listen(std::int32_t subscription,
                                                   const store::Holding& holding);
