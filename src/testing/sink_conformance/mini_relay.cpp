@@ -143,6 +143,18 @@ bool MiniRelay::reopen(Clock::time_point until) {
   return true;
 }
 
+bool MiniRelay::deliver_first(std::size_t count, std::size_t batch,
+                              std::chrono::milliseconds limit) {
+  const auto until = Clock::now() + limit;
+  while (acked_count_ < count) {
+    if (Clock::now() > until) return false;
+    if (failed_ && !reopen(until)) return false;
+    offer(batch);
+    if (!drain()) return false;
+  }
+  return true;
+}
+
 bool MiniRelay::deliver(std::chrono::milliseconds limit, const std::function<void()>& on_failure) {
   const auto until = Clock::now() + limit;
   if (!reopen(until)) return false;

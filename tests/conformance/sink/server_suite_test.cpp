@@ -74,16 +74,15 @@ TEST_F(SinkServer, a_server_killed_and_restarted_under_load_loses_nothing_and_ke
   MiniRelay relay(*sink_, load);
   ASSERT_TRUE(open());
   for (std::size_t kill = 1; kill <= harness_->kills(); ++kill) {
-    while (relay.acked() < kill * load.size() / 5) {
-      relay.offer(100);
-      ASSERT_TRUE(relay.drain());
-    }
+    // A server that has just recovered may miss a deadline.
+    ASSERT_TRUE(relay.deliver_first(kill * load.size() / 5, 100));
+    const std::size_t failures = relay.failures().size();
     ASSERT_GT(relay.offer(load.size() / 5), 0U);
     harness_->kill();
     ASSERT_TRUE(relay.drain());
     relay.offer(100);  // The server may have answered everything before it was killed.
     ASSERT_TRUE(relay.drain());
-    ASSERT_GE(relay.failures().size(), kill);
+    ASSERT_GT(relay.failures().size(), failures);
     EXPECT_FALSE(sink_->open().has_value());
     harness_->start();
     relay.rewind();

@@ -131,11 +131,13 @@ TEST_F(KafkaSinkTest, after_the_culprit_was_found_batches_are_sent_again) {
   ASSERT_TRUE(sink->open());
   relay.rewind();
   // The other suspects of the batch are still sent alone, then in batches again.
+  const std::size_t failures = relay.failures().size();
   std::size_t most = 0;
   while (relay.acked() < load.size() - 1) {
     const std::size_t taken = relay.offer(50);
     most = std::max(most, taken);
     ASSERT_TRUE(relay.drain());
+    ASSERT_EQ(relay.failures().size(), failures);
   }
   EXPECT_EQ(most, 50U);
   expect_complete_and_ordered(places(topic.arrived(), load), load, {1});

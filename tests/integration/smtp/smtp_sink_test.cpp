@@ -388,6 +388,7 @@ TEST_F(SmtpSink, a_mail_whose_answer_hangs_holds_up_no_other) {
   while (relay.acked() < load.size() - 1) {
     relay.offer(2);
     relay.receive();
+    ASSERT_TRUE(relay.failures().empty()) << relay.failures().front().outcome.error.text();
   }
   EXPECT_EQ(relay.in_flight(), 1U);
   ASSERT_TRUE(eventually([&] { return server_->count() == load.size(); }));
