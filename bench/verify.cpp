@@ -1,5 +1,5 @@
 // verify: how fast a drained log is verified, and in how much memory.
-#include "ops/verify.hpp"
+#include "verify/verify.hpp"
 
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ Verified verify_log(PostgresFixture& log, std::int64_t events) {
   const auto reader = must(store->ledger_reader());
   reset_peak_rss();
   const auto start = Clock::now();
-  const ops::Verification found = must(ops::verify(*reader, subscriptions.at(0).id));
+  const verify::Verification found = must(verify::verify(*reader, subscriptions.at(0).id));
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   if (!found.ok() || found.ledger.events != events)
     test::give_up(Errc::corrupt, "the drained log does not add up", "run outbox verify");

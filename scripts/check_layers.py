@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that the #include lines of src/, include/, bench/ and demo/ follow the layers.
 
-    base <- event <- {format, schedule} <- subscription <- pg <- {store, sink, feed, testing} <- {relay, task, inbox} <- ops <- cli
+    base <- event <- {format, schedule} <- subscription <- pg <- {store, sink, feed, testing} <- {relay, task, inbox} <- {health, verify} <- cli
 
 A folder includes only folders of lower layers. Folders of one layer do not include each other, except that feed uses the
 interfaces of store; nor do the stores (src/store/postgres, src/store/sqlite) and the sinks (src/sink/NAME). Files directly in
@@ -37,13 +37,14 @@ ALLOWED = {
     "inbox": SIDES,
     # The settings of all parts, as text: the declared settings of sinks and the syntax of store addresses, nothing that runs.
     "config": CORE | {"store", "sink"},
-    "ops": ENGINES,
-    "cli": ENGINES | {"ops"},
+    "health": ENGINES,
+    "verify": ENGINES,
+    "cli": ENGINES | {"health", "verify"},
 }
 
 # The programs beside src/: each runs the whole path, and nothing includes them. support is tests/support.
 PROGRAMS = {
-    "bench": ENGINES | {"ops", "cli", "support"},
+    "bench": ENGINES | {"verify", "cli", "support"},
     "demo": ENGINES | {"cli", "support"},
 }
 KNOWN = {*ALLOWED, *PROGRAMS, "support"}

@@ -1,6 +1,6 @@
 // outbox doctor: looks at everything that deliveries rest on, and says what is wrong and what mends
 // it; repairs an outbox that was restored into another database.
-#include "ops/doctor/doctor.hpp"
+#include "health/doctor/doctor.hpp"
 
 #include <fmt/format.h>
 
@@ -25,8 +25,8 @@
 namespace outbox::cli {
 namespace {
 
-using ops::Finding;
-using ops::Severity;
+using health::Finding;
+using health::Severity;
 
 struct DoctorOptions {
   bool repair_lineage{false};
@@ -41,7 +41,7 @@ struct DoctorOptions {
 Json to_json(const Finding& one) {
   return {{"check", one.check},
           {"subject", or_null(one.subject)},
-          {"severity", ops::to_string(one.severity)},
+          {"severity", health::to_string(one.severity)},
           {"what", one.what},
           {"reason", or_null(one.reason)},
           {"command", or_null(one.command)}};
@@ -58,7 +58,7 @@ std::string command_lines(const std::string& command) {
 }
 
 void print_finding(const Finding& one) {
-  print("{:<8} {}\n", ops::to_string(one.severity), plain(one.headline()));
+  print("{:<8} {}\n", health::to_string(one.severity), plain(one.headline()));
   if (one.severity == Severity::ok) return;
   print("         {}\n", plain(one.reason));
   if (!one.command.empty()) print("         > {}\n", command_lines(one.command));
@@ -66,9 +66,10 @@ void print_finding(const Finding& one) {
 
 void print_findings(const std::vector<Finding>& findings) {
   for (const Finding& one : findings) print_finding(one);
-  print("\n{}, {}, {}; {} in order\n", count("error", ops::count(findings, Severity::error)),
-        count("warning", ops::count(findings, Severity::warning)),
-        count("note", ops::count(findings, Severity::note)), ops::count(findings, Severity::ok));
+  print("\n{}, {}, {}; {} in order\n", count("error", health::count(findings, Severity::error)),
+        count("warning", health::count(findings, Severity::warning)),
+        count("note", health::count(findings, Severity::note)),
+        health::count(findings, Severity::ok));
 }
 
 /// One for each finding that fails the check.
@@ -116,16 +117,16 @@ void refuse_typed(const config::Problems& problems) {
   throw Failure(kUsage, std::move(lines));
 }
 
-ops::StoreName name_of(const Context& context, const config::Loaded& loaded) {
+health::StoreName name_of(const Context& context, const config::Loaded& loaded) {
   const RelayOptions& relay = loaded.config.relay;
-  ops::StoreName name{.shown = store::shown_url(relay.store_url), .options = {}};
+  health::StoreName name{.shown = store::shown_url(relay.store_url), .options = {}};
   const auto flags = context.request(Subscriptions::unused).flags;
   const bool typed = std::any_of(flags.begin(), flags.end(),
                                  [](const auto& flag) { return flag.path == "store.url"; });
   if (typed || loaded.file.empty()) {
-    name.options += " --store " + ops::shell_word(name.shown);
+    name.options += " --store " + health::shell_word(name.shown);
   } else if (loaded.file != "outbox.toml") {
-    name.options += " -c " + ops::shell_word(loaded.file);
+    name.options += " -c " + health::shell_word(loaded.file);
   }
   if (relay.schema != RelayOptions().schema) name.options += " --schema " + relay.schema;
   return name;
@@ -143,13 +144,14 @@ int examine(const DoctorOptions& options, const Context& context) {
   request.thorough = true;
   auto loaded = config::load(request);
   if (!loaded) refuse_typed(loaded.error());
-  ops::Findings all =
-      loaded ? ops::judge_configuration(*loaded) : ops::judge_problems(loaded.error());
-  ops::Patient patient{.loaded = loaded ? std::move(*loaded) : usable_part(context), .store = {}};
+  health::Findings all =
+      loaded ? health::judge_configuration(*loaded) : health::judge_problems(loaded.error());
+  health::Patient patient{.loaded = loaded ? std::move(*loaded) : usable_part(context),
+                          .store = {}};
   patient.store = name_of(context, patient.loaded);
   configure_log(patient.loaded.config);
 
-  ops::Doctor doctor(patient, options.timeout);
+  health::Doctor doctor(patient, options.timeout);
   all.append(doctor.examine());
   const std::vector<Finding> findings = all.sorted();
   if (options.json) {

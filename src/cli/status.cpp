@@ -23,7 +23,7 @@
 #include "cli/watch.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
-#include "ops/health.hpp"
+#include "health/health.hpp"
 #include "store/ownership.hpp"
 #include "store/url.hpp"
 
@@ -65,7 +65,7 @@ struct View {
   std::string store;
   std::vector<SubscriptionLine> subscriptions;
   std::vector<store::RelayRow> relays;
-  ops::Queues queues;
+  health::Queues queues;
   Adoptions adoptions;
   std::vector<std::string> problems;
 };
@@ -90,10 +90,10 @@ std::optional<std::chrono::milliseconds> max_lag_of(const StatusOptions& options
 // ---- reading the store
 
 /// What needs a person. A subscription that a person paused does not, nor does its lag.
-std::vector<std::string> problems_of(ops::Findings findings, const Adoptions& adoptions) {
-  ops::judge_adoptions(adoptions, findings);
+std::vector<std::string> problems_of(health::Findings findings, const Adoptions& adoptions) {
+  health::judge_adoptions(adoptions, findings);
   std::vector<std::string> problems;
-  for (const ops::Finding& one : findings.all()) {
+  for (const health::Finding& one : findings.all()) {
     if (one.problem) problems.push_back(one.text());
   }
   return problems;
@@ -105,8 +105,8 @@ View look(const StatusOptions& options, std::optional<std::chrono::milliseconds>
   const auto store = Context::checked_store(loaded);
   const auto limit = std::min(options.limit, kLargestLimit);
   auto seen =
-      must(ops::look_at_deliveries(*store, relay.retention, static_cast<std::int64_t>(limit)));
-  ops::Findings findings = ops::judge(seen, {.max_lag = max_lag, .quota = relay.quota});
+      must(health::look_at_deliveries(*store, relay.retention, static_cast<std::int64_t>(limit)));
+  health::Findings findings = health::judge(seen, {.max_lag = max_lag, .quota = relay.quota});
   View view{.store = store::shown_url(relay.store_url),
             .subscriptions = {},
             .relays = must(std::move(seen.relays)),
@@ -176,7 +176,7 @@ void add_notes(Table& table, bool has_owner, const SubscriptionLine& line) {
         fmt::format("  holds back history since {} that could be removed; outbox prune shows it",
                     event::time_text(hold.oldest_us)));
   }
-  if (ops::matches_nothing(overview)) {
+  if (health::matches_nothing(overview)) {
     table.note(
         fmt::format("  its filter has matched none of {}; compare it with what the "
                     "application writes: outbox subscription list",
@@ -196,7 +196,7 @@ void print_subscriptions(const View& view) {
                progress.pending == 0 ? "-" : age_text(progress.lag), std::to_string(progress.acked),
                std::to_string(progress.filtered), std::to_string(all_of(parked)),
                or_dash(progress.last_settled_at)});
-    add_notes(table, ops::has_owner(view.relays), line);
+    add_notes(table, health::has_owner(view.relays), line);
   }
   table.print();
   print("\n");
@@ -269,7 +269,7 @@ Json to_json(const SubscriptionLine& line, bool has_owner) {
           {"last_settled_at", or_null(progress.last_settled_at)},
           {"oldest_pending_at", or_null(progress.oldest_pending_at)},
           {"lag_seconds", lag},
-          {"matches_nothing", ops::matches_nothing(overview)},
+          {"matches_nothing", health::matches_nothing(overview)},
           {"replay", running}};
 }
 
@@ -286,7 +286,7 @@ Json to_json(const store::RelayRow& relay) {
 Json to_json(const View& view) {
   Json subscriptions = Json::array();
   for (const auto& line : view.subscriptions)
-    subscriptions.push_back(to_json(line, ops::has_owner(view.relays)));
+    subscriptions.push_back(to_json(line, health::has_owner(view.relays)));
   Json relays = Json::array();
   for (const auto& relay : view.relays) relays.push_back(to_json(relay));
   return {{"store", view.store},

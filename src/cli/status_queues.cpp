@@ -12,7 +12,7 @@ namespace outbox::cli {
 namespace {
 
 /// "120us", "3.4ms", "12s", "5m"
-std::string duration_text(const ops::QueueLine& line, double share) {
+std::string duration_text(const health::QueueLine& line, double share) {
   const auto took = duration_quantile(line.runs, share);
   if (!took) return "-";
   const auto ns = static_cast<double>(took->count());
@@ -22,7 +22,7 @@ std::string duration_text(const ops::QueueLine& line, double share) {
   return age_text(std::chrono::duration_cast<std::chrono::microseconds>(*took));
 }
 
-Json seconds_or_null(const ops::QueueLine& line, double share) {
+Json seconds_or_null(const health::QueueLine& line, double share) {
   const auto took = duration_quantile(line.runs, share);
   return took ? Json(std::chrono::duration<double>(*took).count()) : Json();
 }
@@ -37,11 +37,11 @@ std::string queues_of(const store::WorkerRow& worker) {
 
 }  // namespace
 
-void print_queues(const ops::Queues& view) {
+void print_queues(const health::Queues& view) {
   if (view.lines.empty()) return;
   Table table({"QUEUE", "TYPE", "READY", "RUNNING", "SCHEDULED", "RETRYING", "WAITING", "DEAD",
                "OLDEST", "P50", "P95", "P99"});
-  for (const ops::QueueLine& line : view.lines) {
+  for (const health::QueueLine& line : view.lines) {
     table.add({line.queue, line.type.empty() ? "-" : line.type,
                std::to_string(line.ready) + (line.more ? "+" : ""), std::to_string(line.running),
                std::to_string(line.scheduled), std::to_string(line.retrying),
@@ -63,9 +63,9 @@ void print_queues(const ops::Queues& view) {
   print("\n");
 }
 
-Json queues_to_json(const ops::Queues& view) {
+Json queues_to_json(const health::Queues& view) {
   Json queues = Json::array();
-  for (const ops::QueueLine& line : view.lines) {
+  for (const health::QueueLine& line : view.lines) {
     queues.push_back({{"queue", line.queue},
                       {"type", or_null(line.type)},
                       {"ready", line.ready},
@@ -84,7 +84,7 @@ Json queues_to_json(const ops::Queues& view) {
   return queues;
 }
 
-Json workers_to_json(const ops::Queues& view) {
+Json workers_to_json(const health::Queues& view) {
   Json workers = Json::array();
   for (const auto& worker : view.workers) {
     Json queues = Json::object();

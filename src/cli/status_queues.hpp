@@ -6,13 +6,13 @@
 #include <string>
 
 #include "cli/output.hpp"
-#include "ops/queues.hpp"
+#include "health/queues.hpp"
 
 namespace outbox::cli {
 
-void print_queues(const ops::Queues& view);
-[[nodiscard]] Json queues_to_json(const ops::Queues& view);
-[[nodiscard]] Json workers_to_json(const ops::Queues& view);
+void print_queues(const health::Queues& view);
+[[nodiscard]] Json queues_to_json(const health::Queues& view);
+[[nodiscard]] Json workers_to_json(const health::Queues& view);
 
 /// In its largest unit: "0s", "12s", "3m", "2h", "5d".
 [[nodiscard]] std::string age_text(std::chrono::microseconds age);

@@ -1,5 +1,5 @@
 // outbox verify: proof that what was delivered is what was committed.
-#include "ops/verify.hpp"
+#include "verify/verify.hpp"
 
 #include <fmt/format.h>
 
@@ -19,9 +19,9 @@
 #include "cli/progress.hpp"
 #include "cli/verbs.hpp"
 #include "event/time_text.hpp"
-#include "ops/verify_sink.hpp"
 #include "sink/json_line.hpp"
 #include "sink/registry.hpp"
+#include "verify/verify_sink.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -35,8 +35,8 @@ struct VerifyOptions {
 
 struct VerifyLine {
   std::string name;
-  ops::Verification found;
-  std::optional<ops::SinkFound> sink;  ///< What the destination holds.
+  verify::Verification found;
+  std::optional<verify::SinkFound> sink;  ///< What the destination holds.
 };
 
 std::vector<store::SubscriptionRow> chosen(const VerifyOptions& options,
@@ -120,10 +120,10 @@ VerifyLine verify_one(const VerifyOptions& options, store::LedgerReader& uncount
   Progress progress(Progress::Wanted::on_terminal, 0, line.name);
   CountedReader reader(uncounted, progress);
   if (!options.sink && options.delivered.empty()) {
-    line.found = must(ops::verify(reader, row.id));
+    line.found = must(verify::verify(reader, row.id));
     return line;
   }
-  auto found = must(ops::verify_sink(reader, row.id, [&](const sink::TakeId& take) {
+  auto found = must(verify::verify_sink(reader, row.id, [&](const sink::TakeId& take) {
     return read_destination(options, row.spec, take);
   }));
   line.found = std::move(found.ledger);
@@ -133,8 +133,8 @@ VerifyLine verify_one(const VerifyOptions& options, store::LedgerReader& uncount
 
 // ---- showing
 
-const char* hint_of(ops::FaultKind kind) {
-  using enum ops::FaultKind;
+const char* hint_of(verify::FaultKind kind) {
+  using enum verify::FaultKind;
   switch (kind) {
     case counts:
     case sum:
@@ -151,7 +151,7 @@ const char* hint_of(ops::FaultKind kind) {
   return "";
 }
 
-std::string fault_text(const std::string& name, const ops::Fault& fault) {
+std::string fault_text(const std::string& name, const verify::Fault& fault) {
   std::string text = "subscription " + name;
   if (fault.settlement != 0)
     text += fmt::format(", settlement {} of {}", fault.settlement, event::time_text(fault.at_us));
@@ -164,7 +164,7 @@ std::string fault_text(const std::string& name, const ops::Fault& fault) {
 }
 
 /// What could not be compared.
-void print_rest(const ops::SinkFound& sink) {
+void print_rest(const verify::SinkFound& sink) {
   if (!sink.others.empty()) {
     const std::string names = fmt::format("{}", fmt::join(sink.others, ", "));
     print("  not compared, since no message there is of this outbox: {}\n", names);
@@ -200,7 +200,7 @@ void print_text(const VerifyLine& line) {
   if (line.sink) print_rest(*line.sink);
 }
 
-Json to_json(const ops::Fault& fault) {
+Json to_json(const verify::Fault& fault) {
   Json settlement;
   if (fault.settlement != 0)
     settlement = {{"id", fault.settlement}, {"at", event::time_text(fault.at_us)}};
@@ -210,14 +210,14 @@ Json to_json(const ops::Fault& fault) {
   }
   Json seqs;
   if (fault.first_seq != 0) seqs = {{"first", fault.first_seq}, {"last", fault.last_seq}};
-  return {{"kind", ops::to_string(fault.kind)},
+  return {{"kind", verify::to_string(fault.kind)},
           {"settlement", settlement},
           {"lanes", lanes},
           {"seqs", seqs},
           {"text", fault.text}};
 }
 
-Json to_json(const std::optional<ops::SinkFound>& sink) {
+Json to_json(const std::optional<verify::SinkFound>& sink) {
   if (!sink) return {};
   Json removed_before;
   if (sink->removed > 0) removed_before = event::time_text(sink->removed_before_us);
@@ -231,7 +231,7 @@ Json to_json(const std::optional<ops::SinkFound>& sink) {
 Json to_json(const VerifyLine& line) {
   const auto& found = line.found;
   Json faults = Json::array();
-  for (const ops::Fault& fault : found.ledger.faults) faults.push_back(to_json(fault));
+  for (const verify::Fault& fault : found.ledger.faults) faults.push_back(to_json(fault));
   return {{"name", line.name},
           {"ok", found.ok()},
           {"enqueued", found.enqueued},
@@ -264,7 +264,7 @@ int verify(const VerifyOptions& options, const Context& context) {
   Json subscriptions = Json::array();
   for (const store::SubscriptionRow& row : rows) {
     const VerifyLine line = verify_one(options, *reader, row);
-    for (const ops::Fault& fault : line.found.ledger.faults)
+    for (const verify::Fault& fault : line.found.ledger.faults)
       faults.push_back(fault_text(line.name, fault));
     if (options.json) {
       subscriptions.push_back(to_json(line));

@@ -16,7 +16,7 @@ cid tid oid regclass regnamespace regproc regprocedure regtype regrole pg_lsn pg
 FEW = "text varchar name integer bigint boolean jsonb timestamptz interval xid8 oid regclass pg_lsn numeric text[] name[]".split()
 POOLER = os.environ.get("OUTBOX_TEST_PGBOUNCER")
 # Of every place with SQL of ours.
-SOURCES = ("migrations/postgres", "src/store/postgres", "src/sink/postgres", "src/ops", "demo")
+SOURCES = ("migrations/postgres", "src/store/postgres", "src/sink/postgres", "src/health", "demo")
 
 
 def array_of(types):

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "event/task_queue.hpp"
-#include "ops/verify.hpp"
 #include "store/store.hpp"
 #include "support/child_process.hpp"
 #include "support/eventually.hpp"
@@ -22,6 +21,7 @@
 #include "support/postgres_database.hpp"
 #include "support/servers.hpp"
 #include "support/temp_dir.hpp"
+#include "verify/verify.hpp"
 
 namespace outbox::test {
 namespace {
@@ -207,7 +207,7 @@ TEST_F(WorkerKilled, types_are_split_off_and_nothing_is_lost_or_out_of_order) {
     EXPECT_TRUE(eventually([&] {
       return value("SELECT outbox.pending('" + row.spec.name + "')") == "0";
     })) << row.spec.name;
-    const auto found = ops::verify(*store->ledger_reader().value(), row.id);
+    const auto found = verify::verify(*store->ledger_reader().value(), row.id);
     ASSERT_TRUE(found) << row.spec.name << ": " << found.error().text();
     EXPECT_TRUE(found->ok()) << row.spec.name;
   }

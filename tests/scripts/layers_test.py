@@ -44,15 +44,15 @@ class Layers(unittest.TestCase):
         self.accepts("src/store/postgres/store.cpp", '#include "pg/url.hpp"\n')
         self.refuses("src/pg/url.cpp", '#include "store/url.hpp"\n', "pg must not know store")
         self.refuses("src/relay/relay.cpp", '#include "pg/url.hpp"\n', "relay must not know pg")
-        self.accepts("src/cli/main.cpp", '#include "ops/doctor.hpp"\n')
+        self.accepts("src/cli/main.cpp", '#include "health/doctor.hpp"\n')
         self.refuses("src/base/error.cpp", '#include "event/key.hpp"\n', "base must not know event")
         self.refuses("src/store/open.cpp", '#include "relay/relay.hpp"\n', "must not know relay")
-        self.refuses("src/ops/doctor.cpp", '#include "cli/exit.hpp"\n', "must not know cli")
+        self.refuses("src/health/doctor.cpp", '#include "cli/exit.hpp"\n', "must not know cli")
 
     def test_programs_beside_the_sources(self):
         self.accepts("bench/main.cpp", '#include "cli/program.hpp"\n#include "bench/figure.hpp"\n#include "support/judge.hpp"\n')
         self.refuses("bench/main.cpp", '#include "demo/shop.hpp"\n', "bench must not know demo")
-        self.refuses("demo/main.cpp", '#include "ops/doctor.hpp"\n', "demo must not know ops")
+        self.refuses("demo/main.cpp", '#include "health/doctor.hpp"\n', "demo must not know health")
         self.refuses("src/cli/main.cpp", '#include "demo/demo.hpp"\n', "cli must not know demo")
         self.refuses("src/relay/relay.cpp", '#include "support/judge.hpp"\n', "relay must not know support")
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/mutex.hpp"
-#include "ops/verify.hpp"
 #include "store/store.hpp"
+#include "verify/verify.hpp"
 
 namespace outbox::test {
 
@@ -38,7 +38,7 @@ class Verifier {
   /// Once, now: what was found; empty: nothing. A subscription that does not exist yet has nothing
   /// wrong.
   [[nodiscard]] static std::string verify(const std::string& url, const std::string& subscription,
-                                          ops::LedgerWalk::Limits limits = {}) {
+                                          verify::LedgerWalk::Limits limits = {}) {
     const auto store =
         store::open_store({.url = url, .schema = "outbox", .application = "outbox test"});
     if (!store) return store.error().text();
@@ -50,7 +50,7 @@ class Verifier {
     if (!reader) return reader.error().text();
     for (const store::SubscriptionRow& row : *rows) {
       if (row.spec.name != subscription) continue;
-      const auto found = ops::verify(**reader, row.id, {.limits = limits});
+      const auto found = verify::verify(**reader, row.id, {.limits = limits});
       if (!found) return found.error().text();
       if (!found->ok())
         return std::to_string(found->ledger.faults.front().settlement) + ": " +
@@ -63,9 +63,9 @@ class Verifier {
   void work() {
     while (!stopping_) {
       // Small windows too, so that settlements are compared and forgotten all the time.
-      const ops::LedgerWalk::Limits small{.window = 8, .longest = 64, .tail = 256};
+      const verify::LedgerWalk::Limits small{.window = 8, .longest = 64, .tail = 256};
       std::string found =
-          verify(url_, subscription_, times_ % 2 == 0 ? ops::LedgerWalk::Limits() : small);
+          verify(url_, subscription_, times_ % 2 == 0 ? verify::LedgerWalk::Limits() : small);
       ++times_;
       if (found.empty()) continue;
       const MutexLock lock(mutex_);

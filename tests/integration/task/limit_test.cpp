@@ -4,8 +4,8 @@
 
 #include "event/task_queue.hpp"
 #include "integration/task/worker_fixture.hpp"
-#include "ops/verify.hpp"
 #include "store/tasks.hpp"
+#include "verify/verify.hpp"
 
 namespace outbox::test {
 namespace {
@@ -48,7 +48,7 @@ class TaskLimitTest : public WorkerTest {
     const auto rows = store_->catalog().value()->subscriptions().value();
     for (const auto& row : rows) {
       const auto reader = store_->ledger_reader().value();
-      const auto found = ops::verify(*reader, row.id);
+      const auto found = verify::verify(*reader, row.id);
       ASSERT_TRUE(found) << row.spec.name << ": " << found.error().text();
       EXPECT_TRUE(found->ok()) << row.spec.name << ": " << found->ledger.fault_count;
     }

@@ -2,8 +2,8 @@
 // one worker.
 #include "event/task_queue.hpp"
 #include "integration/task/worker_fixture.hpp"
-#include "ops/verify.hpp"
 #include "support/postgres_database.hpp"
+#include "verify/verify.hpp"
 
 namespace outbox::test {
 namespace {
@@ -79,7 +79,7 @@ class TaskSharingTest : public WorkerTest {
     const auto rows = store_->catalog().value()->subscriptions().value();
     for (const auto& row : rows) {
       const auto reader = store_->ledger_reader().value();
-      const auto found = ops::verify(*reader, row.id);
+      const auto found = verify::verify(*reader, row.id);
       ASSERT_TRUE(found) << found.error().text();
       EXPECT_TRUE(found->ok()) << row.spec.name;
     }

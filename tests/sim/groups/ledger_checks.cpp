@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "event/key.hpp"
-#include "ops/ledger_walk.hpp"
+#include "verify/ledger_walk.hpp"
 
 namespace outbox::sim {
 namespace {
@@ -123,7 +123,7 @@ void LedgerChecks::verify(const std::vector<SettlementRow>& rows) const {
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) {
     return a->row.generation < b->row.generation;
   });
-  ops::LedgerWalk walk;
+  verify::LedgerWalk walk;
   const auto compare = [&] {
     for (const store::EventRange& range : walk.window()) {
       for (const std::size_t number : database_.rows()) {
@@ -143,7 +143,7 @@ void LedgerChecks::verify(const std::vector<SettlementRow>& rows) const {
   }
   walk.finish({.s1 = std::make_shared<const store::Visible>(database_.snapshot())});
   compare();
-  for (const ops::Fault& fault : walk.report().faults)
+  for (const verify::Fault& fault : walk.report().faults)
     promises_.broke("verify: " + fault.text + " (settlement " + std::to_string(fault.settlement) +
                     ")");
 }

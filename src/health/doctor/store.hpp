@@ -1,0 +1,63 @@
+// What the facts about a store mean (docs/guide/doctor.md). Pure.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "health/finding.hpp"
+#include "store/diagnosis.hpp"
+
+namespace outbox::health {
+
+/// How the store is named in commands.
+struct StoreName {
+  std::string shown;    ///< Its address without passwords.
+  std::string options;  ///< " --store sqlite:shop.db"; empty: the configuration is found without.
+
+  /// "outbox migrate --store sqlite:shop.db"
+  [[nodiscard]] std::string command(std::string_view words) const {
+    return "outbox " + std::string(words) + options;
+  }
+};
+
+/// All findings about the store itself.
+[[nodiscard]] Findings judge(const store::Diagnosis& diagnosis, const StoreName& name);
+/// The schema is the one of this program, and this login may read it, on a primary: what is in it
+/// can be looked at.
+[[nodiscard]] bool can_be_read(const store::Diagnosis& diagnosis);
+
+// The parts of judge().
+void judge_version(const Result<store::SchemaState>& version, const StoreName& name,
+                   Findings& findings);
+/// The command that runs statements; those that make an object have to run as the owner of the
+/// others.
+using Restore = std::function<std::string(const std::string& statements, bool makes)>;
+/// What the schema consists of.
+void judge_schema(const Result<store::SchemaFacts>& facts, const StoreName& name,
+                  const Restore& restore, Findings& findings);
+void judge_clock(const Result<store::ClockFacts>& clock, Findings& findings);
+
+void judge(const store::ServerFacts& server, const StoreName& name, Findings& findings);
+void judge(const store::PostgresFacts& facts, const store::LogFacts& log, Findings& findings);
+void judge(const store::PostgresFacts& facts, const std::vector<store::SequenceFacts>& behind,
+           Findings& findings);
+void judge(const store::PostgresFacts& facts, const std::vector<store::RoleFacts>& roles,
+           Findings& findings);
+void judge(const store::PostgresFacts& facts, const store::PartitionFacts& partitions,
+           Findings& findings);
+void judge(const store::PostgresFacts& facts, const store::VacuumFacts& vacuum, Findings& findings);
+void judge(const store::PostgresFacts& facts, const std::vector<store::HolderFacts>& holders,
+           Findings& findings);
+void judge(const store::PostgresFacts& facts, const store::WakeFacts& wake, Findings& findings);
+void judge(const store::PostgresFacts& facts, const store::ConnectionFacts& connections,
+           Findings& findings);
+void judge(const store::AdoptionsFacts& adoptions, const StoreName& name, Findings& findings);
+/// The tables, the WAL, and what replication slots keep of it.
+void judge_disk(const store::PostgresFacts& facts, Findings& findings);
+
+void judge(const store::SqliteFacts& facts, const StoreName& name, Findings& findings);
+/// What is free where the file is.
+void judge_disk(const store::SqliteFacts& facts, Findings& findings);
+
+}  // namespace outbox::health

@@ -1,0 +1,89 @@
+// What `outbox doctor` and `outbox status` say is wrong: one finding for each thing that was looked
+// at (docs/guide/doctor.md). Pure.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <outbox/error.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace outbox::health {
+
+/// The words are frozen, as are the names of checks.
+enum class Severity : std::uint8_t {
+  ok,
+  note,     ///< To know; or what could not be looked at.
+  warning,  ///< Will become a problem, or weakens a promise.
+  error,    ///< Events are not delivered, or can be lost.
+};
+
+[[nodiscard]] const char* to_string(Severity severity) noexcept;
+
+struct Finding {
+  Severity severity{Severity::ok};
+  std::string check;    ///< "sequence"
+  std::string subject;  ///< Which one: a subscription, a table, a role; may be empty.
+  std::string what;
+  std::string reason{};   ///< What it means for events.
+  std::string command{};  ///< What mends it: for the shell, or a statement, which ends in ';'.
+  /// Something stands still, or is late, and a person has to act: `outbox status` names it, and its
+  /// --check fails.
+  bool problem{false};
+
+  /// "sequence event_seq: has CACHE 32"
+  [[nodiscard]] std::string headline() const;
+  /// "relays: no relay is alive; nothing is delivered (hint: outbox relay)"
+  [[nodiscard]] std::string text() const;
+};
+
+/// Collects findings of checks.
+class Findings {
+ public:
+  void add(Finding one) { all_.push_back(std::move(one)); }
+  /// `subject` may be empty.
+  void add(Severity severity, std::string check, std::string subject, std::string what,
+           std::string reason, std::string command);
+  /// The same of one that `outbox status` names and for which its --check fails.
+  void problem(Severity severity, std::string check, std::string subject, std::string what,
+               std::string reason, std::string command);
+  void ok(std::string check, std::string what) {
+    add({.severity = Severity::ok,
+         .check = std::move(check),
+         .subject = {},
+         .what = std::move(what)});
+  }
+  /// A note when a right is missing, else a warning: it might be wrong, and nobody knows.
+  void not_checked(std::string check, const Error& error);
+  /// Calls `judge` with the answer to a question about the store; one that was not answered is
+  /// not_checked().
+  template <class T, class Judge>
+  void check(const char* name, const Result<T>& answer, const Judge& judge) {
+    answer ? judge(*answer) : not_checked(name, answer.error());
+  }
+  void append(Findings others);
+  /// The worst first; of one severity in the order of adding.
+  [[nodiscard]] std::vector<Finding> sorted() const;
+  [[nodiscard]] const std::vector<Finding>& all() const noexcept { return all_; }
+  /// Of this check, anything but ok.
+  [[nodiscard]] bool complains(std::string_view check) const;
+
+ private:
+  std::vector<Finding> all_;
+};
+
+[[nodiscard]] std::size_t count(const std::vector<Finding>& findings, Severity severity);
+
+/// "3 h", "12 min", "45 s": rounded down to the largest unit.
+[[nodiscard]] std::string about(std::chrono::microseconds length);
+/// "1.2 GiB"
+[[nodiscard]] std::string about_bytes(std::int64_t bytes);
+/// A name in a statement, in double quotes.
+[[nodiscard]] std::string identifier(std::string_view name);
+/// For a shell: in single quotes unless it needs none.
+[[nodiscard]] std::string shell_word(std::string_view word);
+
+}  // namespace outbox::health

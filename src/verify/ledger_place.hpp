@@ -1,0 +1,42 @@
+// A place in the log, as a settlement leaves it: a cursor that can tell which events are before it.
+// Pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "store/history.hpp"
+
+namespace outbox::verify {
+
+/// All that `s1` sees, and of the pair (s1, s2) the events up to `position`. No s2: no pair has
+/// begun.
+struct Place {
+  store::VisiblePtr s1{};
+  store::VisiblePtr s2{};
+  std::int64_t position{0};
+  std::int64_t bound{store::kNoSeqBound};  ///< No event of the pair has a greater seq.
+
+  [[nodiscard]] bool begun() const noexcept { return s2 != nullptr; }
+  /// What is done once the pair is, too.
+  [[nodiscard]] const store::VisiblePtr& end_of_pair() const noexcept { return begun() ? s2 : s1; }
+  [[nodiscard]] bool has(std::uint64_t xid, std::int64_t seq) const noexcept {
+    return s1->sees(xid) || (begun() && seq <= position && s2->sees(xid));
+  }
+};
+
+/// Where a settlement begins and ends.
+[[nodiscard]] Place start_of(const store::LedgerRow& row);
+[[nodiscard]] Place end_of(const store::LedgerRow& row);
+
+/// The same cursor.
+[[nodiscard]] bool same(const Place& a, const Place& b);
+/// Every event before `a` is before `b`.
+[[nodiscard]] bool within(const Place& a, const Place& b);
+/// The events between them, of all lanes; `from` is within `to`.
+[[nodiscard]] std::vector<store::EventRange> events_between(const Place& from, const Place& to);
+/// The lowest transaction and seq that may not be before it.
+[[nodiscard]] std::uint64_t first_open_xid(const Place& place);
+[[nodiscard]] std::int64_t first_open_seq(const Place& place);
+
+}  // namespace outbox::verify

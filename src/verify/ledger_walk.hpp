@@ -1,0 +1,171 @@
+// Follows the settlements of one subscription lane by lane and compares each with the events it
+// covers (docs/design/verify.md). Pure.
+//
+//   LedgerWalk walk(pruned);
+//   for (rows in the order of (generation, id)) {
+//     walk.add(row);
+//     if (walk.full()) compare(walk);
+//   }
+//   walk.finish(now);
+//   compare(walk);       // of each range of walk.window(): walk.count(event), then walk.close()
+//   walk.report();
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/history.hpp"
+#include "verify/ledger_place.hpp"
+
+namespace outbox::verify {
+
+/// Words for scripts; frozen.
+enum class FaultKind : std::uint8_t {
+  counts,     ///< A settlement counts other events than the log has.
+  uncovered,  ///< Events between two settlements.
+  disjoint,   ///< A settlement does not begin at the cursor.
+  cursor,     ///< A claim moves the cursor.
+  beginning,  ///< The first settlement of lanes is missing.
+  overlap,    ///< Parts of void settlements do not add up.
+  parked,     ///< What was parked, and what became of it, differ.
+  sum,        ///< enqueued = delivered + ... does not hold.
+  lost,       ///< Delivered, and not in the destination.
+  ghosts,     ///< In the destination, and not in the log.
+};
+[[nodiscard]] const char* to_string(FaultKind kind) noexcept;
+
+struct Fault {
+  FaultKind kind{FaultKind::counts};
+  std::int64_t settlement{0};  ///< Its id; 0: none.
+  store::LaneMask lanes{0};
+  std::int64_t at_us{0};
+  std::int64_t first_seq{0};  ///< Of the events in question that are in the log; 0: there are none.
+  std::int64_t last_seq{0};
+  std::string text;
+};
+
+/// Where the ledger of some lanes begins: what is before it never counted.
+struct Beginning {
+  store::LaneMask lanes{0};
+  Place place;
+};
+
+struct LedgerReport {
+  // Of settlements that count.
+  store::Tally acked{};
+  store::Tally filtered{};
+  store::Tally parked{};
+  store::Tally retried{};    ///< Parked events that were delivered.
+  std::int64_t carried{0};   ///< Of the parked ones, those from before the subscription was reset.
+  std::int64_t repeated{0};  ///< Counted above, and again by a later settlement.
+
+  std::int64_t events{0};       ///< Of the log, before the cursors and beyond the baseline.
+  std::int64_t pending{0};      ///< Of the log, beyond the cursors.
+  std::int64_t skipped{0};      ///< Of the log, passed by a reset.
+  std::int64_t settlements{0};  ///< Compared.
+  std::int64_t unchecked{0};    ///< Their events are gone, or partly.
+  std::int64_t voided{0};
+  std::size_t fault_count{0};
+  std::vector<Fault> faults{};          ///< The first of them.
+  std::vector<Beginning> beginnings{};  ///< Of each lane one.
+};
+
+class LedgerWalk {
+ public:
+  struct Limits {
+    std::size_t window{2000};    ///< Steps that are compared together, of all strands.
+    std::size_t longest{40000};  ///< The most, while no pair ends.
+    std::size_t tail{256};       ///< Newest steps that a claim may still make void.
+  };
+  explicit LedgerWalk(store::Pruned pruned = {});
+  LedgerWalk(store::Pruned pruned, Limits limits);
+
+  /// The next row, in the order of (generation, id).
+  void add(store::LedgerRow row);
+  /// There are steps to compare.
+  [[nodiscard]] bool full() const;
+  /// No more rows: what is beyond the cursors, up to `now`, is pending.
+  void finish(const Place& now);
+
+  /// What has to be read for the steps that are to be compared.
+  [[nodiscard]] std::vector<store::EventRange> window();
+  /// What an event is to this subscription.
+  enum class Standing : std::uint8_t { elsewhere, settled, pending };
+  /// One event of the window. Others are ignored: `elsewhere`.
+  Standing count(const store::LedgerEvent& event);
+  /// All events of the window were counted: compares, and forgets the steps.
+  void close();
+
+  void fault(Fault fault);
+  [[nodiscard]] const LedgerReport& report() const { return report_; }
+
+ private:
+  enum class Use : std::uint8_t { compare, disputed, uncovered, skipped, pending, ignored };
+  /// What led to a place: a settlement, or something that stands for none.
+  struct Entry {
+    Use use{Use::compare};
+    store::LedgerRow row{};
+    store::LaneMask open{0};    ///< Lanes whose events are not counted yet.
+    store::LaneMask voided{0};  ///< Lanes for which it does not count.
+    store::Tally found{};
+    std::int64_t first_seq{0};
+    std::int64_t last_seq{0};
+  };
+  using EntryPtr = std::shared_ptr<Entry>;
+  struct Step {
+    Place end;
+    EntryPtr entry;
+  };
+  struct Strand {
+    store::LaneMask lanes{0};
+    store::LedgerRank last{};  ///< Its newest row so far.
+    Place base;                ///< Before the first step.
+    std::deque<Step> steps{};
+    std::size_t due{0};   ///< Steps in the window.
+    std::size_t hint{0};  ///< Where the last event was found.
+
+    [[nodiscard]] const Place& cursor() const { return steps.empty() ? base : steps.back().end; }
+    [[nodiscard]] const Place& place(std::size_t step) const {
+      return step == 0 ? base : steps[step - 1].end;
+    }
+  };
+
+  /// Makes the lanes strands of their own, and returns them.
+  std::vector<Strand*> strands_of(store::LaneMask lanes);
+  void begin_lanes(const EntryPtr& entry, Strand& strand);
+  void reset(Strand& strand, const EntryPtr& entry);
+  void claim(Strand& strand, const EntryPtr& entry);
+  void settle(Strand& strand, const EntryPtr& entry);
+  void push(Strand& strand, const EntryPtr& entry, const Place& end);
+  void push_gap(Strand& strand, Use use, const store::LedgerRow& row, const Place& end);
+  /// Back to an earlier place; false: the strand was never there, as far as is known.
+  bool set_back(Strand& strand, const Place& place);
+  /// There, whatever was there: a gap leads from the last step before it. After a fault, a reset,
+  /// or removed rows.
+  void force_to(Strand& strand, const Place& place, const store::LedgerRow& row, Use gap);
+  void pop_to(Strand& strand, std::size_t kept);
+  void release(const EntryPtr& entry, store::LaneMask lanes);
+  void settle_up(const Entry& entry);
+  void compare(const Entry& entry);
+  [[nodiscard]] std::size_t due_steps(const Strand& strand) const;
+  /// Retention may have removed rows between the strand's newest and this one that explain why this
+  /// one stands there: settlements, so that it leads on from further ahead, and, if it is another
+  /// owner's, the claim.
+  [[nodiscard]] bool is_explained(const Strand& strand, const store::LedgerRow& row,
+                                  const Place& place) const;
+  [[nodiscard]] bool is_pruned(const Place& start) const;
+  void row_fault(FaultKind kind, const Entry& entry, store::LaneMask lanes, std::string text);
+
+  const store::Pruned pruned_;
+  const Limits limits_;
+  std::deque<Strand> strands_;
+  std::vector<Strand*> by_lane_;
+  bool finished_{false};
+  LedgerReport report_;
+};
+
+}  // namespace outbox::verify

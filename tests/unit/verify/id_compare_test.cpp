@@ -1,0 +1,86 @@
+// Tests how the ids of a log are compared with those of a destination.
+#include "verify/id_compare.hpp"
+
+#include <gtest/gtest.h>
+
+namespace outbox::verify {
+namespace {
+
+using Side = IdCompare::Side;
+
+TEST(IdCompare, says_what_is_missing_foreign_and_double) {
+  auto ids = IdCompare::create();
+  ASSERT_TRUE(ids);
+  std::vector<EventId> events;
+  for (int i = 0; i < 1000; ++i) events.push_back(EventId::generate());
+  const EventId ghost = EventId::generate();
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    ids->add(events[i], i < 900 ? Side::settled : Side::pending);
+    if (i == 7) continue;                      // This event is lost.
+    if (i < 950) ids->add_message(events[i]);  // 50 of the unsettled events are there.
+  }
+  ids->add_message(events[3]);
+  ids->add_message(ghost);
+  const auto found = ids->compare();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->in_sink, 951);
+  EXPECT_EQ(found->duplicates, 1);
+  EXPECT_EQ(found->unsettled, 50);
+  EXPECT_EQ(found->ghosts, 1);
+  EXPECT_EQ(found->some_ghosts, std::vector{ghost});
+  EXPECT_EQ(found->missing, 1);
+  EXPECT_EQ(found->some_missing, std::vector{events[7]});
+}
+
+TEST(IdCompare, what_was_set_aside_need_not_be_there) {
+  auto ids = IdCompare::create();
+  ASSERT_TRUE(ids);
+  const EventId parked = EventId::generate();
+  ids->add(parked, Side::settled);
+  ids->add(parked, Side::aside);
+  const auto found = ids->compare();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->missing, 0);
+}
+
+TEST(IdCompare, tells_the_parts_of_a_destination_apart) {
+  auto ids = IdCompare::create();
+  ASSERT_TRUE(ids);
+  const EventId event = EventId::generate();
+  const EventId ghost = EventId::generate();
+  ids->add(event, Side::settled);
+  ids->add_message(event, 0);
+  ids->add_message(event, 2);
+  ids->add_message(ghost, 2);
+  ids->add_message(ghost, 2);
+  const auto found = ids->compare();
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->parts.size(), 3U);
+  EXPECT_EQ(found->parts[0].messages, 1);
+  EXPECT_EQ(found->parts[0].known, 1);
+  EXPECT_EQ(found->parts[1].messages, 0);
+  EXPECT_EQ(found->parts[2].messages, 3);
+  EXPECT_EQ(found->parts[2].known, 1);
+  EXPECT_EQ(found->parts[2].ghosts, 1);
+  EXPECT_EQ(found->parts[2].some_ghosts, std::vector{ghost});
+  EXPECT_EQ(found->duplicates, 1);
+}
+
+TEST(IdCompare, names_those_that_are_missing_and_young) {
+  auto ids = IdCompare::create();
+  ASSERT_TRUE(ids);
+  const EventId old = EventId::generate();
+  const EventId young = EventId::generate();
+  ids->add(old, Side::settled, 999);
+  ids->add(young, Side::settled, 1000);
+  const auto all = ids->compare();
+  const auto found = ids->compare(1000);
+  ASSERT_TRUE(all && found);
+  EXPECT_EQ(all->young_missing, 2);
+  EXPECT_EQ(found->missing, 2);
+  EXPECT_EQ(found->young_missing, 1);
+  EXPECT_EQ(found->some_missing, std::vector{young});
+}
+
+}  // namespace
+}  // namespace outbox::verify
