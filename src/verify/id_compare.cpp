@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <set>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -82,9 +83,11 @@ void IdCompare::count_parts(std::span<const Record> messages, bool known, Found&
     if (known) ++part.known;
   }
   if (known || messages.empty()) return;
-  Part& part = found.parts[messages.front().detail];
-  ++part.ghosts;
-  note(part.some_ghosts, messages.front().id);
+  std::set<std::uint32_t> parts;
+  for (const Record& message : messages) parts.insert(message.detail);
+  Ghosts& ghosts = found.ghosts_by_parts[{parts.begin(), parts.end()}];
+  ++ghosts.count;
+  note(ghosts.some, messages.front().id);
 }
 
 void IdCompare::compare(std::vector<Record>& records, std::int64_t young_s, Found& found) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
@@ -28,8 +29,11 @@ class IdCompare {
   struct Part {
     std::int64_t messages{0};
     std::int64_t known{0};  ///< Of them, those of an id that the log has.
-    std::int64_t ghosts{0};
-    std::vector<EventId> some_ghosts{};
+  };
+  /// Ids that the log does not have.
+  struct Ghosts {
+    std::int64_t count{0};
+    std::vector<EventId> some{};  ///< The first of them.
   };
   struct Found {
     std::int64_t in_sink{0};        ///< Messages in the destination.
@@ -42,6 +46,8 @@ class IdCompare {
     std::vector<EventId> some_ghosts{};
     std::vector<EventId> some_missing{};  ///< Of young_missing.
     std::vector<Part> parts{};
+    /// The ghosts by the parts that have messages of them, which are in order.
+    std::map<std::vector<std::uint32_t>, Ghosts> ghosts_by_parts{};
   };
   static constexpr std::size_t kExamples = 10;
 

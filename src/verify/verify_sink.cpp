@@ -94,13 +94,31 @@ constexpr std::int64_t kMarginSeconds = 3600;
 
 }  // namespace
 
+namespace {
+
+/// Counts the ids of which one of these parts has a message.
+IdCompare::Ghosts ghosts_in(const std::vector<bool>& ours, const IdCompare::Found& ids) {
+  IdCompare::Ghosts found;
+  for (const auto& [parts, ghosts] : ids.ghosts_by_parts) {
+    if (std::ranges::none_of(parts,
+                             [&](std::uint32_t part) { return part < ours.size() && ours[part]; }))
+      continue;
+    found.count += ghosts.count;
+    for (const EventId& id : ghosts.some) {
+      if (found.some.size() < IdCompare::kExamples) found.some.push_back(id);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
 SinkFound sum_parts(IdCompare::Found ids, const sink::ReadParts& parts, bool ghosts_known) {
   SinkFound found;
   found.ids = std::move(ids);
   IdCompare::Found& all = found.ids;
-  if (!ghosts_known) all.ghosts = 0;
   all.parts.resize(parts.size());
-  all.some_ghosts.clear();
+  std::vector<bool> ours(parts.size(), true);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const sink::ReadPart& part = parts[i];
     const IdCompare::Part& held = all.parts[i];
@@ -108,16 +126,16 @@ SinkFound sum_parts(IdCompare::Found ids, const sink::ReadParts& parts, bool gho
     if (!part.certain && ghosts_known && foreign) {
       found.others.push_back(part.name);
       all.in_sink -= held.messages;
-      all.ghosts -= held.ghosts;
+      ours[i] = false;
       continue;
     }
     found.without_id += part.without_id;
     found.removed += part.removed;
     found.removed_before_us = std::max(found.removed_before_us, part.removed_before_us);
-    for (const EventId& id : held.some_ghosts) {
-      if (all.some_ghosts.size() < IdCompare::kExamples) all.some_ghosts.push_back(id);
-    }
   }
+  auto [ghosts, some] = ghosts_known ? ghosts_in(ours, all) : IdCompare::Ghosts{};
+  all.ghosts = ghosts;
+  all.some_ghosts = std::move(some);
   return found;
 }
 

@@ -1,4 +1,6 @@
 // Replays a seed of the simulation, or runs new ones for a long time.
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -29,6 +31,9 @@ constexpr std::string_view kHelp = R"(usage: outbox_sim --world NAME --seed N [-
   --find    prints the first seed, from N on, that breaks a promise so
   --soak    seeds that were not run before, of all worlds in turn; FILE has the next ones
 )";
+
+constexpr std::array<std::string_view, 8> kOptions{"--world", "--seed", "--trace",   "--expect",
+                                                   "--find",  "--soak", "--minutes", "--list"};
 
 struct Arguments {
   std::map<std::string, std::string, std::less<>> values;
@@ -100,7 +105,8 @@ class SoakState {
   std::map<std::string, std::uint64_t> next_;
 };
 
-int soak(const Arguments& arguments) {
+/// Runs seeds of this world, or of all worlds in turn.
+int soak(const Arguments& arguments, const WorldKind* only) {
   constexpr int kBatch = 1000;
   SoakState state(arguments.text("--soak"));
   const auto until =
@@ -108,7 +114,7 @@ int soak(const Arguments& arguments) {
   std::uint64_t all = 0;
   while (true) {
     for (const WorldKind& kind : world_kinds()) {
-      if (arguments.has("--world") && kind.name != arguments.text("--world")) continue;
+      if (only != nullptr && kind.name != only->name) continue;
       std::uint64_t& seed = state.next(kind);
       const std::uint64_t first = seed;
       for (int i = 0; i < kBatch; ++i, ++seed, ++all) {
@@ -134,12 +140,13 @@ int run(const Arguments& arguments) {
     for (const WorldKind& kind : world_kinds()) std::cout << kind.name << '\n';
     return 0;
   }
-  if (arguments.has("--soak")) return soak(arguments);
   const WorldKind* const kind = find_world(arguments.text("--world"));
-  if (kind == nullptr) {
+  const bool all_worlds = arguments.has("--soak") && !arguments.has("--world");
+  if (kind == nullptr && !all_worlds) {
     std::cerr << "no such world: \"" << arguments.text("--world") << "\"; hint: --list\n";
     return kUsage;
   }
+  if (arguments.has("--soak")) return soak(arguments, kind);
   const std::uint64_t seed = arguments.number("--seed", 1);
   if (arguments.has("--find")) return find(*kind, seed, arguments.text("--find"));
   if (arguments.has("--expect")) return expect(*kind, seed, arguments.text("--expect"));
@@ -154,7 +161,9 @@ int main(int count, char** values) {
   for (int i = 1; i < count; ++i) {
     const std::string name = values[i];
     const bool is_flag = name == "--trace" || name == "--list";
-    if (!name.starts_with("--") || name == "--help" || (!is_flag && i + 1 == count)) {
+    const bool known =
+        std::ranges::find(outbox::sim::kOptions, name) != outbox::sim::kOptions.end();
+    if (!known || (!is_flag && i + 1 == count)) {
       std::cerr << outbox::sim::kHelp;
       return outbox::sim::kUsage;
     }

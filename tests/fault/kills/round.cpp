@@ -178,9 +178,13 @@ class Round {
   }
   void kill_backend(std::uint64_t which) {
     Pg witness = database_.connect();
-    const auto backends = witness.exec(
-        "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' "
-        "AND pid <> pg_backend_pid() ORDER BY pid");
+    auto backends = witness.exec("SELECT 1 WHERE false");
+    await("nobody is connected", [&] {
+      backends = witness.exec(
+          "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' "
+          "AND pid <> pg_backend_pid() ORDER BY pid");
+      return !backends.empty();
+    });
     const pid_t victim = std::stoi(*backends.at(which % backends.size()).at(0));
     if (kill(victim, SIGKILL) != 0) throw std::runtime_error("cannot kill a backend");
     await("the server does not notice that a backend died", [&] {

@@ -204,7 +204,9 @@ class DoctorSizes : public ::testing::Test {
  protected:
   Finding only(const PayloadSizes& sizes) const {
     Findings findings;
-    judge_message_size(subscription("orders").row.spec, inspection_, sizes, findings);
+    SubscriptionSpec spec = subscription("orders").row.spec;
+    spec.on_reject = on_reject_;
+    judge_message_size(spec, inspection_, sizes, findings);
     return complaint(findings, "sink");
   }
   [[nodiscard]] bool silent(const PayloadSizes& sizes) const {
@@ -214,6 +216,7 @@ class DoctorSizes : public ::testing::Test {
   }
 
   sink::Inspection inspection_;
+  OnReject on_reject_{OnReject::park};
 };
 
 TEST_F(DoctorSizes, nothing_is_said_where_all_fits_or_nothing_is_known) {
@@ -231,6 +234,14 @@ TEST_F(DoctorSizes, the_store_takes_more_than_the_destination) {
   EXPECT_EQ(found.subject, "orders");
   EXPECT_EQ(found.what, "max_payload is 1.0 KiB, and the store takes payloads of 1.0 MiB");
   EXPECT_EQ(found.command, "raise it");
+}
+
+TEST_F(DoctorSizes, what_becomes_of_a_larger_event_is_as_on_reject_says) {
+  inspection_.largest = {"max_payload", 1 << 10, "raise it"};
+  EXPECT_EQ(only({.limit = 1 << 20, .recent = 0}).reason, "a larger event is rejected, and parked");
+  on_reject_ = OnReject::stop;
+  EXPECT_EQ(only({.limit = 1 << 20, .recent = 0}).reason,
+            "a larger event is rejected, and the subscription stops at it (on_reject = \"stop\")");
 }
 
 TEST_F(DoctorSizes, an_event_that_is_there_is_larger_than_the_destination_takes) {

@@ -61,8 +61,11 @@ TEST(IdCompare, tells_the_parts_of_a_destination_apart) {
   EXPECT_EQ(found->parts[1].messages, 0);
   EXPECT_EQ(found->parts[2].messages, 3);
   EXPECT_EQ(found->parts[2].known, 1);
-  EXPECT_EQ(found->parts[2].ghosts, 1);
-  EXPECT_EQ(found->parts[2].some_ghosts, std::vector{ghost});
+  ASSERT_EQ(found->ghosts_by_parts.size(), 1U);
+  const auto& [parts, ghosts] = *found->ghosts_by_parts.begin();
+  EXPECT_EQ(parts, std::vector<std::uint32_t>{2});
+  EXPECT_EQ(ghosts.count, 1);
+  EXPECT_EQ(ghosts.some, std::vector{ghost});
   EXPECT_EQ(found->duplicates, 1);
 }
 

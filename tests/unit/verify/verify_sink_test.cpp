@@ -59,7 +59,8 @@ IdCompare::Found two_parts() {
   ids.ghosts = 3;
   ids.parts.resize(2);
   ids.parts[0] = {.messages = 2, .known = 2};
-  ids.parts[1] = {.messages = 3, .ghosts = 3, .some_ghosts = {EventId::generate()}};
+  ids.parts[1] = {.messages = 3};
+  ids.ghosts_by_parts[{1}] = {.count = 3, .some = {EventId::generate()}};
   return ids;
 }
 
@@ -77,6 +78,22 @@ TEST(SumParts, a_topic_found_by_name_without_a_message_of_this_log_is_anothers) 
   EXPECT_TRUE(sink.ids.some_ghosts.empty());
   EXPECT_EQ(sink.removed, 0);
   EXPECT_EQ(sink.without_id, 1);
+}
+
+TEST(SumParts, a_ghost_that_is_also_in_a_topic_of_ours_is_a_ghost) {
+  IdCompare::Found ids = two_parts();
+  ids.in_sink = 6;
+  ids.parts[0].messages = 3;
+  ids.ghosts_by_parts.clear();
+  ids.ghosts_by_parts[{1}] = {.count = 2, .some = {}};
+  ids.ghosts_by_parts[{0, 1}] = {.count = 1, .some = {EventId::generate()}};
+  const sink::ReadParts parts{{.name = "order.events", .certain = false},
+                              {.name = "bill.events", .certain = false}};
+  const SinkFound sink = sum_parts(std::move(ids), parts, true);
+  EXPECT_EQ(sink.others, std::vector<std::string>{"bill.events"});
+  EXPECT_EQ(sink.ids.in_sink, 3);
+  EXPECT_EQ(sink.ids.ghosts, 1);
+  EXPECT_EQ(sink.ids.some_ghosts.size(), 1U);
 }
 
 TEST(SumParts, in_a_topic_of_its_own_a_ghost_is_a_ghost) {
