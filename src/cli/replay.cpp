@@ -439,9 +439,9 @@ void print_count(const ReplayCount& found, const ReplayVerbOptions& options,
     print("  seq {} to {}, created {} to {}\n", found.first, found.last,
           event::time_text(found.first_us), event::time_text(found.last_us));
   if (found.held > 0)
-    print("  left out: {} parked now, or that a person discarded or corrected\n",
-          count("event", found.held, "that is", "that are"));
-  if (options.archive) print("  of these, what the log still has is left out\n");
+    print("  {} left out: parked now, or discarded or corrected by a person\n",
+          count("event", found.held, "is", "are"));
+  if (options.archive) print("  events that the log still has are not sent from the archive\n");
   print("nothing was sent (--apply starts it; live delivery of {} then waits until it is done)\n",
         row.spec.name);
 }

@@ -167,7 +167,7 @@ std::string fault_text(const std::string& name, const verify::Fault& fault) {
 void print_rest(const verify::SinkFound& sink) {
   if (!sink.others.empty()) {
     const std::string names = fmt::format("{}", fmt::join(sink.others, ", "));
-    print("  not compared, since no message there is of this outbox: {}\n", names);
+    print("  not compared, because no message there comes from this outbox: {}\n", names);
   }
   if (sink.uncompared > 0) {
     print(
@@ -195,8 +195,7 @@ void print_text(const VerifyLine& line) {
           line.sink->ids.unsettled);
     if (line.sink->without_id > 0) print(", and {} without an id", line.sink->without_id);
   }
-  print(": {}\n", found.ok() ? "nothing differs"
-                             : fmt::format("{} differ or do not join", found.ledger.fault_count));
+  print(": {}\n", found.ok() ? "nothing differs" : count("difference", found.ledger.fault_count));
   if (line.sink) print_rest(*line.sink);
 }
 

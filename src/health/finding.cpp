@@ -54,7 +54,8 @@ void Findings::not_checked(std::string check, const Error& error) {
   const bool locked = error.origin == "pg:55P03" && error.hint.empty();
   add(no_right ? Severity::note : Severity::warning, std::move(check), "",
       "not checked: " + error.message,
-      no_right ? "this login has not the right to ask" : "whether it is in order is not known",
+      no_right ? "this login lacks the right to ask, so nobody knows whether it is in order"
+               : "nobody knows whether it is in order",
       locked ? kWhoLocks : error.hint);
 }
 

@@ -167,7 +167,8 @@ Status check_ports(const Given& given) {
   const std::string_view ports = value_of(given, "port");
   if (!are_ports(ports)) {
     return refused(
-        "has a port that is no number from 1 to 65535, or a password with a character that ends it");
+        "has a port that is not a number from 1 to 65535, or a password with a character that must be "
+        "encoded");
   }
   const std::string_view hosts =
       value_of(given, "hostaddr").empty() ? value_of(given, "host") : value_of(given, "hostaddr");
@@ -181,7 +182,7 @@ Status check_value(std::string_view keyword, std::string_view value) {
   if (found == nullptr) return {};
   const std::string name(keyword);
   if (found->harmless == is_number && !is_number(value))
-    return refused("has a " + name + " that is no whole number", "such as " + name + "=10");
+    return refused("has a " + name + " that is not a whole number", "such as " + name + "=10");
   if (!found->words.empty() && !has_word(found->words, value))
     return refused("has an unknown " + name, "one of " + std::string(found->words));
   return {};

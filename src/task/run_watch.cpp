@@ -29,7 +29,7 @@ store::TaskRunEnd end_of(const KeptEnd& kept, const EventId& worker) {
   end.result.attempts = kept.run.attempts;
   if (!kept.outcome) {
     end.result.state = store::ParkedState::retrying;
-    end.result.error = "it ran when the worker stopped";
+    end.result.error = "the worker stopped while the task ran";
     return end;
   }
   const Outcome& outcome = *kept.outcome;

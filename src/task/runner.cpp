@@ -133,7 +133,7 @@ TaskEnd Runner::run(const Batch& batch, RunnerCore::Begun begun, RunnerCore::Slo
   } catch (const std::exception& error) {
     return TaskEnd::failed(error.what());
   } catch (...) {
-    return TaskEnd::failed("the handler threw what is no std::exception");
+    return TaskEnd::failed("the handler threw something that is not a std::exception");
   }
 }
 

@@ -238,8 +238,8 @@ void RunnerCore::give_up(Source source, std::vector<Outcome>& outcomes) {
     outcomes.push_back(
         {.token = run.job->token,
          .kind = Outcome::Kind::unknown,
-         .error =
-             fail(Errc::internal, Remedy::retry_call, "it ran when the worker stopped").value()});
+         .error = fail(Errc::internal, Remedy::retry_call, "the worker stopped while the task ran")
+                      .value()});
     return true;
   });
   // Last: what ended meanwhile is among them.

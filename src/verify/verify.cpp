@@ -93,16 +93,17 @@ void check_parked(LedgerWalk& walk, const store::ParkedLedger& parked) {
   const LedgerReport& report = walk.report();
   if (report.parked != parked.parked) {
     walk.fault({.kind = FaultKind::parked,
-                .text = "the settlements parked " + outbox::count("event", report.parked.count) +
-                        "; in parked and parked_end are " +
+                .text = "the settlements say that " +
+                        outbox::count("event", report.parked.count, "was", "were") +
+                        " parked; the tables parked and parked_end have " +
                         tally_text(parked.parked, report.parked)});
   }
   if (report.retried != parked.delivered) {
     walk.fault({.kind = FaultKind::parked,
-                .text = "the settlements of retries delivered " +
-                        outbox::count("parked event", report.retried.count) +
-                        "; parked_end says that " + tally_text(parked.delivered, report.retried) +
-                        " were"});
+                .text = "the settlements say that " +
+                        outbox::count("parked event", report.retried.count, "was", "were") +
+                        " delivered; the table parked_end has " +
+                        tally_text(parked.delivered, report.retried)});
   }
 }
 

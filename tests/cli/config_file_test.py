@@ -381,7 +381,7 @@ class Check(Case):
                 ('[store]\nurl = "sqlite:~/shop.db"\n', "store.url: begins with ~", "bad.toml:2:7", "${env:HOME}"),
                 ('[store]\nurl = "postgresql://db/x?sslmod=require"\n', "has a parameter that libpq does not know",
                  "bad.toml:2:7", "did you mean sslmode?"),
-                ('[store]\nurl = "postgresql://db:99999/x"\n', "has a port that is no number from 1 to 65535", "bad.toml:2:7",
+                ('[store]\nurl = "postgresql://db:99999/x"\n', "has a port that is not a number from 1 to 65535", "bad.toml:2:7",
                  "percent-encode"),
                 ('[store]\nurl = "postgresql://db/x?sslmode=requird"\n', "has an unknown sslmode", "bad.toml:2:7", "require |"),
                 ('[store]\nurl = "postgresql://u:${file:~/pw}@db/x"\n', "${file:~/pw}: begins with ~", "bad.toml:2:7",

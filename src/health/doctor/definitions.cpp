@@ -42,13 +42,13 @@ constexpr std::array kAdditions{
 
 const char* reason_of_lack(const std::string& object, const std::string& part, bool gone) {
   if (part.find("index ") != std::string::npos)
-    return "what is found by it is looked for in the whole table: relays do not start without those "
-           "of the log, and the others make each read slower with every row";
+    return "reads that need this index search the whole table: relays do not start without the indexes "
+           "of the log, and without another one each read becomes slower with every row";
   if (gone && object.starts_with("table "))
-    return "what uses it fails, and what was in it is gone: only a backup has it";
+    return "what uses this table fails, and its rows are gone: only a backup has them";
   if (gone || object.starts_with("function "))
-    return "whoever uses it fails or gets something else: writers, relays, people";
-  return "what is written there may be refused, or be wrong";
+    return "writers, relays and people who use it fail, or get another result";
+  return "rows that are written there may be refused, or be wrong";
 }
 
 /// The first names, and how many more there are.

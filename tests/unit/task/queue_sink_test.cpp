@@ -168,7 +168,7 @@ TEST_F(QueueSinkTest, how_a_run_ends_decides_what_follows) {
   expect(outcome("snooze"), Kind::postponed, "snoozed", false, seconds(9));
   expect(outcome("dead"), Kind::rejected, "never", true);
   expect(outcome("throw"), Kind::rejected, "oh", false, minutes(1));
-  expect(outcome("odd"), Kind::rejected, "the handler threw what is no std::exception", false,
+  expect(outcome("odd"), Kind::rejected, "the handler threw something that is not a std::exception", false,
          minutes(1));
   expect(outcome("typed", "text"), Kind::rejected, "text", false, minutes(1));
   expect(outcome("typed", "broken"), Kind::rejected, "the payload: is broken", true);
