@@ -1,4 +1,4 @@
-// An HTTP sink and a receiver that does what the path says.
+// The base of tests with an HTTP sink and a receiver that does what the path says.
 #pragma once
 
 #include <gtest/gtest.h>
