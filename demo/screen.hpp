@@ -48,7 +48,8 @@ struct Outcome {
 /// "duplicates": ..., "kills": ...}, with tasks also "stale".
 [[nodiscard]] std::string json(const Outcome& outcome);
 
-/// Shows the progress: on a terminal in one line, otherwise in a line every second. One thread.
+/// Shows the progress: on a terminal in one line, otherwise in a line every second. Only one thread
+/// may use it.
 class ProgressLine {
  public:
   /// With `quiet_off_terminal` nothing is shown unless `out` is a terminal.
