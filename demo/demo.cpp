@@ -351,7 +351,7 @@ std::unique_ptr<Shop> make_shop(const std::string& url) {
 #ifdef OUTBOX_WITH_POSTGRES
   if (store::kind_of(url) == store::StoreKind::postgres) return make_postgres_shop(url);
 #endif
-  return nullptr;  // check_options() refuses it
+  return nullptr;  // check_options() refuses it.
 }
 
 Result<Ending> run_demo(const DemoOptions& options) {

@@ -24,7 +24,8 @@ struct Progress {
   int kills_planned{0};
   bool closing{false};  ///< Whether the shop is closed and waits for the rest to arrive.
 };
-/// The line, of at most 79 characters.
+/// The line, without the indent and the end of the line. It is short enough for a terminal of 90
+/// columns with a million orders.
 [[nodiscard]] std::string progress_line(const Progress& progress);
 
 struct Outcome {

@@ -25,7 +25,7 @@ class Gate : public ::testing::Test {
             .writers = 4, .transactions = 0, .longest_pause = std::chrono::milliseconds(5)});
   }
 
-  /// Commits each fault in the middle of work, and keeps it up until it has hit. `delivered`
+  /// Injects each fault in the middle of work, and keeps it up until it has hit. `delivered`
   /// returns how many events have arrived.
   void misbehave(TcpGate& gate, const std::function<std::size_t()>& delivered) {
     const auto more = [&](std::size_t events, const char* when) {

@@ -215,7 +215,7 @@ void ReadingPlans::large_payloads_are_fetched_by_seq() {
   expect_index_scans(plan_of(queries_.big_parts, {"{" + seq + "}"}), kPartitions + 1, 2);
 }
 
-// One test, because the log is costly to make.
+// All cases are in one test, because the log is costly to make.
 TEST_P(ReadingPlans, use_the_two_indexes_and_look_at_little_more_than_they_return) {
   {
     SCOPED_TRACE("a poll at the head touches almost nothing");

@@ -20,7 +20,7 @@ using ::testing::TestWithParam;
 struct Switch {
   std::atomic<bool> open{true};
   std::atomic<bool> poison{false};
-  std::atomic<std::int64_t> left{1'000'000'000};  ///< After so many events it closes.
+  std::atomic<std::int64_t> left{1'000'000'000};  ///< After so many events the sink closes.
 };
 
 class ReplayTest : public OnBothStores {

@@ -180,7 +180,7 @@ TEST_P(UniqueKeyIsLocked, a_task_that_dies_stops_no_others) {
   note("send");
   Pg application(url_);
   WorkerOptions options = this->options();
-  options.row_after = minutes(1);  // the relay writes its end
+  options.row_after = minutes(1);  // so that the relay writes the task's end
   const auto worker = start(options);
   (void)application.value(sql("fails", "skip"));
   EXPECT_TRUE(eventually([&] { return begun.load(); }));
