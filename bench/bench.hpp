@@ -12,7 +12,8 @@
 namespace outbox::bench {
 
 struct BenchOptions {
-  /// If empty, all that store and brokers allow, except those that run only by name.
+  /// The benchmarks to run. If it is empty, all that store and brokers allow, except those that run
+  /// only by name.
   std::vector<std::string> names;
   std::string store_url;
   std::string brokers;            ///< Kafka's bootstrap servers; no Kafka figures if empty.

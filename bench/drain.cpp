@@ -23,7 +23,8 @@ Drain drain_to_null(PostgresFixture& log, std::int64_t events, const std::string
   });
 }
 
-/// Appends the rates of several drains of one log. `pinned`: beside an old snapshot.
+/// Appends the rates of several drains of one log. With `pinned`, a transaction holds a snapshot
+/// from before the events.
 void drain_a_log(const BenchOptions& options, std::int64_t events, bool pinned,
                  std::vector<double>& rates) {
   PostgresFixture log(options);

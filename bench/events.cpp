@@ -1,5 +1,5 @@
-// events: what it costs to find an event by its id with its states, and `status`, of 20
-// subscriptions.
+// events: what it costs to find an event by its id with its states, and what `status` costs, with
+// 20 subscriptions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@ constexpr int kEventSubscriptions = 20;
 constexpr int kLooks = 31;
 constexpr std::int64_t kEventChunk = 5000;
 
-// One transaction: events with ids of ours, and the settlements of those subscriptions that keep
-// up; for the others everything is pending. {0} is the schema, {1} the number of events.
+// One transaction writes events whose ids the benchmark makes, and settles the subscriptions that
+// keep up. For the others everything is pending. {0} is the schema, {1} the number of events.
 constexpr const char* kChunkSql = R"(
 INSERT INTO {0}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
 SELECT {0}.new_id(), 'order', (i % 10000)::text, 'OrderPlaced', convert_to(rpad('{{"text": "', 197, 'x') || '"}}', 'UTF8'),

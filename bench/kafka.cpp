@@ -1,5 +1,6 @@
-// kafka: a backlog in PostgreSQL to a real broker under the no-gap rule.
-// latency-kafka: from just before a writer's COMMIT to a consumer, at 1,000 events a second.
+// kafka: how fast a backlog in PostgreSQL is delivered to a real broker under the no-gap rule.
+// latency-kafka: the time from just before a writer's COMMIT to a consumer, at 1,000 events a
+// second.
 #include "support/kafka.hpp"
 
 #include <fmt/format.h>
@@ -95,7 +96,7 @@ std::vector<Figure> bench_kafka(const BenchOptions& options) {
     // The bare producer is in this process, too, and does not return all of its memory.
     if (memory == 0) memory = drain.peak_rss_mib;
     drain.bare = bare_produce(options);
-    // The broker counts, not the relay.
+    // The broker counts the messages, so that the relay's own count is not trusted.
     if (const auto count = topic.count(); count != static_cast<std::size_t>(options.events)) {
       give_up(Errc::corrupt,
               fmt::format("the topic holds {} messages, not {}", count, options.events));

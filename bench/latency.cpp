@@ -1,4 +1,4 @@
-// latency: from just before a writer sends COMMIT to the sink, at 1,000 events a second.
+// latency: the time from just before a writer sends COMMIT to the sink, at 1,000 events a second.
 #include "bench/latency.hpp"
 
 #include <fmt/format.h>

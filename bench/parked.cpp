@@ -80,8 +80,8 @@ class ParkedLog {
     explicit Application(const ParkedLog& log) {
       if (log.is_sqlite_) {
         file_.emplace(log.path_);
-        // Asks for the lock all the time: what it waits is what others hold the lock for. SQLite's
-        // own pauses grow to 100 ms.
+        // Asks for the lock all the time, so that the application waits only as long as others hold
+        // the lock. SQLite's own pauses grow to 100 ms.
         sqlite3_busy_handler(
             file_->native(),
             [](void*, int) {
@@ -276,8 +276,8 @@ double start_of_relay(ParkedLog& log, const SubscriptionSpec& spec) {
 }
 
 double most_added_at_start(const ParkedLog& log) { return log.is_sqlite() ? 3000 : 1000; }
-/// No transaction of ours may take 100 ms. On SQLite, where all writers wait for each other, an
-/// application may come behind two of them.
+/// No transaction of the outbox may take 100 ms. On SQLite, where all writers wait for each other,
+/// an application may come behind two of them.
 double most_waited(const ParkedLog& log) { return log.is_sqlite() ? 200 : 100; }
 
 std::vector<Figure> parked_keys(const BenchOptions& options) {

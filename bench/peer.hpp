@@ -1,5 +1,5 @@
-// Other task libraries, measured beside ours: programs of bench/peers, built by
-// scripts/bench-peers.
+// Other task libraries, measured beside the outbox. Their programs are in bench/peers, and
+// scripts/bench-peers builds them.
 #pragma once
 
 #include <cstdint>

@@ -116,7 +116,7 @@ Rate rate_with(PostgresFixture& log, const SubscriptionSpec& spec, std::unique_p
           .parked = static_cast<double>(parked) / seconds};
 }
 
-/// One event in `one_in` is bad and has a key of its own.
+/// Makes one event in `one_in` bad, with a key of its own.
 Rows with_bad(int one_in) {
   const auto bad = [&](const std::string& then, const std::string& otherwise) {
     return fmt::format("CASE WHEN i % {} = 0 THEN {} ELSE {} END", one_in, then, otherwise);

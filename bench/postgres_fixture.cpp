@@ -22,7 +22,7 @@ using test::give_up;
 using test::must;
 
 constexpr int kPage = 1000;
-/// The comment on the schema, by which we recognize that it may be dropped.
+/// The comment on the schema, by which the benchmarks recognize that they may drop it.
 constexpr const char* kMarker = "made by outbox-bench";
 constexpr std::chrono::minutes kDrainLimit{10};
 
@@ -50,7 +50,7 @@ double cpu_us() {
   return us(usage.ru_utime) + us(usage.ru_stime);
 }
 
-/// Replaces what a killed run left, but no schema that is not ours.
+/// Replaces what a killed run left, but no schema that is not the benchmarks'.
 void make_schema(Pg& admin, const std::string& schema) {
   const std::string foreign =
       admin.value(fmt::format("SELECT count(*) FROM pg_namespace WHERE nspname = '{}'"

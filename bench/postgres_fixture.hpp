@@ -28,7 +28,7 @@ struct Drain {
   double settlements{0};
 };
 
-/// Medians of this many drains, but the most of the memory.
+/// Returns the medians of this many drains; of the memory it returns the maximum.
 [[nodiscard]] Drain median_drain(int repeats, const std::function<Drain(int number)>& drain);
 
 /// These are about this process.

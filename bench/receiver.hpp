@@ -1,4 +1,5 @@
-// A receiver of webhooks on loopback that answers at once: HTTP/1.1, kept connections, one thread.
+// A receiver of webhooks on loopback that answers at once. It speaks HTTP/1.1, keeps connections,
+// and has one thread.
 #pragma once
 
 #include <map>
@@ -27,7 +28,7 @@ class Receiver {
   const std::string bad_;
   int listening_{-1};
   int epoll_{-1};
-  std::map<int, std::string> connections_;  ///< What they have sent and was not answered.
+  std::map<int, std::string> connections_;  ///< The bytes received that are not answered yet.
   std::jthread thread_;
 };
 

@@ -1,5 +1,5 @@
-// relays: two relays that share a subscription's lanes, against one, with 1 ms per batch at the
-// sink.
+// relays: how fast two relays that share a subscription's lanes deliver, against one, with 1 ms per
+// batch at the sink.
 #include <fmt/format.h>
 
 #include <chrono>

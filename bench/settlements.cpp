@@ -1,5 +1,6 @@
 // settlements: what a relay's start, a takeover and `status` cost with the settlements of a busy
-// month, and after most were removed. By hand, --events 50000000 is a month at 20 rows a second.
+// month, and after most were removed. It runs by hand; --events 50000000 is a month at 20 rows a
+// second.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// sinks: for each broker that --to names, a backlog in PostgreSQL to it, against a bare loop of the
-// same client library that publishes from memory; and from just before a writer sends COMMIT to a
-// consumer's hands, at 1,000 events a second.
+// sinks: for each broker that --to names, how fast a backlog in PostgreSQL is delivered to it,
+// against a bare loop of the same client library that publishes from memory; and the time from just
+// before a writer sends COMMIT to a consumer, at 1,000 events a second.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ Drain drain_to(const std::string& to, PostgresFixture& log, const std::string& s
   const auto destination = new_destination(to);
   Drain drain = log.drain(destination->subscription(subscription), events);
   drain.bare = bare;
-  // The broker counts, not the relay.
+  // The broker counts the messages, so that the relay's own count is not trusted.
   if (const auto count = destination->count(); count != static_cast<std::size_t>(events)) {
     give_up(Errc::corrupt,
             fmt::format("{} holds {} messages, not {}", destination->place(), count, events));

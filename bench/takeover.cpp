@@ -1,5 +1,5 @@
-// takeover: from a relay's death to the first delivery by another one, which cannot see the
-// process.
+// takeover: the time from a relay's death to the first delivery by another one, which cannot see
+// the process.
 #include <fmt/format.h>
 
 #include <chrono>

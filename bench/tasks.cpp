@@ -143,7 +143,7 @@ Log with_a_log(const BenchOptions& options, std::int64_t jobs, std::int64_t some
   return result;
 }
 
-/// The cost if every task has a row: runs of 50 ms get theirs after 10 ms instead of 1 s.
+/// The rate if every task has a row: runs of 50 ms get theirs after 10 ms instead of 1 s.
 double row_rate(const BenchOptions& options, std::int64_t events) {
   PostgresFixture log(options);
   log.write(events, tasks());

@@ -42,7 +42,7 @@ void Courier::start() {
     const MutexLock lock(mutex_);
     socket_ = ends[0];
   }
-  // Our settings in the environment would override those that we give it.
+  // Variables of the outbox in the environment would override the settings that the demo gives.
   child_.emplace(test::ChildProcess::Options{.command = plan_.command,
                                              .program = plan_.program,
                                              .without = "OUTBOX_",

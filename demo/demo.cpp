@@ -62,12 +62,13 @@ int workers_at(const std::string& url) {
 std::string place_of(const DemoOptions& options, const test::TempDir& folder) {
   if (options.sink == "file") return "file:" + folder.file("delivered.jsonl");
   if (options.sink == "kafka") return "kafka:" + folder.name() + "@" + options.brokers;
-  // It is read while the shop is open, and once more at the end.
+  // A destination of this kind is read while the shop is open, and once more at the end.
   const std::string kind = options.sink == "rabbitmq" ? "rabbitmq-stream" : options.sink;
   return kind + ":" + folder.name() + "@" + options.url;
 }
 
-/// Reads parcels as the messages of a destination. Few transactions may be seen too late.
+/// Reads parcels as the messages of a destination. A parcel may be seen late, behind greater
+/// numbers, so that each read goes back a little.
 class Parcels {
  public:
   explicit Parcels(Shop& shop) : shop_(shop) {}
@@ -110,7 +111,7 @@ class Demo {
   // ---- opening
 
   void open() {
-    // If opening fails, everything that we made is removed, because nothing is kept yet.
+    // If opening fails, everything that was made is removed, because nothing is kept yet.
     shop_->open();
     if (!options_.tasks) destination_->open();
     if (options_.keep) keep();

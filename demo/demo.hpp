@@ -32,7 +32,7 @@ struct DemoOptions {
   bool tasks{false};
 };
 
-/// The number 5, or less if the shop is not open long enough.
+/// The default of `kills`: 5, or fewer if the shop is not open long enough.
 [[nodiscard]] int default_kills(int seconds);
 
 /// The error names the option that is wrong.

@@ -1,4 +1,4 @@
-// An order, its event, and what the judge compares. Pure.
+// An order, its event, and what the judge compares. The functions are pure.
 #pragma once
 
 #include <cstdint>

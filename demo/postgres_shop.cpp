@@ -20,7 +20,7 @@ using test::Pg;
 constexpr const char* kOutboxSchema = "outbox_demo";
 const postgres::Options kOutbox{.schema = kOutboxSchema};
 constexpr const char* kShopSchema = "outbox_demo_shop";
-/// The comment on the shop's schema, by which we recognize that both may be dropped.
+/// The comment on the shop's schema, by which the demo recognizes that it may drop both schemas.
 constexpr const char* kMarker = "made by outbox-demo, may be dropped";
 
 // A running demo holds this lock.
@@ -48,9 +48,9 @@ class PostgresTill final : public Till {
  public:
   explicit PostgresTill(const std::string& url) : pg_(connected(url)) {}
 
-  /// Every second sale is in a transaction that we begin ourselves. Its event is written at once,
-  /// while outbox::Transaction writes it with COMMIT. So some events had been inserted before a
-  /// rollback.
+  /// Every second sale is in a transaction that the till begins itself. Its event is written at
+  /// once, while outbox::Transaction writes it with COMMIT. So some events had been inserted before
+  /// a rollback.
   void sell(Sale& sale) override {
     own_ = !own_;
     std::optional<postgres::Transaction> transaction;
@@ -66,7 +66,7 @@ class PostgresTill final : public Till {
         },
         sale);
     sale.before_commit();
-    // An exception ends this writer: then the server rolls back when the connection closes.
+    // An exception ends this writer. The server then rolls back, because the connection closes.
     if (own_) return pg_.run(sale.committed ? "COMMIT" : "ROLLBACK");
     if (sale.committed) transaction->commit();
   }

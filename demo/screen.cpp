@@ -24,7 +24,7 @@ std::string row(std::string_view name, std::uint64_t number, std::string_view me
                      meaning);
 }
 
-/// The number of messages that were not committed like this.
+/// The number of messages that do not match a committed order.
 std::uint64_t ghosts_of(const test::Verdict& verdict) { return verdict.ghosts + verdict.altered; }
 
 std::string how_often_killed(int kills) {

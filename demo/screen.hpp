@@ -24,7 +24,8 @@ struct Progress {
   int kills_planned{0};
   bool closing{false};  ///< Whether the shop is closed and waits for the rest to arrive.
 };
-/// The line, of at most 79 characters.
+/// The line, without the indent and the end of the line. It is short enough for a terminal of 90
+/// columns with a million orders.
 [[nodiscard]] std::string progress_line(const Progress& progress);
 
 struct Outcome {
@@ -48,7 +49,8 @@ struct Outcome {
 /// "duplicates": ..., "kills": ...}, with tasks also "stale".
 [[nodiscard]] std::string json(const Outcome& outcome);
 
-/// Shows the progress: on a terminal in one line, otherwise in a line every second. One thread.
+/// Shows the progress: on a terminal in one line, otherwise in a line every second. Only one thread
+/// may use it.
 class ProgressLine {
  public:
   /// With `quiet_off_terminal` nothing is shown unless `out` is a terminal.

@@ -1,4 +1,4 @@
-// The shop's database: business tables, an outbox, a till for each writer, and the orders in the
+// The shop's database: business tables, an outbox, a till for each writer, and the orders at the
 // end.
 #pragma once
 
@@ -17,9 +17,9 @@ namespace outbox::demo {
 
 inline constexpr int kCustomers = 40;
 
-/// What is written in an order's transaction, to tell others.
+/// What is written in an order's transaction to tell others.
 enum class Tells : std::uint8_t {
-  nobody,  ///< Nothing: it is a dual write.
+  nobody,  ///< Nothing, since it is a dual write.
   relay,   ///< An event.
   workers  ///< Two tasks.
 };
@@ -31,7 +31,7 @@ struct Sale {
   std::function<void()> before_commit{};
 };
 
-/// One writer's connection. One thread.
+/// One writer's connection. Only one thread may use it.
 class Till {
  public:
   virtual ~Till() = default;
@@ -41,7 +41,7 @@ class Till {
   virtual void sell(Sale& sale) = 0;
 };
 
-/// One worker's connection. One thread.
+/// One worker's connection. Only one thread may use it.
 class Packer {
  public:
   virtual ~Packer() = default;
@@ -53,7 +53,8 @@ class Packer {
 
 /// An order that was packed.
 struct Parcel {
-  std::int64_t number{0};  ///< Grows, but may be seen later than a greater one of another customer.
+  /// Grows, but a parcel may be seen later than a greater one of another customer.
+  std::int64_t number{0};
   Order order;
 };
 
@@ -62,7 +63,7 @@ class Shop {
  public:
   virtual ~Shop() = default;
 
-  /// Refuses a database with tables that are not ours.
+  /// Refuses a database with tables that are not the demo's.
   virtual void open() = 0;
   virtual void keep() = 0;
   [[nodiscard]] virtual std::unique_ptr<Till> till() = 0;
@@ -117,7 +118,7 @@ void write_order(Db& db, const std::string& schema, Order& order) {
                      order.customer, order.version, order.cents));
 }
 
-/// The event or the tasks of a sale.
+/// Enqueues the event or the tasks of a sale.
 template <class Enqueue>
 void tell(const Enqueue& enqueue, const Sale& sale) {
   if (sale.tells == Tells::relay) enqueue(to_event(sale.order));
@@ -126,7 +127,8 @@ void tell(const Enqueue& enqueue, const Sale& sale) {
   enqueue(statement_of(sale.order));
 }
 
-/// In the worker's transaction: what the task is to do, the first time.
+/// Does what the task is for in the worker's transaction, unless another run of the task has done
+/// so.
 template <class Transaction, class Db>
 void work_once(Transaction& transaction, Db& db, const std::string& schema, const TaskRun& run,
                const Order& order, bool drops) {

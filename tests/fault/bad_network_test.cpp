@@ -1,4 +1,4 @@
-// A relay behind a network that stalls, breaks and swallows.
+// Tests a relay behind a network that stalls, breaks and swallows.
 #include "integration/relay/harness.hpp"
 #include "support/eventually.hpp"
 #include "support/postgres_database.hpp"
@@ -43,7 +43,7 @@ TEST_F(BadNetwork, while_it_is_stalled_past_the_lease_nothing_is_published_and_t
   options.subscriptions = {custom("slow")};
   const auto relay = relay_of(options);
   const auto slow = std::make_shared<Arrivals>();
-  // So slow that it always has something to send.
+  // The sink is so slow that the relay always has something to send.
   ASSERT_TRUE(relay->use("slow", std::make_unique<SlowSink>(slow, std::chrono::milliseconds(2))));
   ASSERT_TRUE(relay->start());
   shop_->start();
@@ -52,7 +52,7 @@ TEST_F(BadNetwork, while_it_is_stalled_past_the_lease_nothing_is_published_and_t
     ASSERT_TRUE(eventually([&] { return slow->count() > seen + 100; }))
         << relay->report().last_error;
     gate.set(TcpGate::Mode::stalled);
-    // It stops by itself: two checks, more than a lease apart, find the same.
+    // The relay stops by itself: two checks, more than a lease apart, find the same count.
     ASSERT_TRUE(eventually([&] {
       const std::size_t count = slow->count();
       std::this_thread::sleep_for(options.lease);
@@ -88,7 +88,7 @@ TEST_F(BadNetwork, connections_that_are_cut_or_swallowed_lose_and_reorder_nothin
     if (round % 4 == 2) {
       const int connections = gate.connections();
       gate.set(TcpGate::Mode::blackhole);
-      // It must give up on the dead connections and ask for new ones by itself.
+      // The relay must give up on the dead connections and ask for new ones by itself.
       ASSERT_TRUE(eventually([&] { return gate.connections() > connections; }));
       gate.set(TcpGate::Mode::open);
       gate.cut();
@@ -118,7 +118,8 @@ TEST_F(BadNetwork, a_relay_that_lost_its_lease_lets_the_next_owner_have_the_file
   options.store_url = through(gate);
   const auto first = relay_of(options);
   options.store_url = database_->url();
-  options.lease = std::chrono::seconds(15);  // the second never loses it, however busy the machine
+  // The second relay never loses this lease, however busy the machine is.
+  options.lease = std::chrono::seconds(15);
   const auto second = relay_of(options);
   ASSERT_TRUE(first->start());
   shop_->start();
@@ -127,12 +128,12 @@ TEST_F(BadNetwork, a_relay_that_lost_its_lease_lets_the_next_owner_have_the_file
   gate.set(TcpGate::Mode::stalled);
   ASSERT_TRUE(eventually([&] { return second->report().owner; }));
   const std::size_t seen = lines_in(file);
-  // The first closes the file when its statements time out, after 30 s; the second retries with
-  // growing pauses.
+  // The first relay closes the file when its statements time out, after 30 s. The second one
+  // retries with growing pauses.
   ASSERT_TRUE(eventually([&] { return lines_in(file) > seen + 100; }, std::chrono::seconds(240)))
       << report_of(*second, "orders").reason;
   gate.set(TcpGate::Mode::open);
-  // And back: the second stops gracefully.
+  // The lanes go back when the second relay stops gracefully.
   EXPECT_TRUE(second->stop(std::chrono::seconds(30)).drained);
   EXPECT_TRUE(eventually([&] { return first->report().owner; }));
   shop_->stop();

@@ -1,5 +1,5 @@
-// Somebody sets the clock, of the relays' machine or of the database's, back and forth, by an hour
-// and by days.
+// Tests that relays survive when somebody sets the clock of the relays' machine, or of the
+// database's, back and forth, by an hour and by days.
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
@@ -21,14 +21,14 @@ namespace {
 
 constexpr std::int64_t kHour = 3600;
 
-/// The wall clock of the programs that get its environment.
+/// The wall clock of the programs that get `environment()`.
 class WallClock {
  public:
   explicit WallClock(std::string file) : file_(std::move(file)) {
     set(0);
     std::filesystem::permissions(file_, std::filesystem::perms::all);
   }
-  /// So many seconds ahead of the true time.
+  /// Sets the clock so many seconds ahead of the true time.
   void set(std::int64_t seconds) const {
     std::fstream file(
         file_, std::filesystem::exists(file_) ? std::ios::in | std::ios::out : std::ios::out);
@@ -81,8 +81,8 @@ class Clock : public ::testing::Test {
     const auto attempts = shop_->attempts();
     EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_in(file_)).lost == 0; }));
     EXPECT_TRUE(eventually_settled(database_->url(), "lines"));
-    // One that hung and is told to stop before it is back says, rightly, that it leaves events in
-    // flight.
+    // A relay that hung and is told to stop before it is back says, rightly, that it leaves events
+    // in flight. Therefore the test waits until both are back.
     for (auto& relay : relays_) EXPECT_TRUE(eventually([&] { return lanes_of(*relay) == 32; }));
     for (auto& relay : relays_) relay->signal(SIGTERM);
     for (auto& relay : relays_) EXPECT_EQ(relay->wait(), 0);
@@ -117,7 +117,8 @@ TEST_F(Clock, of_the_database_may_cost_duplicates_only) {
     ASSERT_LT(std::abs(std::stoll(now) - std::time(nullptr) - ahead), kHour / 2)
         << "it did not jump";
     ASSERT_TRUE(delivers()) << ahead;
-    // Takeover works by that clock too: from a relay that was killed, and from one that hangs.
+    // Takeover works by the database's clock, too: from a relay that was killed, and from one that
+    // hangs.
     relays_[0]->kill();
     ASSERT_TRUE(eventually([&] { return lanes_of(*relays_[1]) == 64; })) << ahead;
     relays_[0] = start();

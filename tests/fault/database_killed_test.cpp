@@ -1,5 +1,5 @@
-// The database crashes under load and loses asynchronous commits. What was delivered must have
-// survived.
+// Tests that the database may crash under load and lose asynchronous commits. What was delivered
+// must have survived.
 #include <csignal>
 
 #include "integration/relay/harness.hpp"
@@ -16,7 +16,7 @@
 namespace outbox::test {
 namespace {
 
-/// Only commits flush the WAL: asynchronous commits stay in memory for long.
+/// With these settings only commits flush the WAL: asynchronous commits stay in memory for long.
 const std::vector<std::string> kLazyLog = {
     "wal_writer_delay = '10s'", "wal_writer_flush_after = '1GB'", "checkpoint_timeout = '1h'"};
 
@@ -69,8 +69,8 @@ TEST_F(DatabaseKilled,
         << server.log();
     const bool asleep = round % 2 == 1;
     if (asleep) {
-      // The relay does not see the last events before the crash, and holds a snapshot from before
-      // it.
+      // The suspended relay does not see the last events before the crash, and holds a snapshot
+      // from before the crash.
       relay->signal(SIGSTOP);
       const std::size_t tried = shop.tried();
       ASSERT_TRUE(eventually([&] { return shop.tried() > tried + 100; }));
@@ -78,7 +78,7 @@ TEST_F(DatabaseKilled,
     server.stop_immediate();
     server.start();
     if (asleep) {
-      // Transaction ids are issued again before it wakes up.
+      // The server issues transaction ids a second time before the relay wakes up.
       const std::size_t tried = shop.tried();
       ASSERT_TRUE(eventually([&] { return shop.tried() > tried + 300; }));
       relay->signal(SIGCONT);
@@ -87,7 +87,8 @@ TEST_F(DatabaseKilled,
   expect_kept(shop, *relay, database.url(), file);
 }
 
-/// A backend dies, the server ends all the others and recovers; the pooler's clients do not notice.
+/// Kills a backend, so that the server ends all the others and recovers. The pooler's clients do
+/// not notice.
 void kill_a_backend(const PostgresDatabase& database) {
   Pg victim = database.connect();
   ASSERT_EQ(kill(std::stoi(victim.value("SELECT pg_backend_pid()")), SIGKILL), 0);
@@ -112,7 +113,7 @@ TEST_F(DatabaseKilled,
     ASSERT_TRUE(eventually([&] { return lines_in(file) > seen + 100; }))
         << "round " << round << '\n'
         << server.log();
-    // Most likely between a fetch and its barrier: only the relay flushes the log.
+    // The signal most likely comes between a fetch and its barrier. Only the relay flushes the log.
     relay->signal(SIGSTOP);
     kill_a_backend(database);
     const std::size_t tried = shop.tried();
@@ -144,7 +145,8 @@ TEST_F(DatabaseKilled, at_the_moment_of_delivery_the_event_is_on_the_disk) {
   ASSERT_TRUE(relay->use("crashing", std::move(sink)));
   ASSERT_TRUE(relay->start());
   for (int round = 0; round < 4; ++round) {
-    // Idle: its start flushes the WAL, which would prove nothing.
+    // Waits until the relay is idle. Its start flushes the WAL, so that a crash right behind it
+    // would prove nothing.
     const std::uint64_t generation = static_cast<std::uint64_t>(round);
     ASSERT_TRUE(eventually([&] {
       const RelayReport report = relay->report();
@@ -167,7 +169,7 @@ TEST_F(DatabaseKilled, at_the_moment_of_delivery_the_event_is_on_the_disk) {
         << "delivered, and gone";
     ++*crashed;
   }
-  // Until it has read and settled again what the last crash lost.
+  // Waits until the relay has read and settled again what the last crash lost.
   EXPECT_TRUE(eventually([&] {
     const RelayReport report = relay->report();
     return report.owner && report.generation > 4 && report.fetches > 300;
@@ -206,7 +208,7 @@ TEST_F(DatabaseKilled, a_relay_that_lives_on_repeats_at_most_what_the_crash_took
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
   const Verdict verdict = judge(attempts, scattered->all());
   EXPECT_TRUE(verdict.kept()) << verdict;
-  // Settlements that were not flushed are lost; of at most one window per crash.
+  // Each crash loses the settlements that were not flushed, which are those of at most one window.
   EXPECT_LE(verdict.duplicates, kRounds * options.window_events) << verdict;
   RecordProperty("duplicates", std::to_string(verdict.duplicates));
   Pg connection(database.url());

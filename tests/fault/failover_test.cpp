@@ -1,5 +1,5 @@
-// The primary is killed under load, and its standby is promoted. Writers and relays know both
-// addresses.
+// Tests that the primary may be killed under load and its standby be promoted. Writers and relays
+// know both addresses.
 #include <set>
 
 #include "integration/relay/harness.hpp"
@@ -63,14 +63,14 @@ class Failover : public ::testing::Test {
     return Pg(standby + database_->name())
         .value("SELECT " + value + " FROM outbox.lane WHERE lane_group = 'custom:lines'");
   }
-  /// A relay that has not come back cannot know that the other one delivered what it left in
-  /// flight: it would end with 4.
+  /// Waits until both relays own lanes again. A relay that does not cannot know that the other one
+  /// delivered what it left in flight, and would end with status 4.
   [[nodiscard]] bool both_relays_come_back() const {
     return eventually([&] {
       return lanes("count(DISTINCT owner) = 2 AND min(generation) > " + generation_) == "t";
     });
   }
-  /// Everything that the new primary has is delivered and settled.
+  /// Stops everything once all that the new primary has is delivered and settled.
   Verdict finish(Shop& shop) {
     EXPECT_TRUE(delivers(200)) << "nobody goes on";
     shop.stop();
@@ -100,7 +100,7 @@ class Failover : public ::testing::Test {
   std::string url_;
   std::array<std::unique_ptr<ChildProcess>, 2> relays_;
   std::vector<Attempt> attempts_;
-  std::string generation_;  ///< The newest one before the failover.
+  std::string generation_;  ///< The newest generation before the failover.
 };
 
 TEST_F(Failover,
@@ -110,7 +110,7 @@ TEST_F(Failover,
   shop.start();
   start_relays();
   ASSERT_TRUE(delivers(300));
-  // Commits wait for the standby, and must not be delivered meanwhile.
+  // The commits wait for the standby, and must not be delivered meanwhile.
   gate_->set(TcpGate::Mode::stalled);
   ASSERT_TRUE(eventually([&] {
     return Pg(primary_->url())
@@ -136,7 +136,7 @@ TEST_F(Failover, without_it_what_the_standby_never_got_is_gone_and_nothing_else)
   EXPECT_EQ(verdict.lost, 0U) << verdict;
   EXPECT_EQ(verdict.out_of_order, 0U) << verdict;
   EXPECT_EQ(verdict.altered, 0U) << verdict;
-  // What was delivered and is not in the database was committed on the primary.
+  // Each event that was delivered and is not in the database had been committed on the primary.
   std::set<std::string> taken_back;
   for (const Attempt& attempt : attempts_) {
     if (attempt.acknowledged && attempt.end == Attempt::End::rolled_back)

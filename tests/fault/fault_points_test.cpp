@@ -1,5 +1,5 @@
-// Relays die, or are suspended past their lease, at each named point (support/fault_points.hpp)
-// while others go on. A point that is never reached fails the test.
+// Tests that relays may die, or be suspended past their lease, at each named point
+// (support/fault_points.hpp) while others go on. A point that is never reached fails the test.
 #include "support/fault_points.hpp"
 
 #include <csignal>
@@ -27,7 +27,8 @@ std::vector<std::vector<std::string>> groups_of_points() {
   std::vector<std::vector<std::string>> groups(kGroups);
   for (std::size_t i = 0; i < kFaultPoints.size(); ++i) {
     const std::string point = kFaultPoints.at(i);
-    // Only a relay that has its share gives something away when another one joins.
+    // A relay gives lanes away only if it has its share when another one joins. Therefore each
+    // point of a handover is struck alone.
     if (point.starts_with("handover")) {
       groups.push_back({point});
     } else {
@@ -43,7 +44,8 @@ class FaultPoints : public ::testing::TestWithParam<int> {
     OUTBOX_NEEDS_POSTGRES();
     database_ = std::make_unique<PostgresDatabase>();
     Pg admin(database_->url());
-    // Other tests use up transaction ids of the server, too; what is after these is not removed.
+    // Other tests use up transaction ids of the server, too, so that there are many partitions:
+    // history in the last one, which is wide, is never removed.
     make_small_partitions(admin, 200, 500);
     shop_ = std::make_unique<Shop>(
         database_->url(),
@@ -68,7 +70,8 @@ class FaultPoints : public ::testing::TestWithParam<int> {
   };
   [[nodiscard]] Victim victim_at(const std::string& point) const {
     Victim victim{.point = point, .hit = folder_.file(point)};
-    // Not the first time where there are many, so that it is in the middle of work.
+    // A point that is reached often is struck the fifth time, so that the relay is in the middle of
+    // work.
     static const std::set<std::string> often{"page", "barrier", "send", "ack", "settle"};
     const int nth = often.contains(point.substr(0, point.find('.'))) ? 5 : 1;
     std::map<std::string, std::string> environment{
@@ -90,7 +93,7 @@ class FaultPoints : public ::testing::TestWithParam<int> {
     const std::size_t seen = lines_in(file_);
     return eventually([&] { return lines_in(file_) > seen + 20; });
   }
-  /// What it takes for a relay to come to the point, beyond being started.
+  /// Does what brings the relay to the point, beyond starting it.
   void lead(const Victim& victim) {
     const ChildProcess& process = *victim.process;
     if (victim.point.starts_with("leave")) {
@@ -101,8 +104,8 @@ class FaultPoints : public ::testing::TestWithParam<int> {
       ASSERT_TRUE(leads_to_handover(victim)) << victim.point;
     }
   }
-  /// Another relay joins, again and again: a relay that is late with its heartbeat comes back
-  /// without lanes to give away.
+  /// Starts another relay again and again. Once is not enough, because a victim that is late with
+  /// its heartbeat comes back without lanes to give away.
   [[nodiscard]] bool leads_to_handover(const Victim& victim) {
     const auto is_hit = [&] { return std::filesystem::exists(victim.hit); };
     const auto has_its_share = [&] {
@@ -118,7 +121,8 @@ class FaultPoints : public ::testing::TestWithParam<int> {
     return false;
   }
   void strike(const std::vector<std::string>& points) {
-    // A relay that was killed while it removed history keeps others from it for minutes.
+    // The lease of a relay that was killed while it removed history would keep others from it for
+    // minutes.
     database_->connect().exec("UPDATE outbox.meta SET pruner = NULL, pruner_until = NULL");
     std::vector<Victim> victims;
     for (const std::string& point : points) victims.push_back(victim_at(point));

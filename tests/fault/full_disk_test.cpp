@@ -1,5 +1,5 @@
-// The disk is full: of the SQLite file that has the outbox, and of the file that events are
-// delivered to. Then it has room again.
+// Tests that the disk may be full under the SQLite file that has the outbox, or under the file that
+// events are delivered to, and then have room again.
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@
 namespace outbox::test {
 namespace {
 
-/// A small disk.
+/// Mounts a small disk.
 class FullDisk : public ::testing::Test {
  protected:
   void SetUp() override {

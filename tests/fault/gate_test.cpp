@@ -1,5 +1,5 @@
-// A gate between relay and database, and between relay and Kafka, that refuses, stalls, cuts
-// anywhere, loses only the answers, and is slow.
+// Tests a relay behind a gate before the database, and before Kafka. The gate refuses connections,
+// stalls, cuts them anywhere, loses only the answers, and is slow.
 #include "integration/relay/harness.hpp"
 #include "support/eventually.hpp"
 #include "support/postgres_database.hpp"
@@ -25,7 +25,8 @@ class Gate : public ::testing::Test {
             .writers = 4, .transactions = 0, .longest_pause = std::chrono::milliseconds(5)});
   }
 
-  /// Each fault in the middle of work, and until it has hit. `delivered`: how much has arrived.
+  /// Injects each fault in the middle of work, and keeps it up until it has hit. `delivered`
+  /// returns how many events have arrived.
   void misbehave(TcpGate& gate, const std::function<std::size_t()>& delivered) {
     const auto more = [&](std::size_t events, const char* when) {
       const std::size_t seen = delivered();
@@ -47,7 +48,7 @@ class Gate : public ::testing::Test {
       for (const Mode mode : {Mode::refused, Mode::stalled}) {
         more(60, "before nothing passes");
         gate.set(mode);
-        // It stops: nothing arrives between two looks.
+        // The relay has stopped when nothing arrives between two looks.
         std::size_t seen = delivered();
         ASSERT_TRUE(eventually([&] {
           std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -109,8 +110,8 @@ TEST_F(Gate, before_kafka_loses_and_reorders_nothing) {
   ASSERT_TRUE(relay->start());
   shop_->start();
   misbehave(gate, [&] { return topic.count(); });
-  // Connections that nobody resets: it must give up on them by itself. (Before the database:
-  // BadNetwork.)
+  // Nobody resets these connections, so that the relay must give up on them by itself. BadNetwork
+  // tests the same before the database.
   const int connections = gate.connections();
   gate.set(Mode::blackhole);
   ASSERT_TRUE(eventually([&] { return gate.connections() > connections; }));

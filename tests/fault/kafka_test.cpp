@@ -1,4 +1,5 @@
-// Kafka failures: the broker dies under load, and a message in the middle of a batch is too large.
+// Tests failures of Kafka: the broker dies under load, and a message in the middle of a batch is
+// too large.
 #include <map>
 #include <set>
 
@@ -79,7 +80,7 @@ TEST_F(KafkaFault, a_broker_that_is_killed_under_load_loses_and_reorders_nothing
 
 TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_there) {
   KafkaTopic topic(brokers_, 2, {{"max.message.bytes", "20000"}});
-  // One transaction: it becomes one batch, with the culprit in the middle.
+  // All events are in one transaction and become one batch, with the culprit in the middle.
   Pg connection(database_->url());
   std::vector<Attempt> attempts;
   connection.exec("BEGIN");
@@ -88,7 +89,7 @@ TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_
     attempt.id = EventId::generate().str();
     attempt.key = "k" + std::to_string(n % 4);
     attempt.version = n + 1;
-    // Random text: compression must not make it small.
+    // The text is random, so that compression does not make it small.
     std::string padding;
     while (n == 200 && padding.size() < 60000) padding += EventId::generate().str();
     attempt.body = R"({"id": ")" + attempt.id + R"(", "key": ")" + attempt.key + R"(", "pad": ")" +
@@ -107,8 +108,8 @@ TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_
   EXPECT_EQ(subscription().stopped_event.size(), 36U);
   EXPECT_FALSE(subscription().reason.empty());
 
-  // What arrived: of each key a prefix without gaps; of the culprit's key nothing from the culprit
-  // on.
+  // What arrived is a prefix of each key without gaps, and has nothing of the culprit's key from
+  // the culprit on.
   const auto there = deliveries_on(topic);
   const Verdict stopped = judge(attempts, there);
   EXPECT_EQ(stopped.out_of_order, 0U) << stopped;
@@ -127,12 +128,12 @@ TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_
     }
   }
 
-  // The topic takes it now: everything arrives, in order.
+  // The topic takes the event now, and everything arrives in order.
   topic.change({{"max.message.bytes", "1000000"}});
   ASSERT_TRUE(catalog()->resume("orders"));
   EXPECT_TRUE(eventually([&] {
-    // The broker applies a setting shortly after it has confirmed it: the event may be refused once
-    // more.
+    // The broker applies a setting shortly after it has confirmed it, so that it may refuse the
+    // event once more.
     if (subscription().state == store::SubscriptionState::stopped)
       (void)catalog()->resume("orders");
     return judge(attempts, deliveries_on(topic)).lost == 0;

@@ -1,5 +1,5 @@
-// What a busy database does to a relay: no connection left, its pooler restarted, new partitions
-// kept away by a long lock.
+// Tests a relay on a busy database: no connection is left, its pooler is restarted, or a long lock
+// keeps new partitions away.
 #include <list>
 
 #include "integration/relay/harness.hpp"
@@ -29,7 +29,7 @@ class Delivering {
   }
   [[nodiscard]] std::string last_error() const { return relay_->report().last_error; }
   void stop() { EXPECT_TRUE(relay_->stop(std::chrono::seconds(30)).drained); }
-  /// Every promise, and not one duplicate.
+  /// Stops the shop and the relay, and expects that every promise was kept, without a duplicate.
   void finish(Shop& shop, const std::string& url) {
     shop.stop();
     ASSERT_EQ(shop.trouble(), "");
@@ -105,7 +105,7 @@ TEST(PartitionsKeptAway, by_a_long_lock_writers_and_relay_go_on_and_afterwards_a
   OUTBOX_NEEDS_POSTGRES();
   const PostgresDatabase database;
   Pg admin = database.connect();
-  // Two that are soon full, and none behind them.
+  // These partitions are soon full, and there is none behind them.
   make_small_partitions(admin, 3, 100);
   admin.exec("DROP TABLE outbox." +
              admin.value("SELECT name FROM outbox.partitions() ORDER BY first_xid::text::bigint "
@@ -125,7 +125,7 @@ TEST(PartitionsKeptAway, by_a_long_lock_writers_and_relay_go_on_and_afterwards_a
   EXPECT_EQ(partitions(), before) << "the lock keeps nothing away: this proves nothing";
   reader.exec("COMMIT");
 
-  // A relay that begins looks at once, one that runs every minute.
+  // A relay looks for missing partitions when it starts, and then every minute.
   const auto another = relay_of({.store_url = database.url()});
   ASSERT_TRUE(another->start());
   ASSERT_TRUE(eventually([&] { return partitions() != before; }));

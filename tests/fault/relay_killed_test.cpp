@@ -1,5 +1,5 @@
-// The program `outbox relay`, killed repeatedly under load, with a file and, if there is a broker,
-// Kafka.
+// Tests the program `outbox relay`, which is killed repeatedly under load, with a file and, if
+// there is a broker, with Kafka.
 #include <fstream>
 
 #include "integration/relay/harness.hpp"

@@ -1,5 +1,5 @@
-// `outbox verify` beside writers and relays that are killed, suspended and taken over from: it
-// finds nothing.
+// Tests that `outbox verify` finds nothing beside writers and relays that are killed, suspended and
+// taken over from.
 #include <fstream>
 
 #include "integration/relay/harness.hpp"
@@ -42,7 +42,7 @@ class VerifyLive : public ::testing::Test {
                "WHERE l.lane = 0 AND r.pid = " +
                std::to_string(relay.pid())) == "1";
   }
-  /// Everything is delivered and verified at rest.
+  /// Stops everything, and expects that the verifier found nothing, neither under load nor at rest.
   void finish(Verifier& verifier) {
     shop_->stop();
     EXPECT_EQ(shop_->trouble(), "");
@@ -83,7 +83,8 @@ TEST_F(VerifyLive, a_relay_that_lost_its_lanes_leaves_nothing_to_find) {
   for (int round = 0; round < 2 * soak_factor(); ++round) {
     ASSERT_TRUE(delivers(50));
     const std::string before = generation();
-    // A relay that is not the owner changes nothing by being suspended.
+    // Only the owner's suspension changes anything, so that the other relay may be suspended in
+    // vain.
     for (ChildProcess* const sleeper : {first.get(), second.get()}) {
       const bool owner = owns(*sleeper);
       sleeper->signal(SIGSTOP);

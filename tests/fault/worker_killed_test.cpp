@@ -1,4 +1,4 @@
-// Workers that are killed, and suspended past their lease, while they work.
+// Tests workers that are killed, or suspended past their lease, while they work.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -43,7 +43,7 @@ class WorkerKilled : public ::testing::Test {
         .environment = environment,
         .output = folder_.file("log")});
   }
-  /// Not before so many seconds from now, by the clock of the database.
+  /// Enqueues a task that is due in so many seconds by the clock of the database.
   void enqueue_in(int seconds, const std::string& payload) const {
     (void)value("SELECT outbox.enqueue_task('default', 'note', '" + payload +
                 "', content_type => 'text/plain', execute_at => clock_timestamp() + interval '" +
@@ -78,7 +78,7 @@ class WorkerKilled : public ::testing::Test {
     Pg connection(database_->url());
     EXPECT_EQ(ledger_fault(connection, "task.default"), "");
   }
-  /// As `outbox tasks pause` does: the first time the type is split off.
+  /// Pauses a type as `outbox tasks pause` does. The first time, the type is split off.
   void pause_type(const std::string& type) const {
     const auto store = store::open_store({.url = database_->url()}).value();
     const auto catalog = store->catalog().value();
@@ -172,13 +172,14 @@ TEST_F(WorkerKilled, types_are_split_off_and_nothing_is_lost_or_out_of_order) {
     write(40);
     ASSERT_TRUE(eventually([&] { return lines().size() > seen || !worker->running(); }));
     pause_type("note" + std::to_string(type));
-    // At once, when the new subscription has its first cursors, or when its first task was done.
+    // The worker is killed at once, when the new subscription has its first cursors, or when its
+    // first task was done.
     if (type % 3 > 0) {
       EXPECT_TRUE(eventually([&] { return has_begun("note" + std::to_string(type)); }));
     }
     if (type % 3 > 1) {
       const std::size_t done = lines_of("note" + std::to_string(type));
-      write(kTypes);  // those before may all have been done before it was paused
+      write(kTypes);  // those before may all have been done before the type was paused
       resume_types();
       EXPECT_TRUE(eventually([&] { return lines_of("note" + std::to_string(type)) > done; }));
     }
@@ -311,7 +312,7 @@ TEST_F(WorkerKilled, what_a_person_cancelled_while_it_ran_does_not_run_again_els
   const auto worker = start();
   enqueue("slow", "x", "a");
   EXPECT_TRUE(eventually([&] { return count_rows("running") == 1; }));
-  worker->signal(SIGSTOP);  // it cannot be told
+  worker->signal(SIGSTOP);  // so that it cannot be told
   EXPECT_EQ(
       value(
           "SELECT outbox.discard_parked(subscription, ARRAY[seq], 'me', 'no need') FROM outbox.parked_state"),
@@ -328,7 +329,7 @@ TEST_F(WorkerKilled, what_a_person_cancelled_while_it_ran_does_not_run_again_els
       "discarded me no need, delivered  ");
 }
 
-/// Of two workers one has more long tasks than threads; the other one has claimed those.
+/// One of two workers has more long tasks than threads, and the other one has claimed the rest.
 class ClaimerKilled : public WorkerKilled {
  protected:
   static constexpr int kThreads = 4;
@@ -372,7 +373,8 @@ class ClaimerKilled : public WorkerKilled {
               " WHERE p.state = 'running' AND w.name = " +
               name_of(worker)));
   }
-  /// So many tasks began twice, all others once; and what is behind each ran after it, once.
+  /// Expects that so many tasks began twice and all others once, and that what is behind each task
+  /// ran once, after it.
   void expect_that_all_ended(int twice) {
     open_gate();
     expect_all_done();
@@ -419,7 +421,7 @@ TEST_F(ClaimerKilled, both_are_killed) {
 TEST_F(WorkerKilled, a_task_that_kills_its_worker_after_a_while_ends_dead) {
   auto worker = start();
   enqueue("later", "x", "a");
-  std::set<std::string> opened{""};  // tokens
+  std::set<std::string> opened{""};  // the tokens of the runs that were let go
   const auto is_dead = [&] {
     if (!worker->running()) {
       close_gate();

@@ -1,5 +1,5 @@
-// The configuration file: it is loaded, or every problem says what and where; a subscription
-// survives the store.
+// Loads a configuration file. Either it is loaded, or every problem says what is wrong and where. A
+// subscription is the same after the store.
 #include <fstream>
 #include <string>
 
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   }
   for (const auto& entry : loaded->entries) {
     OUTBOX_PROPERTY(!entry.key.empty() && !entry.origin.empty());
-    (void)entry.value.dump();  // as `config show --json` does
+    (void)entry.value.dump();  // `config show --json` does so, too
   }
   for (auto spec : loaded->config.relay.subscriptions) {
     auto stored = subscription::from_json(spec.name, subscription::to_json(spec));

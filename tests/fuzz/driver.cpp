@@ -29,7 +29,7 @@ namespace {
 
 using outbox::test::Random;
 
-/// No parser needs so long for one input.
+/// After this time an input counts as a hang. No parser needs so long for one.
 constexpr unsigned kHangSeconds = 60;
 constexpr std::size_t kLongestInput = std::size_t{16} << 10U;
 
@@ -69,7 +69,7 @@ void watch_for_crashes(const std::string& name) {
 void run(std::string input) {
   current = std::move(input);
   alarm(kHangSeconds);
-  // In a block of its own, so that a read beyond its end is seen.
+  // The input has a block of its own, so that a read beyond its end is seen.
   const std::vector<std::uint8_t> bytes(current.begin(), current.end());
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
 }

@@ -1,5 +1,5 @@
-// A line of `outbox enqueue --jsonl`. What is accepted has headers that round trip, and an archive
-// line with the same values.
+// Parses a line of `outbox enqueue --jsonl`. What is accepted has headers that round trip, and an
+// archive line with the same values.
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -27,7 +27,8 @@ EventView view_of(const Event& event, const std::string& headers) {
           .occurred_at = event.occurred_at};
 }
 
-/// nlohmann refuses numbers that a double cannot hold; the line is still JSON.
+/// Checks the archive line of an event. nlohmann refuses numbers that a double cannot hold, and the
+/// line is still JSON.
 void check_archive(const Event& event) {
   const std::string headers = event::headers_to_json(event.headers);
   std::string line;

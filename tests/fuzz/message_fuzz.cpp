@@ -1,4 +1,4 @@
-// Rendered messages, of rows that may hold anything: EVENT TYPE~AGGREGATE TYPE~AGGREGATE ID~CONTENT
+// Renders messages of rows that may hold anything: EVENT TYPE~AGGREGATE TYPE~AGGREGATE ID~CONTENT
 // TYPE~HEADERS~PAYLOAD.
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,13 +17,13 @@ namespace {
 using namespace outbox;
 using nlohmann::json;
 
-/// A line ends where it ends, whatever the event holds.
+/// Checks that the only end of line is at the end, whatever the event holds.
 void check_line(const std::string& line) {
   OUTBOX_PROPERTY(line.find('\n') == line.size() - 1);
   OUTBOX_PROPERTY(event::is_json(line) && event::is_utf8(line));
 }
 
-/// As nlohmann-json reads it: the same values.
+/// Checks that nlohmann-json reads the same values from the envelope.
 void check_envelope(const Message& message) {
   const EventView& event = *message.event;
   OUTBOX_PROPERTY(event::is_json(message.body));

@@ -1,5 +1,5 @@
-// A row of the log in PostgreSQL's binary form, whose variable columns hold anything, and arrays as
-// parameters.
+// Reads a row of the log in PostgreSQL's binary form, whose variable columns hold anything, and
+// writes arrays as parameters.
 #include <string>
 #include <vector>
 
@@ -16,7 +16,8 @@ using namespace outbox::store::postgres;
 namespace wire = outbox::pg::wire;
 using outbox::pg::Param;
 
-/// The column's bytes: fixed types have their size, null when the input is too short.
+/// Takes the next bytes of the input for a column, with zeros behind them if the input is too
+/// short.
 std::string cell(std::string_view& input, std::size_t size) {
   std::string bytes(input.substr(0, size));
   input.remove_prefix(bytes.size());

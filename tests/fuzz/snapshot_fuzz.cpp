@@ -1,4 +1,4 @@
-// The text of a snapshot. What is read prints back to the same.
+// Parses the text of a snapshot. What is read prints back to the same text.
 #include <string>
 
 #include "fuzz/fuzz.hpp"

@@ -1,5 +1,5 @@
-// A subscription as the store has it, its filter, and its retry policy: CONFIGURATION~EVENT
-// TYPE~AGGREGATE TYPE~HEADERS.
+// Reads a subscription as the store has it, and uses its filter and its retry policy:
+// CONFIGURATION~EVENT TYPE~AGGREGATE TYPE~HEADERS.
 #include <outbox/task.hpp>
 #include <string>
 

@@ -1,5 +1,5 @@
-// A store's file that was damaged: each group of five bytes of the input changes it at one place.
-// Whatever is read of it is an error or a value.
+// Reads a store's file that was damaged. Each group of five bytes of the input changes the file at
+// one place. Each read returns an error or a value.
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -19,7 +19,7 @@ std::string path() {
   return folder.file("shop.db");
 }
 
-/// Everything in one file: the last connection empties the WAL.
+/// Makes a sound store in one file: the last connection empties the WAL.
 std::string sound_file() {
   {
     const auto store = must(store::open_store({.url = "sqlite:" + path()}));

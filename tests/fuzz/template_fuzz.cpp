@@ -1,4 +1,5 @@
-// Templates of topics, keys and headers: TEMPLATE~EVENT TYPE~AGGREGATE TYPE~AGGREGATE ID~HEADERS.
+// Compiles templates of topics, keys and headers: TEMPLATE~EVENT TYPE~AGGREGATE TYPE~AGGREGATE
+// ID~HEADERS.
 #include <string>
 
 #include "event/time_text.hpp"

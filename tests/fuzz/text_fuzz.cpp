@@ -1,5 +1,5 @@
-// Small texts: times, durations, sizes, ids, base64, references of the configuration, what recurs,
-// zone files. What is read prints back.
+// Reads small texts: times, durations, sizes, ids, base64, references of the configuration,
+// recurring times, zone files. What is read prints back to the same text.
 #include <string>
 
 #include "base/reference.hpp"
@@ -43,7 +43,7 @@ void check_texts(const std::string& text) {
   if (const auto id = EventId::parse(text))
     OUTBOX_PROPERTY(EventId::parse(id->str()).value() == *id);
   if (const auto id = sink::delivered_id(text)) {
-    // In either form of line the same id.
+    // Either form of line has the same id.
     OUTBOX_PROPERTY(sink::delivered_id(id->str()) == id);
     OUTBOX_PROPERTY(sink::delivered_id(R"({"topic":"t","id":")" + id->str() + R"("})") == id);
   }

@@ -1,4 +1,4 @@
-// Addresses of stores: URL~PASSWORD. What is shown of one holds no password.
+// Reads addresses of stores: URL~PASSWORD. What is shown of an address holds no password.
 #include <string>
 
 #include "fuzz/fuzz.hpp"

@@ -1,5 +1,5 @@
-// Relays, database and broker killed at random under load: one round of it. scripts/soak --kills
-// runs as many as one likes.
+// Tests one round of relays, database and broker that are killed at random under load.
+// `scripts/soak --kills` runs as many rounds as one likes.
 #include <gtest/gtest.h>
 
 #include <map>

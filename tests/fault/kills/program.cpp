@@ -1,9 +1,9 @@
-// Rounds of kills until there were enough, for scripts/soak --kills.
+// Runs rounds of kills until there were enough, for scripts/soak --kills.
 //
 //   outbox_kills KILLS FOLDER SEED
 //
-// FOLDER keeps the rounds that ended, and of the last one the journal and the logs. Exit status 3:
-// a promise was broken.
+// FOLDER keeps the results of all rounds that ended, and the journal and the logs of the last
+// round. Exit status 3 means that a promise was broken.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>

@@ -12,7 +12,7 @@
 namespace outbox::test::kills {
 namespace {
 
-// Behind the hits of each fault.
+// The columns that follow the hits of each fault.
 constexpr std::array<const char*, 10> kColumns{
     "committed", "taken back", "lost",    "ghosts",  "out of order",
     "altered",   "duplicates", "allowed", "seconds", "delivered"};

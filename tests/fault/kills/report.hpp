@@ -1,5 +1,5 @@
-// The rounds of a long run, kept in a folder: one line per round that ended, so that an interrupted
-// run goes on with the next one.
+// Keeps the rounds of a long run in a folder. Each round that ended is one line, so that an
+// interrupted run goes on with the next round.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@ namespace outbox::test::kills {
 
 class Report {
  public:
-  /// Reads what is there. Throws if the folder belongs to another seed.
+  /// Reads the rounds of the folder. Throws if the folder belongs to another seed.
   Report(std::string folder, std::uint64_t seed);
 
   [[nodiscard]] int rounds() const { return static_cast<int>(rounds_.size()); }
   [[nodiscard]] std::uint64_t kills() const;
-  /// On the disk when this returns, as a line and in the table.
+  /// Writes the round as a line and into the table.
   void add(const RoundResult& round);
-  /// The table, in Markdown.
+  /// Returns the table, in Markdown.
   [[nodiscard]] std::string table() const;
 
  private:
   [[nodiscard]] std::string file(const std::string& name) const { return folder_ + "/" + name; }
 
   const std::string folder_;
-  std::vector<std::vector<std::uint64_t>> rounds_;  ///< The columns of each.
+  std::vector<std::vector<std::uint64_t>> rounds_;  ///< One row per round.
 };
 
 }  // namespace outbox::test::kills

@@ -22,7 +22,8 @@ namespace {
 constexpr std::size_t kRelays = 3;
 constexpr int kPartitions = 6;
 constexpr std::uint64_t kWindow = 100;
-/// Deliveries between two faults, so that each strikes in the middle of work.
+/// So many events are delivered between two faults, so that each fault strikes in the middle of
+/// work.
 constexpr std::size_t kProgress = 50;
 
 /// Asynchronous commits stay in memory for long, so that a crash takes them back.
@@ -60,7 +61,7 @@ class Round {
       shop_.start();
       for (const Strike& strike : schedule(options_.seed, options_.number, options_.kills)) {
         await_progress();
-        std::this_thread::sleep_for(strike.pause);  // a random moment: part of the scenario
+        std::this_thread::sleep_for(strike.pause);  // a random moment is part of the scenario
         hit(strike);
         ++result_.hits.at(static_cast<std::size_t>(strike.fault));
         result_.duplicates_allowed += kWindow * windows_repeated(strike.fault, kRelays);
@@ -91,7 +92,7 @@ class Round {
     relays_.at(number) = start_outbox_relay(
         config_, options_.folder + "/relay-" + std::to_string(number) + ".log", {"--wait"});
   }
-  /// Lanes that each relay owns; none while the database does not answer.
+  /// The relays that own lanes. There is none while the database does not answer.
   [[nodiscard]] std::vector<std::size_t> owners() const {
     std::vector<std::size_t> all;
     for (std::size_t number = 0; number < kRelays; ++number) {
@@ -109,7 +110,7 @@ class Round {
       return 0;
     }
   }
-  /// One that owns lanes: to kill another one hits nothing.
+  /// A relay that owns lanes. To kill another one would hit nothing.
   [[nodiscard]] std::size_t an_owner(std::uint64_t which) const {
     std::vector<std::size_t> able;
     await("no relay has lanes", [&] { return !(able = owners()).empty(); });
@@ -166,7 +167,7 @@ class Round {
     relay.signal(SIGSTOP);
     meanwhile();
     await("nobody took over from a suspended relay", [&] {
-      // The others have all of its lanes.
+      // The other relays have all of its lanes.
       const auto able = owners();
       return !able.empty() && lanes_of(number) == 0;
     });
@@ -209,7 +210,7 @@ class Round {
         std::count_if(attempts.begin(), attempts.end(), [](const Attempt& attempt) {
           return attempt.acknowledged && attempt.end == Attempt::End::rolled_back;
         }));
-    // What is lost is counted below.
+    // The judge counts below what is lost.
     Judge judge(attempts);
     KafkaReader reader(options_.brokers, topic_.name(), kPartitions);
     std::ofstream ids(ids_);
@@ -234,8 +235,8 @@ class Round {
     if (complete && !settled) throw Stuck("what was delivered is not settled");
     result_.trouble = verify();
   }
-  /// What `outbox verify` says when it finds something, with the ids on the topic beside the
-  /// ledger.
+  /// Returns what `outbox verify` says when it compares the ids on the topic with the ledger;
+  /// nothing if it finds no fault.
   [[nodiscard]] std::string verify() const {
     const std::string output = options_.folder + "/verify.log";
     ChildProcess verb({.command = {outbox_program(), "verify", "-c", config_, "--subscription",

@@ -1,6 +1,6 @@
-// One round of kills: a shop on a PostgreSQL server of its own, relays that share the lanes and
-// deliver to a Kafka topic, and faults while they work. At the end everything is healed, the topic
-// is read back from its beginning and compared with what was written.
+// Runs one round of kills. A shop writes on a PostgreSQL server of its own, relays share the lanes
+// and deliver to a Kafka topic, and faults hit them while they work. At the end everything is
+// healed, and the topic is read from its beginning and compared with what was written.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@ struct RoundOptions {
   std::uint64_t seed{1};
   int number{1};
   std::size_t kills{50};
-  std::string brokers;  ///< Of the shared test servers, which scripts/servers can kill.
-  std::string folder;   ///< For its journal and the logs.
+  std::string brokers;  ///< The shared test servers, which scripts/servers can kill.
+  std::string folder;   ///< The folder of the journal and the logs.
 };
 
 struct RoundResult {
@@ -26,7 +26,8 @@ struct RoundResult {
   std::uint64_t taken_back{0};  ///< Acknowledged asynchronous commits that a crash took back.
   std::uint64_t duplicates_allowed{0};
   std::uint64_t seconds{0};
-  std::string trouble;  ///< What `outbox verify` found, or what did not heal; empty: nothing.
+  /// What `outbox verify` found, or what did not heal; empty if nothing is wrong.
+  std::string trouble;
 
   [[nodiscard]] std::uint64_t kills() const;
   [[nodiscard]] bool good() const {

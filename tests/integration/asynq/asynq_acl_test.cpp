@@ -1,5 +1,5 @@
-// A user with the rights that docs/sinks/asynq.md names, and with one right too few: it is named,
-// and no event is lost.
+// Tests a user with the rights that docs/sinks/asynq.md names, and with one right too few: the
+// error names that right, and no event is lost.
 #include "integration/asynq/asynq_fixture.hpp"
 
 namespace outbox::test {
@@ -7,7 +7,7 @@ namespace {
 
 class AsynqAcl : public AsynqSinkTest {
  protected:
-  /// What the page says.
+  /// The rights that docs/sinks/asynq.md names.
   static Words rights() {
     return {"+evalsha", "+script|load", "+exists", "+hmget", "+hset",       "+lpush",  "+sadd",
             "+set",     "+select",      "+info",   "+wait",  "+config|get", "~asynq:*"};
@@ -23,7 +23,7 @@ class AsynqAcl : public AsynqSinkTest {
     return left;
   }
   [[nodiscard]] Settings login() const { return {{"username", "relay"}, {"password", "hush"}}; }
-  /// The error, from open() or the first message.
+  /// The error of open() or of the first message.
   [[nodiscard]] Error refusal(const Load& load) {
     sink_ = make(login());
     const Status opened = sink_->open();

@@ -1,5 +1,5 @@
-// What is special to the sink for asynq: what a task is in Redis, and that an event that comes
-// again makes no second one.
+// Tests what is special to the sink for asynq: what a task is in Redis, and that an event that
+// comes again makes no second task.
 #include <algorithm>
 #include <set>
 
@@ -168,7 +168,7 @@ TEST_F(AsynqSinkTest, an_event_that_is_sent_again_makes_no_second_task) {
   Load load;
   load.add_many(500, 20);
   for (int time = 0; time < 3; ++time) {
-    open();  // another sink, as after a takeover
+    open();  // a new sink, as after a takeover
     MiniRelay relay(*sink_, load);
     ASSERT_TRUE(relay.deliver());
     EXPECT_TRUE(relay.failures().empty());
@@ -193,7 +193,7 @@ TEST_F(AsynqSinkTest, nor_while_asynq_keeps_it_in_any_state) {
     EXPECT_EQ(pending(), std::vector<std::string>()) << state;
     EXPECT_EQ(run({"HGETALL", key}), before) << "it is left as it is";
   }
-  (void)run({"DEL", key});  // asynq does, after the retention
+  (void)run({"DEL", key});  // asynq does so after the retention
   EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
   EXPECT_EQ(pending(), std::vector<std::string>{id});
 }
@@ -305,7 +305,8 @@ TEST_F(AsynqSinkTest, a_task_needs_a_type_and_an_id) {
 // ---- the server
 
 TEST_F(AsynqSinkTest, a_node_of_a_cluster_is_refused) {
-  // Unless told, it also takes the port 10,000 above its own, which may be somebody's connection.
+  // By default such a server also takes the port 10,000 above its own, which may be in use by
+  // somebody's connection.
   (void)server({"--cluster-enabled", "yes", "--cluster-port", std::to_string(free_port())});
   const std::string error = error_of_open();
   EXPECT_TRUE(contains(error, "asynq: ")) << error;

@@ -54,7 +54,7 @@ std::vector<std::string> pending_ids(RedisClient& client, const std::string& que
   std::vector<std::string> ids;
   std::istringstream lines(client.run({"LRANGE", asynq_key(queue, "pending"), "0", "-1"}));
   for (std::string line; std::getline(lines, line);) ids.push_back(line);
-  std::reverse(ids.begin(), ids.end());  // LPUSH on one side, RPOPLPUSH on the other
+  std::reverse(ids.begin(), ids.end());  // LPUSH adds on one side, RPOPLPUSH takes from the other
   return ids;
 }
 

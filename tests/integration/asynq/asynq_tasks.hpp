@@ -1,4 +1,4 @@
-// Tasks as they are in Redis, read with hiredis and protozero, nothing of the sink's code.
+// Reads tasks as they are in Redis. It uses hiredis and protozero, and nothing of the sink's code.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +26,17 @@ struct AsynqTask {
   [[nodiscard]] std::optional<std::string> header(const std::string& name) const;
 };
 
-/// Throws when the bytes are no such message.
+/// Throws if the bytes are no such message.
 [[nodiscard]] AsynqTask parse_task(const std::string& message);
 
-/// The key of something of this queue: "pending", "t:ID".
+/// The Redis key of something in this queue, such as "pending" or "t:ID".
 [[nodiscard]] std::string asynq_key(const std::string& queue, const std::string& what);
 
 /// The ids in `pending`, in the order in which workers would take them.
 [[nodiscard]] std::vector<std::string> pending_ids(RedisClient& client, const std::string& queue);
 [[nodiscard]] AsynqTask task_of(RedisClient& client, const std::string& queue,
                                 const std::string& id);
-/// The pending tasks as the suites want them.
+/// The pending tasks in the form that the conformance suites use.
 [[nodiscard]] std::vector<Arrived> arrived_tasks(RedisClient& client, const std::string& queue);
 
 }  // namespace outbox::test

@@ -1,5 +1,5 @@
-// Tasks of the sink are run by asynq itself: a worker in Go (worker/main.go), with the version of
-// asynq in worker/go.mod.
+// Tests that asynq itself runs the tasks of the sink: a worker in Go (worker/main.go), with the
+// version of asynq in worker/go.mod.
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -25,8 +25,8 @@ class AsynqWorker : public AsynqSinkTest {
           << "needs a worker in Go: OUTBOX_TEST_ASYNQ_WORKER is not set (scripts/test builds one where Go is)";
   }
 
-  /// What a worker printed that ran so many tasks: the tasks by id, what is kept of them, and the
-  /// queues.
+  /// What a worker printed after so many tasks: the tasks that ran by id, the tasks that are kept,
+  /// and the queues.
   struct Report {
     std::map<std::string, Json> ran;
     std::map<std::string, Json> kept;

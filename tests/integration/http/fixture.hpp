@@ -1,4 +1,4 @@
-// An HTTP sink and a receiver that does what the path says.
+// Makes HTTP sinks for tests, which send to a receiver that does what the path says.
 #pragma once
 
 #include <gtest/gtest.h>

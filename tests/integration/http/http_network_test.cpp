@@ -1,4 +1,4 @@
-// To where the sink connects, and how: addresses, proxies, TLS, HTTP/2.
+// Tests where the sink connects to, and how: addresses, proxies, TLS, HTTP/2.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -50,7 +50,7 @@ TEST_F(HttpAddress, those_that_the_settings_name_are_not) {
   EXPECT_FALSE(open("127.0.0.1", "10.0.0.0/8"));
 }
 
-/// The decision is made for each connection, not once at the opening.
+/// The sink decides for each connection, and not once at the opening.
 TEST_F(HttpAddress, a_sink_that_may_not_connect_delivers_nothing) {
   Load load;
   load.add_many(1, 1);
@@ -64,7 +64,7 @@ TEST_F(HttpAddress, a_sink_that_may_not_connect_delivers_nothing) {
 
 // ---- proxies
 
-/// Restores the environment.
+/// Sets a variable of the environment, and removes it at the end.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -226,7 +226,7 @@ TEST_F(HttpTls, a_port_that_speaks_no_tls_is_named) {
 
 // ---- HTTP/2
 
-/// nghttpd, from Debian's nghttp2-server.
+/// Runs nghttpd, which is in Debian's nghttp2-server.
 class Http2 : public HttpTls {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// What receivers do, and what becomes of the events.
+// Tests what receivers do, and what becomes of the events.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ class HttpSink : public testing::Test {
                                            SinkSettings settings = {}) const {
     return make_http_sink(server_.origin() + path, std::move(settings));
   }
-  /// Of one message sent to this path.
+  /// The outcome of one message that is sent to this path.
   [[nodiscard]] Outcome outcome(const std::string& path, const SinkSettings& settings = {}) {
     Load load;
     load.add_many(1, 1);
@@ -62,7 +62,7 @@ TEST_F(HttpSink, a_pause_may_be_given_in_seconds_or_as_a_date) {
                                        fmt::gmtime(std::chrono::system_clock::to_time_t(then)));
   const auto pause = outcome("/status/503?retry_after=" + date).retry_after;
   ASSERT_TRUE(pause.has_value());
-  // libcurl's second may begin a little later than ours.
+  // The second of libcurl may begin a little later than that of the test.
   EXPECT_LE(*pause, std::chrono::minutes(10) + std::chrono::seconds(1));
   EXPECT_GT(*pause, std::chrono::minutes(8));
   EXPECT_EQ(outcome("/status/503?retry_after=soon").retry_after, std::nullopt);
@@ -199,7 +199,7 @@ TEST_F(HttpSink, is_signed_with_both_secrets) {
   }
 }
 
-/// By the package that receivers in Python use.
+/// The other implementation is the package that receivers in Python use.
 TEST_F(HttpSink, its_signatures_verify_with_another_implementation) {
   const auto package = environment("OUTBOX_TEST_STANDARDWEBHOOKS");
   if (!package)
@@ -280,7 +280,7 @@ TEST_F(HttpSink, a_connection_closed_while_idle_costs_nothing) {
 
 class HttpBatches : public HttpSink {
  protected:
-  /// Every body in every array that was accepted, in the order of arrival.
+  /// The bodies in all arrays that were accepted, in the order of arrival.
   [[nodiscard]] std::vector<std::string> bodies() const {
     std::vector<std::string> all;
     for (const Received& request : server_.received()) {
@@ -350,7 +350,7 @@ TEST_F(HttpBatches, a_purge_gives_the_parts_of_one_their_outcomes) {
   MiniRelay relay(*sink, load);
   relay.offer_all();
   ASSERT_EQ(relay.in_flight(), 64U);
-  // The first half is under way, the second waits.
+  // The first half is under way, and the second one waits.
   ASSERT_TRUE(eventually([&] {
     relay.receive();
     return server_.received().size() > 1;

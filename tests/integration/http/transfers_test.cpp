@@ -1,4 +1,4 @@
-// The thread that runs transfers.
+// Tests the thread that runs transfers.
 #include "sink/curl/transfers.hpp"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class TransfersThread : public testing::Test {
   static Transfers::TimePoint in(std::chrono::milliseconds time) {
     return std::chrono::steady_clock::now() + time;
   }
-  /// Waits for so many that are done.
+  /// Waits until so many transfers are done.
   static std::vector<Transfers::Done> wait_for(Transfers& transfers, std::size_t count) {
     std::vector<Transfers::Done> all;
     EXPECT_TRUE(eventually([&] {

@@ -10,21 +10,21 @@
 
 namespace outbox::test {
 
-/// host:port of the broker the tests may use; nothing when there is none.
+/// The host:port of the broker that the tests may use; nullopt if there is none.
 [[nodiscard]] std::optional<std::string> kafka_brokers();
 
-/// What a sink needs to log in at the broker's listener for that. Only if OUTBOX_TEST_KAFKA_LOGIN
-/// is set.
+/// The properties with which a sink logs in at the broker's listener for logins. Needs
+/// OUTBOX_TEST_KAFKA_LOGIN.
 [[nodiscard]] KafkaProperties kafka_login();
 
-/// A topic with a unique name, deleted at the end.
+/// A topic with a unique name, which is deleted at the end.
 class BrokerTopic : public KafkaTopic {
  public:
-  /// Only the name; create() makes it.
+  /// Chooses only the name; create() makes the topic.
   BrokerTopic();
   explicit BrokerTopic(int partitions, const KafkaProperties& settings = {});
 
-  /// Everything on it as the conformance suite wants it.
+  /// All messages of the topic in the form that the conformance suite uses.
   [[nodiscard]] std::vector<Arrived> arrived() const;
 };
 

@@ -1,4 +1,4 @@
-// Brokers that die, hang and restart while events are in flight.
+// Tests brokers that die, hang and restart while events are in flight.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -52,7 +52,7 @@ TEST_F(KafkaRestartTest,
   expect_complete_and_ordered(places(topic.arrived(), load), load);
 }
 
-/// A process that does not run but keeps its sockets, as behind a broken network.
+/// A process that does not run but keeps its sockets, as if it were behind a broken network.
 class Frozen {
  public:
   explicit Frozen(pid_t pid) : pid_(pid) { EXPECT_EQ(::kill(pid_, SIGSTOP), 0); }
@@ -76,7 +76,7 @@ TEST_F(KafkaRestartTest,
   const auto sink = make_kafka_sink({{"delivery_deadline", "5s"}});
   MiniRelay relay(*sink, load);
   ASSERT_TRUE(sink->open());
-  while (relay.acked() < 500) {  // a few at first: the partitions learn of the producer
+  while (relay.acked() < 500) {  // only a few at first: the partitions learn of the producer
     relay.offer(500 - relay.acked());
     ASSERT_TRUE(relay.drain());
     ASSERT_TRUE(relay.failures().empty());
@@ -109,7 +109,7 @@ TEST_F(KafkaRestartTest, a_short_outage_is_bridged_without_a_failure) {
   const auto sink = make_kafka_sink({{"delivery_deadline", "10m"}});
   MiniRelay relay(*sink, load);
   ASSERT_TRUE(sink->open());
-  while (relay.acked() < 500) {  // a few at first: the partitions learn of the producer
+  while (relay.acked() < 500) {  // only a few at first: the partitions learn of the producer
     relay.offer(500 - relay.acked());
     ASSERT_TRUE(relay.drain());
     ASSERT_TRUE(relay.failures().empty());

@@ -1,6 +1,6 @@
-// The Kafka sink with a real broker: what it does when the broker refuses. librdkafka's mock
-// cluster cannot replace it: it does not check sequence numbers and accepts what a real broker
-// would refuse.
+// Tests what the Kafka sink does when a real broker refuses. librdkafka's mock cluster cannot
+// replace the broker: it does not check sequence numbers, and accepts what a real broker would
+// refuse.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ class KafkaSinkTest : public testing::Test {
   }
 };
 
-/// Batches of three, as long as there are three.
+/// Settings for batches of three, as long as there are three messages.
 std::map<std::string, std::string> in_threes() {
   return {{"batch.num.messages", "3"}, {"linger", "3s"}};
 }
@@ -63,7 +63,7 @@ TEST_F(KafkaSinkTest, an_oversized_event_in_a_batch_stops_everything_behind_it) 
   EXPECT_EQ(relay.offer(18), 0U) << "takes more before it was opened again";
 }
 
-/// From a producer that is new to the partition the broker accepts anything, also what follows a
+/// If a producer is new to the partition, the broker accepts anything from it, also what follows a
 /// gap.
 TEST_F(KafkaSinkTest, an_oversized_first_event_stops_everything_behind_it) {
   for (int round = 0; round < 10; ++round) {
@@ -130,7 +130,7 @@ TEST_F(KafkaSinkTest, after_the_culprit_was_found_batches_are_sent_again) {
   EXPECT_EQ(alone, 1U);
   ASSERT_TRUE(sink->open());
   relay.rewind();
-  // The other suspects of the batch are still sent alone, then in batches again.
+  // The other suspects of the batch are still sent alone, and later messages in batches again.
   const std::size_t failures = relay.failures().size();
   std::size_t most = 0;
   while (relay.acked() < load.size() - 1) {
@@ -271,7 +271,7 @@ TEST_F(KafkaSinkTest, headers_keys_and_bodies_arrive_as_they_are) {
 }
 
 TEST_F(KafkaSinkTest, keys_go_where_a_java_producer_puts_them) {
-  // murmur2 of Kafka's own client, for 12 partitions (Utils.toPositive(Utils.murmur2(key)) % 12).
+  // Kafka's own client uses murmur2: Utils.toPositive(Utils.murmur2(key)) % 12 for 12 partitions.
   BrokerTopic topic(12);
   Load load(topic.name());
   for (const char* key : {"21", "foobar", "a-little-bit-long-string",
@@ -281,7 +281,8 @@ TEST_F(KafkaSinkTest, keys_go_where_a_java_producer_puts_them) {
   const auto sink = make_kafka_sink();
   MiniRelay relay(*sink, load);
   ASSERT_TRUE(relay.deliver());
-  // Published test vectors of murmur2 in Kafka: -973932308, -790332482, -985981536, -58897971.
+  // These are published test vectors of murmur2 in Kafka: -973932308, -790332482, -985981536,
+  // -58897971.
   const std::map<std::string, std::int32_t> expected{
       {"21", (-973932308 & 0x7fffffff) % 12},
       {"foobar", (-790332482 & 0x7fffffff) % 12},

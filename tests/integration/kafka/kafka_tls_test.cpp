@@ -1,4 +1,4 @@
-// The Kafka sink with TLS and logins on a real broker: what is right delivers, anything else
+// Tests the Kafka sink with TLS and logins on a real broker. Right settings deliver; anything else
 // blocks, says why and shows no secret.
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ class KafkaTls : public testing::Test {
     more.merge(kafka_login());
     return more;
   }
-  /// Of several batches.
+  /// Expects that the sink delivers several batches.
   static void expect_delivers(const Settings& settings) {
     BrokerTopic topic(2);
     Load load(topic.name());
@@ -41,7 +41,7 @@ class KafkaTls : public testing::Test {
     EXPECT_TRUE(relay.failures().empty());
     expect_complete_and_ordered(places(topic.arrived(), load), load);
   }
-  /// The relay treats it as it does `blocked`.
+  /// The error of open(), which must fail. The relay treats it as it does `blocked`.
   static Error refusal(const Settings& settings) {
     const auto sink = make_kafka_sink(settings);
     const Status opened = sink->open();

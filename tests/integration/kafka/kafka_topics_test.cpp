@@ -1,4 +1,4 @@
-// Topics that the Kafka sink makes, and those that it cannot make; many topics.
+// Tests topics that the Kafka sink makes, those that it cannot make, and many topics.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -107,7 +107,7 @@ TEST_F(KafkaTopics, that_cannot_be_made_block_with_the_brokers_reason) {
   expect_complete_and_ordered(places(topic.arrived(), load), load);
 }
 
-/// Brokers do not tell a.b from a_b in the names of their metrics.
+/// Brokers do not distinguish a.b from a_b in the names of their metrics.
 TEST_F(KafkaTopics, whose_name_is_like_another_ones_are_the_events_fault) {
   const std::string name = unique_name("outbox");
   KafkaTopic dots(*kafka_brokers(), name + ".a.b");
@@ -145,7 +145,7 @@ TEST_F(KafkaTopics, are_made_without_making_send_or_close_wait) {
   expect_complete_and_ordered(places(topic.arrived(), load), load);
 }
 
-/// A client keeps each topic it ever knew, so it is replaced.
+/// A client keeps each topic that it ever knew. Therefore the sink replaces it.
 TEST_F(KafkaTopics, more_than_a_client_should_know_lose_nothing_and_keep_the_order) {
   std::vector<std::unique_ptr<BrokerTopic>> topics;
   for (int i = 0; i < 5; ++i) topics.push_back(std::make_unique<BrokerTopic>());

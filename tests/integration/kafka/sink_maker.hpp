@@ -1,4 +1,4 @@
-// A Kafka sink with the settings a test wants, made as the registry makes it.
+// Makes a Kafka sink with the settings that a test wants, as the registry makes it.
 #pragma once
 
 #include <gtest/gtest.h>

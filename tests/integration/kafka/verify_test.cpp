@@ -1,5 +1,5 @@
-// `outbox verify --sink` with a real broker: the program delivers, the topics are changed, and what
-// differs is named.
+// Tests `outbox verify --sink` with a real broker. The program delivers, the topics are changed,
+// and the report names what differs.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -72,7 +72,7 @@ KafkaRecord with_id(const std::string& id) {
   return {.partition = 0, .key = {}, .value = "{}", .headers = {{"outbox-id", id}}};
 }
 
-/// As retention does: everything of the partition before this offset.
+/// Removes the records of the partition before this offset, as retention does.
 void remove_before(const std::string& brokers, const std::string& topic, std::int64_t offset) {
   const auto client = kafka_client(RD_KAFKA_PRODUCER, brokers);
   const std::unique_ptr<rd_kafka_topic_partition_list_t,
@@ -91,7 +91,7 @@ void remove_before(const std::string& brokers, const std::string& topic, std::in
   ASSERT_EQ(rd_kafka_event_error(answer.get()), RD_KAFKA_RESP_ERR_NO_ERROR);
 }
 
-/// The program on a SQLite file in a folder of its own.
+/// The base of tests that run the program on a SQLite file in a folder of its own.
 class Verifying : public testing::Test {
  protected:
   struct Ran {
@@ -146,11 +146,11 @@ class Verifying : public testing::Test {
   }
   void deliver() { ASSERT_NO_FATAL_FAILURE(succeeds({"relay", "--once"})); }
 
-  /// The report on the subscription, with its exit status.
+  /// Verifies, expects this exit status, and returns the report on the subscription.
   json verify(int expected) {
     const Ran ran = run({"verify", "--json", "--sink", "--subscription", "orders"});
     EXPECT_EQ(ran.status, expected) << ran.output;
-    // What is wrong is on stderr.
+    // The report follows what was written to stderr, which says what is wrong.
     const std::size_t from = std::min(ran.output.find("{\n"), ran.output.size());
     const json report = json::parse(ran.output.substr(from), nullptr, false);
     EXPECT_FALSE(report.is_discarded()) << ran.output;
@@ -186,7 +186,7 @@ class KafkaVerify : public Verifying {
 };
 
 TEST_F(KafkaVerify, all_that_was_delivered_is_there) {
-  BrokerTopic topic(20);  // more than are read at once
+  BrokerTopic topic(20);  // more partitions than are read at once
   configure(topic.name(), brokers_);
   json report = verify(0);
   EXPECT_EQ(report["sink"]["messages"], 0);
@@ -276,7 +276,7 @@ TEST_F(KafkaVerify, what_a_transaction_did_not_commit_is_not_there) {
   ASSERT_EQ(rd_kafka_begin_transaction(forger.client()), nullptr);
   forger.write(with_id(EventId::generate().str()));
   forger.flush();
-  // While the transaction is open, too: it is not waited for.
+  // The check does not wait for the open transaction.
   EXPECT_EQ(verify(0)["sink"]["messages"], 5);
   ASSERT_EQ(rd_kafka_abort_transaction(forger.client(), 30'000), nullptr);
   EXPECT_EQ(verify(0)["sink"]["messages"], 5);
@@ -298,7 +298,7 @@ TEST_F(KafkaVerify, topics_of_a_template_and_one_of_another_outbox_that_fits_it)
   json report = verify(0);
   EXPECT_EQ(report["sink"]["messages"], 30);
   EXPECT_EQ(report["sink"]["others"], json::array({others.name()}));
-  // A ghost among our own is one.
+  // A ghost in one of this outbox's own topics is reported.
   Forger close(brokers_, carts.name());
   const std::string ghost = EventId::generate().str();
   close.write(with_id(ghost));
@@ -409,7 +409,7 @@ TEST_F(KafkaVerify, a_broker_that_becomes_silent_while_a_topic_is_read) {
   OUTBOX_NEEDS("OUTBOX_TEST_KAFKA_GATE", "a broker that names a gate to its clients");
   BrokerTopic topic(1);
   Forger forger(brokers_, topic.name());
-  // More than passes a slow gate before it is shut.
+  // The topic holds more than passes a slow gate before it is shut.
   for (int i = 0; i < 4000; ++i) {
     KafkaRecord record = with_id(EventId::generate().str());
     record.value->clear();
@@ -422,7 +422,7 @@ TEST_F(KafkaVerify, a_broker_that_becomes_silent_while_a_topic_is_read) {
   gate.set(TcpGate::Mode::slow);
   configure(topic.name(), fmt::format("127.0.0.1:{}", gate.port()));
   const auto running = start({"verify", "--sink"}, folder_.file("output"));
-  // The first connection and the one that fetches.
+  // The first connection and the one that fetches are there.
   ASSERT_TRUE(eventually([&] { return gate.connections() >= 2; }));
   gate.set(TcpGate::Mode::blackhole);
   const auto status = running->wait(std::chrono::minutes(2));

@@ -1,5 +1,5 @@
-// The NATS sink with a real server: what JetStream refuses, duplicates, rights, TLS, servers that
-// hang.
+// Tests the NATS sink with a real server: what JetStream refuses, duplicates, rights, TLS, servers
+// that hang.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class NatsSinkTest : public testing::Test {
  protected:
   void SetUp() override { OUTBOX_NEEDS_NATS(); }
 
-  /// The failures, all of this kind, and with these words.
+  /// Expects that there are failures, all of this kind and with these words.
   static void expect_all(const MiniRelay& relay, Outcome::Kind kind, std::string_view words) {
     ASSERT_FALSE(relay.failures().empty());
     for (const auto& failure : relay.failures()) {
@@ -252,14 +252,14 @@ TEST_F(NatsSinkTest, a_stream_deleted_under_load_blocks_until_it_is_there_again)
   relay.offer_all();
   stream.remove();
   ASSERT_TRUE(relay.drain());
-  relay.offer_all();  // what was still to be sent; of keys that are not held
+  relay.offer_all();  // what was still to be sent of keys that are not held
   ASSERT_TRUE(relay.drain());
   ASSERT_FALSE(relay.failures().empty());
-  // Those that the stream had received, and not stored yet, get no answer.
+  // Messages that the stream had received and not stored yet get no answer.
   for (const auto& failure : relay.failures())
     EXPECT_NE(failure.outcome.kind, Outcome::Kind::rejected) << failure.outcome.error.text();
   EXPECT_NE(refusal(*sink).find("stream not found"), std::string::npos);
-  std::vector<std::size_t> gone;  // with the stream
+  std::vector<std::size_t> gone;  // these are lost with the stream
   for (std::size_t place = 0; place < load.size(); ++place) {
     if (relay.is_acked(place)) gone.push_back(place);
   }
@@ -358,8 +358,8 @@ TEST_F(NatsSinkTest, a_connection_that_is_lost_while_idle_is_made_again) {
   expect_complete_and_ordered(places(stream.arrived(), load), load);
 }
 
-/// A server that introduces itself and then hangs. cnats would wait for ever, and before 3.8 with
-/// all of a core.
+/// A server that introduces itself and then hangs. cnats would wait for ever, and before 3.8 would
+/// use all of a core.
 class HangingServer {
  public:
   explicit HangingServer(bool tls) : tls_(tls) {
@@ -410,7 +410,7 @@ class HangingServer {
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
 }
 
-/// Before the handshake of TLS, and after the client's CONNECT.
+/// The server hangs before the handshake of TLS, and after the client's CONNECT.
 class NatsHanging : public NatsSinkTest, public testing::WithParamInterface<const char*> {};
 
 TEST_P(NatsHanging, is_given_up_again_and_again) {
@@ -557,7 +557,7 @@ class NatsTls : public NatsSinkTest {
     settings["url"] = fmt::format("tls://127.0.0.1:{}", port == 0 ? nats.server().port : port);
     return settings;
   }
-  /// Empty: it opened.
+  /// The error of open(); empty if the sink opened.
   [[nodiscard]] static std::string try_open(const NatsGiven& settings) {
     const Status opened = make_nats_sink({}, settings)->open();
     return opened ? "" : opened.error().text();

@@ -18,7 +18,7 @@ void must(natsStatus status, const std::string& what) {
   if (status != NATS_OK) throw std::runtime_error(what + ": " + natsStatus_GetText(status));
 }
 
-/// The client puts them into JSON as they are.
+/// Escapes text for JSON, because the client puts it there as it is.
 std::string escaped(const std::string& text) {
   const std::string quoted = Json(text).dump();
   return quoted.substr(1, quoted.size() - 2);
@@ -46,7 +46,7 @@ class Client {
 
   [[nodiscard]] natsConnection* get() const { return connection_; }
 
-  /// The reply, an error among them.
+  /// Returns the reply, which may be an error.
   [[nodiscard]] Json ask(const std::string& subject, const std::string& body) const {
     natsMsg* reply = nullptr;
     must(natsConnection_RequestString(&reply, connection_, subject.c_str(), body.c_str(), 20'000),
@@ -73,7 +73,7 @@ std::string decoded(const Json& message, const char* field) {
   return *bytes;
 }
 
-/// NATS/1.0, then "name: value" in lines.
+/// Reads headers: NATS/1.0, and then "name: value" in lines.
 std::map<std::string, std::string> headers_of(std::string_view text) {
   std::map<std::string, std::string> headers;
   const auto line = [&] {
@@ -104,7 +104,7 @@ Json merged(Json config, const Json& changes) {
 }
 
 std::string unique_name() {
-  std::string name = TempDir().name();  // "outbox-test-x7Yz12"
+  std::string name = TempDir().name();  // such as "outbox-test-x7Yz12"
   return "T" + name.substr(name.rfind('-') + 1);
 }
 
@@ -200,7 +200,7 @@ NatsStream::NatsStream(NatsServer server, Json config)
 NatsStream::~NatsStream() {
   try {
     remove();
-  } catch (const std::exception&) {  // a test removed it, or its server
+  } catch (const std::exception&) {  // a test removed the stream, or its server
   }
 }
 
@@ -222,7 +222,7 @@ std::vector<NatsStored> NatsStream::read() const {
   for (auto seq = state.at("first_seq").get<std::uint64_t>();
        seq <= state.at("last_seq").get<std::uint64_t>(); ++seq) {
     const Json reply = client.ask("$JS.API.STREAM.MSG.GET." + name_, Json({{"seq", seq}}).dump());
-    if (!reply.contains("message")) continue;  // removed
+    if (!reply.contains("message")) continue;  // the message was removed
     const Json& message = reply.at("message");
     found.push_back({.subject = message.at("subject"),
                      .headers = headers_of(decoded(message, "hdrs")),

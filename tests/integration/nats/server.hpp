@@ -1,5 +1,5 @@
-// A NATS server for the tests: the shared one, or one of a test's own; streams on it, made and read
-// through JetStream's API with requests of our own, without the sink's code.
+// A NATS server for the tests, which is the shared one or one of a test's own, and streams on it.
+// They are made and read by requests to JetStream's API, without the sink's code.
 #pragma once
 
 #include <map>
@@ -21,17 +21,17 @@ struct NatsServer {
   int port{0};
   std::string user{};
   std::string password{};
-  bool tls{false};  ///< Our own requests use it, without checks.
+  bool tls{false};  ///< Requests of the tests use TLS, without checks.
 };
 
-/// None: there is none.
+/// The shared server; nullopt if there is none.
 [[nodiscard]] std::optional<NatsServer> shared_nats();
 
-/// Of this test only, with JetStream in a temporary folder.
+/// A server for one test, with JetStream in a temporary folder.
 class OwnNats {
  public:
-  /// `settings`: more lines of its configuration; {DIR} is its folder. The user is root, with the
-  /// password root, unless they say otherwise.
+  /// `settings` are more lines of the configuration, in which {DIR} is the server's folder. The
+  /// user is root, with the password root, unless they say otherwise.
   explicit OwnNats(const std::string& settings = "", bool jetstream = true);
 
   [[nodiscard]] NatsServer server(const std::string& user = "root",
@@ -54,7 +54,7 @@ struct NatsStored {
   std::string body;
 };
 
-/// Answers on a subject what is not JetStream's.
+/// Answers on a subject with replies that are not JetStream's.
 class NatsResponder {
  public:
   NatsResponder(const NatsServer& server, const std::string& subject);
@@ -67,17 +67,18 @@ class NatsResponder {
   const std::unique_ptr<Client> client_;
 };
 
-/// A stream with a unique name and subjects, removed at the end. Throws when the server refuses.
+/// A stream with a unique name and subjects, which is removed at the end. Throws if the server
+/// refuses it.
 class NatsStream {
  public:
-  /// `config`: what differs from a stream in files that refuses what does not fit.
+  /// `config` has what differs from a stream in files that refuses what does not fit.
   explicit NatsStream(NatsServer server, Json config = Json::object());
   NatsStream(const NatsStream&) = delete;
   NatsStream& operator=(const NatsStream&) = delete;
   ~NatsStream();
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  /// One that it takes.
+  /// A subject that the stream takes.
   [[nodiscard]] std::string subject(const std::string& rest = "order.events") const {
     return name_ + "." + rest;
   }
@@ -87,7 +88,7 @@ class NatsStream {
   void change(const Json& config);
   void purge();
   void remove();
-  /// Everything in it, in its order.
+  /// All messages of the stream, in its order.
   [[nodiscard]] std::vector<NatsStored> read() const;
   [[nodiscard]] std::vector<Arrived> arrived() const;
 

@@ -1,4 +1,4 @@
-// A NATS sink for a stream, with the settings a test wants, made as the registry makes it.
+// Makes a NATS sink for a stream, with the settings that a test wants, as the registry makes it.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace outbox::test {
 
 using NatsGiven = std::map<std::string, std::string>;
 
-/// What reaches the server, by this port if it is given.
+/// Settings that reach the server, through this port if one is given.
 [[nodiscard]] inline NatsGiven nats_settings(const NatsServer& server, int port = 0) {
   return {{"url", fmt::format("nats://127.0.0.1:{}", port == 0 ? server.port : port)},
           {"username", server.user},
@@ -25,7 +25,7 @@ using NatsGiven = std::map<std::string, std::string>;
           {"deadline", "3s"}};
 }
 
-/// Settings of `given` win.
+/// Makes a sink. The settings of `given` precede the defaults.
 [[nodiscard]] inline std::unique_ptr<Sink> make_nats_sink(NatsGiven given,
                                                           const NatsGiven& defaults,
                                                           const std::string& name = "orders") {

@@ -1,4 +1,4 @@
-// Subscriptions, their progress and state.
+// Tests subscriptions, their progress and their state.
 #include <atomic>
 #include <thread>
 
@@ -32,7 +32,7 @@ class PostgresCatalog : public PostgresTest {
     EXPECT_TRUE(ok(catalog_->add_totals(*progress)));
     return *progress;
   }
-  /// A settlement as the relay would write it.
+  /// Writes a settlement as the relay would.
   void settle(const std::string& s1, const std::string& s2,
               std::optional<std::int64_t> position) const {
     auto progress = store_->progress();
@@ -84,7 +84,7 @@ TEST_F(PostgresCatalog, two_that_create_at_once_make_one) {
         auto catalog = store_->catalog();
         const SubscriptionSpec mails{.name = "mails", .sink = "null"};
         auto done = (*catalog)->apply(mails);
-        // When the first one is slow to commit the others give up waiting for it.
+        // If the first one is slow to commit, the others give up waiting for it.
         while (!done && done.error().remedy == Remedy::retry_transaction)
           done = (*catalog)->apply(mails);
         EXPECT_TRUE(ok(done));
@@ -120,7 +120,7 @@ TEST_F(PostgresCatalog, pending_from_now_on_includes_who_was_in_flight) {
 }
 
 TEST_F(PostgresCatalog, a_start_now_has_a_mark_below_it) {
-  // Without one the first fetch searches the whole current partition for late events.
+  // Without a mark the first fetch would search the whole current partition for late events.
   (void)connect().exec("SELECT outbox.enqueue('a', '', 'E', '1') FROM generate_series(1, 1000)");
   const SubscriptionSpec spec{.name = "mails", .sink = "null", .start = Start::now};
   ASSERT_TRUE(ok(catalog_->apply(spec)));
@@ -248,7 +248,7 @@ TEST_F(PostgresCatalog, telling_trouble_does_not_wait_for_a_person_who_holds_the
   Pg person(database_->url());
   (void)person.exec("BEGIN");
   (void)person.exec("UPDATE outbox.subscription SET reason = 'looking' WHERE name = 'mails'");
-  // The relay's tenure loop would hang here until the transaction is over.
+  // If the statement waited, the relay's tenure loop would hang here until the transaction is over.
   ASSERT_TRUE(ok(catalog_->report_trouble(id, generation, "no broker answers", relay.id())));
   EXPECT_EQ(catalog_->subscriptions()->front().trouble, "");
   (void)person.exec("COMMIT");

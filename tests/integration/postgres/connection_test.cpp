@@ -1,4 +1,4 @@
-// The connection: batches, values there and back, poolers, deadlines, losses.
+// Tests the connection: batches, values in both directions, poolers, deadlines, losses.
 #include "store/postgres/connection.hpp"
 
 #include <future>
@@ -137,8 +137,8 @@ constexpr const char* kMeaning =
     "SELECT pg_catalog.string_agg(setting, ' ' ORDER BY name)::pg_catalog.text FROM pg_catalog.pg_settings WHERE name IN "
     "('search_path', 'standard_conforming_strings', 'quote_all_identifiers', 'transform_null_equals')";
 
-/// A database whose settings change what statements mean, where others may plant what its search
-/// path finds first.
+/// A database whose settings change what statements mean, and where others may plant objects that
+/// its search path finds first.
 class PostgresMeaning : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -213,7 +213,7 @@ class PostgresTimeouts : public ::testing::Test {
 TEST_F(PostgresTimeouts, those_of_the_database_do_not_hold_for_ours) {
   EXPECT_EQ(Pg(database_->url()).value(kTimeouts), all("77000"));
   EXPECT_EQ(timeouts(*open_connection(database_->url())), all("0"));
-  // A setting in the URL itself is meant for us.
+  // A setting in the URL itself is meant for the outbox.
   const auto asked = open_connection(database_->url() + "&options=-c%20statement_timeout%3D5s");
   EXPECT_THAT(timeouts(*asked), ::testing::HasSubstr("5000"));
 }
@@ -268,7 +268,8 @@ TEST_F(PostgresPooler, statements_go_on_without_being_prepared) {
   const Query next = query("SELECT $1::bigint + 1");
   bool fell_back = false;
   for (std::int64_t round = 0; round < 20; ++round) {
-    // One holds its backend in a transaction while the others run, so backends change hands.
+    // The first connection holds its backend in a transaction while the others run, so that
+    // backends change hands.
     const Status status = connections_[0]->transact([&]() -> Result<Decision> {
       for (const auto& connection : connections_) {
         auto rows = connection->exec(next, {round});

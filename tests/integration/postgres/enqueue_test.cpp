@@ -1,4 +1,4 @@
-// outbox/postgres.hpp: an event exists if and only if the business transaction committed.
+// Tests outbox/postgres.hpp: an event exists if and only if the business transaction committed.
 #include <outbox/postgres.hpp>
 #include <thread>
 
@@ -14,7 +14,7 @@ namespace {
 using postgres::enqueue;
 using postgres::Transaction;
 
-// Only a connection of PostgreSQL compiles.
+// Only a target that is a connection of PostgreSQL compiles.
 template <class T>
 concept Enqueues = requires(T target, const Event& event) {
   postgres::enqueue(target, event);
@@ -230,7 +230,8 @@ TEST_F(PostgresEnqueue, lock_key_is_the_lock_that_the_sql_function_takes) {
   (void)connection_->exec("COMMIT");
 }
 
-// Otherwise the event that waited would precede events that were committed meanwhile.
+// If the place came first, the event that waited would precede events that were committed
+// meanwhile.
 TEST_F(PostgresEnqueue, lock_key_is_locked_before_the_event_gets_its_place) {
   const auto locked = [](const std::string& name) {
     Event event = order();

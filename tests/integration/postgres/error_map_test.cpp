@@ -1,4 +1,4 @@
-// The table of SQLSTATEs: what the caller can do.
+// Tests what the table of SQLSTATEs says that the caller can do.
 #include "store/postgres/error_map.hpp"
 
 #include <gmock/gmock.h>

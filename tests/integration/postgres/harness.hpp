@@ -42,7 +42,7 @@ class PostgresTest : public ::testing::Test {
   std::unique_ptr<store::Store> store_;
 };
 
-/// The SQLSTATE of the error; "" for none.
+/// The SQLSTATE of the statement's error; empty if it succeeds.
 inline std::string state_of(Pg& connection, const std::string& sql) {
   try {
     (void)connection.exec(sql);
@@ -52,7 +52,7 @@ inline std::string state_of(Pg& connection, const std::string& sql) {
   return {};
 }
 
-/// The message of the error; "" for none.
+/// The message of the statement's error; empty if it succeeds.
 inline std::string complaint_of(Pg& connection, const std::string& sql) {
   try {
     (void)connection.exec(sql);

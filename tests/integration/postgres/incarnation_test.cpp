@@ -1,6 +1,6 @@
-// A crash of the server takes back what was not flushed, and transaction ids and sequence numbers
-// are issued again. Behind a pooler the relay's connections survive it: what was read before must
-// not be delivered, settled or marked after it.
+// Tests a crash of the server, which takes back what was not flushed, so that transaction ids and
+// sequence numbers are issued again. Behind a pooler the relay's connections survive the crash.
+// What was read before it must not be delivered, settled or marked after it.
 #include <csignal>
 
 #include "integration/postgres/harness.hpp"
@@ -19,7 +19,7 @@ class PostgresIncarnation : public ::testing::Test {
   void SetUp() override {
     OUTBOX_NEEDS_PGBIN();
     OUTBOX_NEEDS("OUTBOX_TEST_PGBOUNCER", "pgbouncer in transaction mode");
-    // Asynchronous commits stay in memory.
+    // With these settings asynchronous commits stay in memory.
     server_ = std::make_unique<OwnPostgres>(std::vector<std::string>{
         "wal_writer_delay = '10s'", "wal_writer_flush_after = '1GB'", "checkpoint_timeout = '1h'"});
     database_ =
@@ -29,8 +29,7 @@ class PostgresIncarnation : public ::testing::Test {
     store_ = open_at(pooled_url_);
   }
 
-  /// A backend is killed, so that the server ends all of them and recovers, under the same
-  /// postmaster.
+  /// Kills a backend, so that the server ends all of them and recovers, under the same postmaster.
   void crash() const {
     Pg victim = database_->connect();
     Pg witness = database_->connect();

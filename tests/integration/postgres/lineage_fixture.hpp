@@ -1,4 +1,4 @@
-// Dumps, restores and roles, for the tests of lineage.
+// Makes dumps, restores and roles for the tests of lineage.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// After a dump and restore into another cluster everything that was pending arrives, once and in
-// order; after pg_upgrade nothing has to be done.
+// Tests that after a dump and restore into another cluster everything that was pending arrives,
+// once and in order, and that after pg_upgrade nothing has to be done.
 #include <unistd.h>
 
 #include <atomic>
@@ -20,8 +20,8 @@ using ::testing::HasSubstr;
 
 const std::vector<std::string> kSubscriptions{"all", "nothing", "parking", "parts"};
 
-/// An outbox in a cluster of its own, and what each subscription got of it, there and later in its
-/// copies.
+/// An outbox in a cluster of its own, and what each subscription received from it, there and later
+/// in its copies.
 class LineageRepairTest : public ::testing::Test {
  protected:
   void SetUp() override { OUTBOX_NEEDS_PGBIN(); }
@@ -44,7 +44,8 @@ class LineageRepairTest : public ::testing::Test {
       ASSERT_TRUE(ok((*store->catalog())->apply(spec_of(name))));
   }
 
-  /// Each event of a key has a version, one more than the last.
+  /// Writes an event of the key. Each event of a key has a version, which is one more than the
+  /// last.
   void enqueue(Pg& connection, const std::string& key) {
     const std::string version = std::to_string(++versions_[key]);
     const std::string id = connection.value(
@@ -60,7 +61,7 @@ class LineageRepairTest : public ::testing::Test {
     arrivals_[subscription].push_back(id);
   }
 
-  /// One page of these lanes, delivered and settled as by a relay.
+  /// Delivers one page of these lanes and settles it, as a relay does.
   void deliver_page(store::Store& store, const std::string& subscription, store::LaneMask lanes,
                     std::size_t rows) {
     const auto subscriptions = store.catalog().value()->subscriptions();
@@ -97,7 +98,7 @@ class LineageRepairTest : public ::testing::Test {
     }
   }
 
-  /// A relay that delivers all; `parking` rejects key 3.
+  /// Runs a relay that delivers everything. The sink of `parking` rejects key 3.
   void deliver_all(const std::string& url, const std::vector<std::string>& names) {
     const auto relay = relay_of(options_at(url, names));
     std::map<std::string, std::shared_ptr<const testing::Recording>> recordings;
@@ -119,8 +120,8 @@ class LineageRepairTest : public ::testing::Test {
       for (const auto& event : recording->events()) arrived(name, event.id.str());
   }
 
-  /// Subscriptions at different places: all of it, nothing of it, some parked, and lanes at five
-  /// places, in the middle of pairs.
+  /// Makes subscriptions at different places: one has everything, one has nothing, one has some
+  /// events parked, and one has lanes at five places, in the middle of pairs.
   void make_history(const std::string& url) {
     make_outbox(url);
     if (in_default_) {
@@ -161,7 +162,8 @@ class LineageRepairTest : public ::testing::Test {
       EXPECT_EQ(events, missing(name) - fresh - (name == "parking" ? parked : 0)) << name;
   }
 
-  /// Everything arrives, parked events too, each once, the versions of a key in their order.
+  /// Expects that everything arrives once, parked events too, and the versions of a key in their
+  /// order.
   void expect_the_rest(const std::string& url) {
     const auto relay = relay_of(options_at(url, kSubscriptions));
     std::map<std::string, std::shared_ptr<const testing::Recording>> recordings;
@@ -195,7 +197,7 @@ class LineageRepairTest : public ::testing::Test {
     Pg here(other.url());
     const std::string parked = here.value("SELECT count(*) FROM outbox.parked");
     if (!sequence_too) here.run("SELECT setval('outbox.event_seq', 3)");
-    // Applications may write before it is repaired.
+    // Applications may write before the outbox is repaired.
     enqueue_some(other.url(), 10);
     here.run("BEGIN; SAVEPOINT s");
     enqueue(here, "1");
@@ -214,7 +216,7 @@ class LineageRepairTest : public ::testing::Test {
     expect_the_rest(other.url());
   }
 
-  bool in_default_{false};  ///< There are no other partitions at first.
+  bool in_default_{false};  ///< At first the default partition is the only one.
   const TempDir folder_;
   std::map<std::string, int> versions_;
   std::map<std::string, std::string> key_of_;
@@ -285,8 +287,7 @@ TEST_F(LineageRepairTest, what_is_no_restore_is_refused_and_nothing_changes) {
   expect_the_rest(other.url());
 }
 
-/// A migration that stores transaction ids or snapshots in another place must be known to the
-/// repair.
+/// The repair must know a migration's new columns that hold transaction ids or snapshots.
 TEST_F(LineageRepairTest, it_knows_every_column_that_holds_transaction_ids) {
   const PostgresDatabase database;
   EXPECT_EQ(

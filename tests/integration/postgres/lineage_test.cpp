@@ -1,5 +1,5 @@
-// Transaction ids and snapshots of another database mean nothing here: a copy is refused, with the
-// repair named.
+// Tests that a copy is refused, and that the error names the repair: transaction ids and snapshots
+// of another database mean nothing here.
 #include "integration/postgres/lineage_fixture.hpp"
 #include "support/eventually.hpp"
 
@@ -50,7 +50,7 @@ TEST_F(PostgresLineage, a_copy_in_another_cluster) {
   expect_refused(other.url());
 }
 
-/// A column of one of the two rows.
+/// The column of one of the two rows of `witness`.
 std::int64_t witness(Pg& connection, const std::string& column, int row) {
   return std::stoll(connection.value("SELECT " + column +
                                      " FROM outbox.witness ORDER BY x OFFSET " +
@@ -93,7 +93,7 @@ TEST_F(PostgresLineage, vacuum_and_freeze_change_nothing) {
 }
 
 TEST_F(PostgresLineage, a_database_made_with_this_one_as_template_is_the_same_lineage) {
-  // CREATE DATABASE .. TEMPLATE copies files: transaction ids stay what they are.
+  // CREATE DATABASE .. TEMPLATE copies files, so that transaction ids stay what they are.
   const std::string name = database_->name() + "_twin";
   Pg admin(*environment("OUTBOX_TEST_POSTGRES"));
   store_.reset();

@@ -1,4 +1,4 @@
-// Partitions exist before the writers need them, and adding them blocks no writer.
+// Tests that partitions exist before the writers need them, and that adding them blocks no writer.
 #include <atomic>
 #include <thread>
 
@@ -23,7 +23,7 @@ class PostgresMaintenance : public PostgresTest {
   void expect_more_traffic() const {
     (void)connect().exec("UPDATE outbox.meta SET xids_per_s = 5000");
   }
-  /// Writers are in the default partition.
+  /// Drops all partitions but the default one, so that writers write into that.
   void drop_partitions() const {
     Pg admin(database_->url());
     for (
@@ -62,7 +62,7 @@ TEST_F(PostgresMaintenance, more_traffic_makes_wider_partitions) {
   EXPECT_THAT(*done, HasSubstr("partitions added: event_x"));
   EXPECT_GE(runway(), 24LL * 3600 * 5000);
   EXPECT_THAT(run().value(), IsEmpty());
-  // The same columns, defaults, constraints and indexes as the others.
+  // The new partitions have as many indexes as the others.
   EXPECT_EQ(
       value(
           "SELECT count(DISTINCT n) FROM (SELECT i.inhrelid, count(*) n FROM pg_inherits i "
@@ -114,7 +114,8 @@ TEST_F(PostgresMaintenance,
   EXPECT_THAT(blocked.error().message,
               HasSubstr("in use by pid " + writer.value("SELECT pg_backend_pid()")));
   (void)writer.exec("COMMIT");
-  // Each one reads the default partition under a lock: one at a time.
+  // Each new partition makes the server read the default one under a lock, so that a run adds only
+  // one.
   EXPECT_THAT(run().value(), HasSubstr("partitions added"));
   EXPECT_EQ(partitions(), "1");
   (void)admin.exec("SELECT outbox.enqueue('a', '3', 'c', '{}')");
@@ -138,7 +139,7 @@ TEST_F(PostgresMaintenance, relays_that_were_killed_while_they_waited_are_forgot
   EXPECT_EQ(run().value(), "silent relays removed: dead");
   EXPECT_EQ(value("SELECT string_agg(name, ',' ORDER BY name) FROM outbox.relay"),
             "alive,owner,slow");
-  // It was frozen, not dead.
+  // The relay was frozen and not dead.
   ASSERT_TRUE(ok(members[0]->keep(std::chrono::minutes(10))));
   EXPECT_EQ(value("SELECT count(*) FROM outbox.relay WHERE name = 'dead'"), "1");
 }
@@ -195,7 +196,7 @@ TEST_F(PostgresMaintenance, a_prepared_transaction_in_the_way_is_named) {
   const std::string gid = database_->name() + "_forgotten";
   (void)writer.exec("SET outbox.wake = off; BEGIN; SELECT outbox.enqueue('a', '1', 'c', '{}')");
   (void)writer.exec("PREPARE TRANSACTION '" + gid + "'");
-  // As the login of a relay, which owns nothing.
+  // The call runs as the login of a relay does, which owns nothing.
   Pg relay(database_->url());
   const std::string said =
       complaint_of(relay, "SET ROLE outbox_relay; SELECT outbox.make_partitions()");

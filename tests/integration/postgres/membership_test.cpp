@@ -1,4 +1,4 @@
-// One owner of the lanes at a time, and when another relay takes over.
+// Tests that lanes have one owner at a time, and when another relay takes over.
 #include <atomic>
 #include <set>
 #include <string>
@@ -29,7 +29,7 @@ class PostgresMembership : public PostgresTest {
     EXPECT_TRUE(ok(standing));
     return standing.value_or(LaneOwner::Standing{});
   }
-  /// As if the owner's heartbeats had stopped long ago.
+  /// Makes the owner's last heartbeat an hour old.
   void let_lease_pass() const {
     (void)connect().exec("UPDATE outbox.relay SET heartbeat_at = heartbeat_at - interval '1 hour'");
   }
@@ -64,7 +64,7 @@ TEST_F(PostgresMembership, a_dead_owner_is_replaced_although_the_servers_clock_w
   const auto first = member("first");
   const auto second = member("second");
   const auto before = keep(*first, milliseconds(500));
-  // As after the clock was set back by an hour.
+  // This is what the row looks like after the clock was set back by an hour.
   (void)connect().exec(
       "UPDATE outbox.relay SET heartbeat_at = heartbeat_at + interval '1 hour' WHERE name = 'first'");
   EXPECT_FALSE(second->vacant().value()) << "it may just not have renewed it yet";
@@ -112,7 +112,8 @@ TEST_F(PostgresMembership, a_heartbeat_before_the_takeover_saves_the_owner) {
   EXPECT_FALSE(keep(*second).owns());
 }
 
-// By its estimated cost the server would compile it first, and no relay delivers meanwhile.
+// By the claim's estimated cost the server would compile it first, and no relay would deliver
+// meanwhile.
 TEST_F(PostgresMembership, a_claim_is_neither_compiled_nor_planned_by_statistics) {
   subscribe("mails");
   (void)connect().exec(
@@ -293,7 +294,7 @@ TEST_F(PostgresMembership, the_list_of_relays_tells_who_delivers_and_who_lives) 
   EXPECT_THAT((*relays)[0].heartbeat_at, ::testing::MatchesRegex("....-..-..T..:..:......Z"));
 }
 
-// ---- shares of a group
+// ---- the shares of a group
 
 class PostgresShares : public PostgresMembership {
  protected:
@@ -320,7 +321,7 @@ class PostgresShares : public PostgresMembership {
     ASSERT_TRUE(
         ok(progress_->append({.settlements = std::span(&row, 1)}, store::Durability::flushed)));
   }
-  /// People see the places that relays begin at.
+  /// Expects that people are shown the places at which relays begin.
   void expect_standing_as_cursors() {
     const store::postgres::Queries queries("outbox");
     Pg admin(database_->url());
@@ -397,7 +398,8 @@ TEST_F(PostgresShares, totals_are_the_sum_over_all_owners_through_every_change) 
   settle(again, "30:30:", "50:50:", 4, kLow);
   EXPECT_EQ(total(), 15);
 
-  // At one place again: one strand, whose totals continue in one row.
+  // Both halves are at one place again, so that they are one strand. Its totals are in two rows
+  // until a claim continues them in one.
   ASSERT_EQ(load(1).size(), 1U);
   EXPECT_EQ(load(1).front().rows, 2U);
   ASSERT_TRUE(ok(progress_->claim(1, store::kAllLanes, again.generation)));

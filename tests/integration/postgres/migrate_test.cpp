@@ -1,4 +1,4 @@
-// Migrating, and refusing a schema that this program cannot use.
+// Tests migrating, and that a schema which this program cannot use is refused.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,7 +65,7 @@ TEST_F(PostgresMigrate, processes_at_once) {
   EXPECT_EQ(database_->connect().value("SELECT count(*) FROM outbox.migration"), "10");
 }
 
-/// What `migrate --print` has up to a migration.
+/// What `migrate --print` prints up to a migration.
 std::string printed_before(const std::string& url, const std::string& migration) {
   const std::string all = store::print_migrations({.url = url}).value();
   return all.substr(0, all.find("-- migration " + migration));
@@ -74,7 +74,7 @@ std::string printed_before(const std::string& url, const std::string& migration)
 TEST_F(PostgresMigrate, while_it_waits_for_a_locked_table_others_do_not_wait_behind_it) {
   Pg admin(database_->url());
   admin.run(printed_before(database_->url(), "0004"));
-  // As a backup does; the migration that comes next adds a column to this table.
+  // A backup locks the table like this. The next migration adds a column to it.
   Pg backup(database_->url());
   backup.run("BEGIN; LOCK TABLE outbox.subscription IN ACCESS SHARE MODE");
   auto migrated = std::async(std::launch::async, [&] { return store_->migrate(); });
@@ -84,7 +84,8 @@ TEST_F(PostgresMigrate, while_it_waits_for_a_locked_table_others_do_not_wait_beh
         "database = (SELECT oid FROM pg_database WHERE datname = current_database())");
   };
   ASSERT_TRUE(eventually([&] { return waits() == "1"; }));
-  // Gets behind it, and on although the backup goes on; a second time as well, when it tries again.
+  // The reader gets behind the migration in the queue of the lock, and goes on although the backup
+  // does not end; also the second time, when the migration tries again.
   Pg reader(database_->url());
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(eventually([&] { return waits() == "1"; }));
@@ -189,8 +190,8 @@ TEST_F(PostgresMigrate, a_cached_sequence_or_a_missing_index_is_refused) {
   EXPECT_THAT(store_->check().error().text(), HasSubstr("event_by_xid"));
 }
 
-/// Where every user may create: what fits the arguments better than the server's own would run with
-/// the rights of the user who migrates, enqueues or delivers.
+/// Objects in a schema where every user may create. They fit the arguments better than the server's
+/// own, and would run with the rights of the user who migrates, enqueues or delivers.
 constexpr const char* kPlanted = R"(
 CREATE FUNCTION public.trap() RETURNS void LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'the planted one was called'; END$$;
 CREATE FUNCTION public.hashtextextended(text, integer) RETURNS bigint LANGUAGE sql AS 'SELECT public.trap(); SELECT 1::bigint';
@@ -225,7 +226,7 @@ TEST_F(PostgresMigrate, what_others_planted_in_the_search_path_is_never_called) 
   for (const auto& row : connection.exec("SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef "
                                          "WHERE adrelid = 'outbox.event'::regclass::oid"))
     EXPECT_THAT(*row[0], ::testing::Not(HasSubstr("public.")));
-  // Writing, in every way.
+  // The test writes in every way.
   (void)connection.exec(
       R"(SELECT outbox.enqueue('a', '1', 'E', '{}'), outbox.enqueue('a', '1', 'E', '{}'::jsonb, lock_key => true))");
   (void)connection.exec(
@@ -238,7 +239,7 @@ TEST_F(PostgresMigrate, what_others_planted_in_the_search_path_is_never_called) 
   ASSERT_TRUE(ok(writer));
   EXPECT_TRUE(ok((*writer)->write(std::vector{event})));
   EXPECT_TRUE(ok((*writer)->write(std::vector{event, event})));
-  // Delivering: with and without transactions in progress in S1.
+  // The test delivers, with and without transactions in progress in S1.
   auto catalog = store_->catalog();
   ASSERT_TRUE(ok(catalog));
   ASSERT_TRUE(ok((*catalog)->apply({.name = "mails", .sink = "null"})));

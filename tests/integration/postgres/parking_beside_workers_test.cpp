@@ -1,5 +1,5 @@
-// Workers change rows of keys without holding their lanes (progress, claims). What is written about
-// parked events at the same moment must not pass such a row over.
+// Tests that a statement about parked events does not pass over a key's row that a worker changes
+// at the same moment. Workers write progress and claims there without holding the lanes.
 #include <future>
 
 #include "integration/postgres/harness.hpp"
@@ -20,14 +20,13 @@ class ParkingBesideWorkers : public PostgresTest {
         "INSERT INTO outbox.new_event (aggregate_type, aggregate_id, event_type, payload) "
         "VALUES ('Order', '1', 'Placed', '{}'), ('Order', '1', 'Paid', '{}')");
   }
-  /// Two events of one key.
+  /// Parks the two events, which have one key.
   void park(const std::string& states) {
     (void)connect().exec("SELECT outbox.park_events(1, 1, array_agg(seq ORDER BY seq), '" + states +
                          "', '{1,0}', '{0,0}', '{no,no}', '{NULL,NULL}', '{77,77}') "
                          "FROM outbox.event");
   }
-  /// Runs the statement, which meets a worker that has changed the row of the key and not committed
-  /// yet.
+  /// Runs the statement while a worker has changed the row of the key and not committed yet.
   std::string beside_a_worker(const std::string& statement) {
     Pg worker = connect();
     (void)worker.exec("BEGIN; UPDATE outbox.parked_key SET percent = 50");

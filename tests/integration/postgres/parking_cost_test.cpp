@@ -1,5 +1,6 @@
-// What it costs to park events and to settle parked ones does not grow with what is parked already,
-// although the planner knows nothing of the table: all of it happens before statistics can exist.
+// Tests that the cost of parking events and of settling parked ones does not grow with the number
+// of events that are parked already. The planner knows nothing of the table, because all of it
+// happens before statistics can exist.
 #include "integration/postgres/harness.hpp"
 #include "store/postgres/queries.hpp"
 
@@ -22,7 +23,7 @@ class ParkingCost : public PostgresTest {
     first_ = std::stoll(connection_->value("SELECT min(seq) FROM outbox.event"));
   }
 
-  /// Parks events; the first of each of the 1,000 keys is `retrying`.
+  /// Parks events. The first one of each of the 1,000 keys is `retrying`.
   void park(int from, int count) {
     connection_->exec(
         "SELECT outbox.park_events(1, 1, array_agg(seq), array_agg(CASE WHEN seq < $1::bigint + 1000 THEN 'retrying' ELSE 'waiting' END), "
@@ -44,7 +45,7 @@ class ParkingCost : public PostgresTest {
         "SELECT sum(coalesce(idx_tup_fetch, 0) + seq_tup_read) FROM pg_stat_xact_user_tables "
         "WHERE schemaname = 'outbox' AND relname LIKE 'event%'"));
   }
-  /// Rows of the table read since the transaction began.
+  /// The rows of the tables of parked events that were read since the transaction began.
   [[nodiscard]] std::int64_t rows_read() const {
     return std::stoll(connection_->value(
         "SELECT sum(coalesce(idx_tup_fetch, 0) + seq_tup_read) FROM pg_stat_xact_user_tables "
@@ -83,7 +84,7 @@ TEST_F(ParkingCost, a_result_reads_its_own_rows_and_the_next_of_the_key) {
   EXPECT_EQ(connection_->value("SELECT count(*) FROM outbox.parked_key"), "1000");
 }
 
-/// A person lists page by page.
+/// A person lists parked events page by page.
 TEST_F(ParkingCost, a_page_of_a_list_reads_its_own_rows) {
   park(0, 12000);
   connection_->exec(
@@ -114,7 +115,7 @@ TEST_F(ParkingCost, one_event_is_found_by_its_id) {
   EXPECT_LE(rows_read() - before, 10);
 }
 
-/// Rows of the table that are read to find what is due.
+/// Counts the rows that are read to find what is due.
 class DueCost : public ParkingCost {
  protected:
   std::int64_t rows_read_for_due(std::size_t expected) {

@@ -1,4 +1,4 @@
-// outbox/pqxx.hpp: an event exists if and only if the transaction of libpqxx committed.
+// Tests outbox/pqxx.hpp: an event exists if and only if the transaction of libpqxx committed.
 #include <outbox/pqxx.hpp>
 
 #include "integration/postgres/harness.hpp"
@@ -140,7 +140,7 @@ TEST_F(PqxxEnqueue, errors_of_the_server_are_those_of_the_library) {
     EXPECT_EQ(lost.code, Errc::unavailable);
     EXPECT_EQ(lost.remedy, Remedy::reconnect);
   } catch (const pqxx::broken_connection&) {
-    // libpqxx may say it again at the end of the transaction.
+    // libpqxx may report the loss again at the end of the transaction.
   }
   EXPECT_EQ(count(), "0");
 }

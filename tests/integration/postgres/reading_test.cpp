@@ -1,4 +1,5 @@
-// What a reader and a settler refuse: false marks, another server, a sequence that was set back.
+// Tests what a reader and a settler refuse: false marks, another server, a sequence that was set
+// back.
 #include "integration/postgres/harness.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/settlement.hpp"
@@ -204,7 +205,7 @@ TEST_F(PostgresReading, a_sequence_that_was_set_back_is_refused_at_the_start) {
   EXPECT_THAT(refused.error().message, HasSubstr("\"outbox\".event_seq stands at 3"));
   EXPECT_THAT(refused.error().message, HasSubstr("had reached 20"));
   EXPECT_THAT(refused.error().hint, HasSubstr("SELECT setval('\"outbox\".event_seq', 20)"));
-  // The repair of docs/stores/postgres.md.
+  // This is the repair of docs/stores/postgres.md.
   const std::string s1 = value("SELECT pg_current_snapshot()");
   enqueue(2);
   (void)connect().exec(R"(
@@ -258,7 +259,7 @@ TEST_F(PostgresReading, an_event_beyond_the_sequence_is_refused) {
   const auto read = reader();
   ASSERT_TRUE(ok(read->begin({})));
   enqueue(5);
-  // As if it had never been called: it gives no bound.
+  // The sequence is as if it had never been called, so that it gives no bound.
   (void)connect().exec("ALTER SEQUENCE outbox.event_seq RESTART");
   auto refused = page(*read, "3:3:");
   ASSERT_FALSE(refused);

@@ -1,4 +1,4 @@
-// No role has more rights than it needs.
+// Tests that no role has more rights than it needs.
 #include <outbox/task.hpp>
 
 #include "integration/postgres/harness.hpp"

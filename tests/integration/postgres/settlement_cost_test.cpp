@@ -1,5 +1,5 @@
-// What it costs to take lanes over, to add up what was delivered and to remove old settlements does
-// not depend on how many settlements there are, whatever the planner knows of the table.
+// Tests that taking lanes over, adding up what was delivered and removing old settlements cost the
+// same however many settlements there are, and whatever the planner knows of the table.
 #include "integration/postgres/harness.hpp"
 #include "store/postgres/queries.hpp"
 #include "store/postgres/retention_queries.hpp"
@@ -11,7 +11,7 @@ constexpr int kSettlements = 20'000;
 constexpr int kSubscriptions = 300;
 constexpr int kSettlementsOfEach = 60;
 
-/// The parameter: the table was analysed.
+/// The parameter says whether the table was analysed.
 class SettlementCost : public PostgresTest, public ::testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {
@@ -27,7 +27,7 @@ class SettlementCost : public PostgresTest, public ::testing::WithParamInterface
         "FROM (SELECT pg_current_snapshot() AS s OFFSET 0) now CROSS JOIN generate_series(1, " +
         std::to_string(kSettlements) + ") n");
     if (GetParam()) connection_->exec("ANALYZE outbox.settlement");
-    // A relay takes over: its generation has no rows yet.
+    // A relay takes over, whose generation has no rows yet.
     connection_->exec("UPDATE outbox.lane SET generation = 2");
   }
 
@@ -51,7 +51,7 @@ class SettlementCost : public PostgresTest, public ::testing::WithParamInterface
         "WHERE schemaname = 'outbox' AND relname = $1",
         table));
   }
-  /// Of that table, by a statement in a transaction of its own.
+  /// The rows of that table that a statement reads in a transaction of its own.
   [[nodiscard]] std::int64_t rows_read_of(const std::string& table, const std::string& sql) const {
     connection_->exec("BEGIN");
     const std::int64_t before = rows_read(table);
@@ -111,12 +111,12 @@ TEST_P(SettlementCost, what_is_removed_of_a_generation_is_found_behind_all_of_th
   const std::int64_t before = rows_read();
   connection_->exec(
       "SELECT outbox.prune_settlements(1, interval '1 hour', NULL, 1, 9223372036854775807, 100, false)");
-  // Those that are kept are the newest 200.
+  // The rows that are kept are the newest 200.
   EXPECT_LE(rows_read() - before, 300);
   connection_->exec("COMMIT");
 }
 
-/// Many subscriptions beside the one above, and much that was removed.
+/// There are many subscriptions beside the one above, and much was removed.
 class CostOfMany : public SettlementCost {
  protected:
   void SetUp() override {
@@ -161,7 +161,7 @@ TEST_P(CostOfMany, all_cursors_are_read_by_a_row_of_each_subscription) {
 }
 
 TEST_P(CostOfMany, removal_of_a_subscriptions_settlements_reads_no_others) {
-  // What it has, what stays, and once more what is removed.
+  // The statement reads what the subscription has, what stays, and once more what is removed.
   EXPECT_LE(rows_read_of("settlement", prune(7, "10 days")), 4 * kSettlementsOfEach);
   connection_->exec(
       "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1, s2, at) "

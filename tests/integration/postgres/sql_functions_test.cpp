@@ -1,4 +1,4 @@
-// The functions and the view for programs in any language.
+// Tests the functions and the view for programs in any language.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -34,7 +34,8 @@ class PostgresSql : public PostgresTest {
   std::unique_ptr<Pg> connection_;
 };
 
-// Every payload is JSON unless it has another content type, as on SQLite and the command line.
+// Every payload is JSON unless it has another content type, as it is on SQLite and the command
+// line.
 TEST_F(PostgresSql, an_untyped_literal_is_json_byte_for_byte_or_refused) {
   (void)connection_->exec(R"(SELECT outbox.enqueue('order', '42', 'OrderPlaced', '{"a":  1}'))");
   EXPECT_THAT(newest(),
@@ -230,7 +231,8 @@ TEST_F(PostgresSql, what_is_nested_too_deeply_for_the_server_is_not_json) {
   }
 }
 
-// As everywhere: jsonb refuses such text itself, the type json does not.
+// The rule is the same everywhere. The type jsonb refuses such text by itself, and the type json
+// does not.
 TEST_F(PostgresSql, half_of_a_surrogate_pair_is_not_json) {
   for (const char* half :
        {R"("\ud83d")", R"("\uDE00")", R"({"\uD83d": 1})", R"(["\ud83d\ud83d\ude00"])",
@@ -310,7 +312,7 @@ TEST_F(PostgresSql, equal_keys_share_a_lane_and_events_without_key_spread) {
   (void)connection_->exec(
       "SELECT outbox.enqueue('order', '', 'E', '1') FROM generate_series(1, 2000) i");
   EXPECT_EQ(value("SELECT count(DISTINCT lane) FROM outbox.event"), "64");
-  // The lane of a key must never change: cursors are per lane.
+  // The lane of a key must never change, because cursors are per lane.
   EXPECT_EQ(value("SELECT outbox.lane_of('order', '42', gen_random_uuid())"), "24");
   EXPECT_EQ(value("SELECT outbox.lane_of('order', '', '9563fa12-b3b5-4ab7-9b3c-1c64e1d2e1a5')"),
             "39");
@@ -378,7 +380,7 @@ TEST_F(PostgresSql, the_way_into_the_log_keeps_the_outermost_limits) {
         "VALUES (gen_random_uuid(), 'a', 'k', 'E', 'x', " +
             headers + ")");
   };
-  // {"a": "..."} is 9 bytes more than the value.
+  // The JSON text {"a": "..."} is 9 bytes longer than the value.
   EXPECT_THAT(with_headers("jsonb_build_object('a', repeat('x', 1048568))"),
               HasSubstr("headers: is 1048577 bytes, at most 1048576 are allowed"));
   EXPECT_THAT(with_headers("NULL"), HasSubstr("headers: is null"));
@@ -401,7 +403,7 @@ TEST_F(PostgresSql, the_way_into_the_log_computes_each_value_once) {
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event "
                   "WHERE lane <> outbox.lane_of(aggregate_type, aggregate_id, id)"),
             "0");
-  // What is checked is what is written.
+  // The value that is checked is the value that is written.
   EXPECT_EQ(
       state_of(
           *connection_,
@@ -412,8 +414,8 @@ TEST_F(PostgresSql, the_way_into_the_log_computes_each_value_once) {
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event WHERE aggregate_type = ''"), "0");
 }
 
-// Objects that fit better than the server's own, of every operator and every function that ours
-// name, and before them in the search path of the enqueueing user.
+// For every operator and every function that the outbox names, plants an object that fits better
+// than the server's own and precedes it in the search path of the enqueueing user.
 constexpr const char* kPlanted = R"(
 CREATE DOMAIN public.text AS pg_catalog.int4;
 CREATE DOMAIN public.json AS pg_catalog.int4;
@@ -499,7 +501,7 @@ TEST_F(PostgresSql, nothing_planted_in_the_callers_search_path_is_called) {
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), std::to_string(written));
 }
 
-// With session_replication_role = replica neither rules nor triggers run: what is written must not
+// With session_replication_role = replica neither rules nor triggers run. What is written must not
 // vanish silently.
 TEST_F(PostgresSql, a_session_that_plays_the_replica_is_refused_by_every_way_in) {
   (void)connection_->exec(

@@ -1,5 +1,5 @@
-// However people and drivers write a call, there is one function for it: with literals, with values
-// of columns, with named arguments, and prepared with and without types.
+// Tests that there is one function for a call, however people and drivers write it: with literals,
+// with values of columns, with named arguments, and prepared with and without types.
 #include "integration/postgres/harness.hpp"
 
 namespace outbox::test {
@@ -16,14 +16,15 @@ class PostgresSpellings : public PostgresTest {
     PostgresTest::SetUp();
     if (!IsSkipped()) connection_ = std::make_unique<Pg>(database_->url());
   }
-  /// Key, payload and content type of the newest event.
+  /// The key, the payload and the content type of the newest event.
   [[nodiscard]] PgRow newest() {
     return connection_
         ->exec(
             "SELECT aggregate_id, convert_from(payload, 'UTF8'), content_type FROM outbox.event ORDER BY seq DESC LIMIT 1")
         .at(0);
   }
-  /// "" if `call` resolves when it is prepared with these types, and works with these values.
+  /// Prepares `call` with these types, and runs it with these values. Returns the error, or an
+  /// empty text if both succeed.
   [[nodiscard]] std::string prepared(const std::string& types, const std::string& call,
                                      const std::string& values) {
     std::string trouble =
@@ -37,7 +38,8 @@ class PostgresSpellings : public PostgresTest {
   std::unique_ptr<Pg> connection_;
 };
 
-/// How people and drivers write it, and what it becomes: key, payload, content type.
+/// Each row is a way in which people and drivers write the call, and the key, payload and content
+/// type of the event.
 TEST_F(PostgresSpellings, every_usual_spelling_of_enqueue_resolves) {
   (void)connection_->exec(
       "CREATE TABLE orders (id bigint, uid uuid, name varchar(20), code char(3), total numeric, doc json, docb jsonb);"
@@ -99,7 +101,7 @@ TEST_F(PostgresSpellings, every_usual_spelling_of_enqueue_resolves) {
   }
 }
 
-/// As drivers prepare it: without types, with text's names, with those of the program's values.
+/// Drivers prepare a call without types, with types of text, or with those of the program's values.
 TEST_F(PostgresSpellings, every_prepared_spelling_of_enqueue_resolves) {
   const std::string uid = std::string("'") + kUuid + "'";
   for (const auto& [types, key] : std::vector<std::pair<std::string, std::string>>{
@@ -147,7 +149,7 @@ TEST_F(PostgresSpellings, enqueue_many_takes_json_as_any_type) {
             .size(),
         3U);
   }
-  // All are written, however many of the ids are read.
+  // All events are written, however many of the ids are read.
   const std::string count = value("SELECT count(*) FROM outbox.event");
   (void)connection_->exec("SELECT outbox.enqueue_many(" + events + ") LIMIT 1");
   EXPECT_EQ(value("SELECT count(*) - " + count + " FROM outbox.event"), "2");
@@ -227,7 +229,7 @@ TEST_F(PostgresSpellings, every_prepared_spelling_of_enqueue_task_resolves) {
 
 TEST_F(PostgresSpellings, a_message_has_an_id_of_any_scalar_type) {
   const std::string uuid = std::string("'") + kUuid + "'";
-  // Whatever its type, the text is the id.
+  // The text is the id, whatever its type.
   for (const std::string id :
        {"'42'", "42", "42::smallint", "42::bigint", "42::numeric", "'42'::text", "'42'::varchar"}) {
     const bool first = id == "'42'";

@@ -1,5 +1,5 @@
-// What SQL says about events: event_status(), recent_status, pending(), and the filter in SQL
-// against the one of the program.
+// Tests what SQL says about events with event_status(), recent_status and pending(), and compares
+// the filter in SQL with the one of the program.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -22,7 +22,7 @@ class PostgresStatus : public PostgresTest {
     if (!IsSkipped()) sql_ = std::make_unique<Pg>(connect());
   }
   std::string value(const std::string& sql) { return sql_->value(sql); }
-  /// Returns its id.
+  /// Creates a subscription and returns its id.
   std::string subscribe(const std::string& name, const std::string& config = "{}") {
     std::string id = sql_->value(
         "INSERT INTO outbox.subscription (name, config, lane_group) VALUES ($1, $2, 'default') RETURNING id",
@@ -31,14 +31,14 @@ class PostgresStatus : public PostgresTest {
         ", 'reset', -1, 0, '3:3:'");
     return id;
   }
-  /// Returns its seq.
+  /// Writes an event and returns its seq.
   std::string enqueue(const std::string& key = "a", const std::string& type = "Placed") {
     run("SELECT outbox.enqueue('order', '" + key + "', '" + type + "', '{}'::jsonb)");
     return value("SELECT max(seq) FROM outbox.event");
   }
   void run(const std::string& sql) { (void)sql_->exec(sql); }
-  /// A settlement of these lanes that passes everything that is there now, or everything up to
-  /// `position`.
+  /// Appends a settlement of these lanes that passes everything that is there now, or everything up
+  /// to `position`.
   void settle(const std::string& subscription, const std::string& lanes, int generation,
               const std::string& kind = "settle", const std::string& position = "NULL") {
     run("INSERT INTO outbox.settlement (subscription, kind, lanes, generation, config_version, s1, s2, position, l) SELECT " +
@@ -46,13 +46,13 @@ class PostgresStatus : public PostgresTest {
         ", 1, '3:3:', pg_current_snapshot(), " + position +
         ", (SELECT max(seq) FROM outbox.event)");
   }
-  /// "1:pending 2:published", by seq.
+  /// The states of events by seq, such as "1:pending 2:published".
   std::string states(const std::string& name) {
     return value(
         "SELECT string_agg(seq || ':' || state, ' ' ORDER BY seq) FROM outbox.recent_status WHERE subscription = '" +
         name + "'");
   }
-  /// The id of the settlement whose time is that of the event in the subscription.
+  /// The id of the settlement whose time is the event's `published_at`.
   std::string passed_by(const std::string& name, const std::string& seq) {
     return value(
         "SELECT t.id FROM outbox.recent_status r JOIN outbox.subscription s ON s.name = r.subscription "
@@ -210,7 +210,7 @@ TEST_F(PostgresStatus, a_late_row_of_a_former_owner_is_void) {
   run("INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1) SELECT " + id +
       ", 'claim', -1, 1, '3:3:'::pg_snapshot UNION ALL SELECT " + id +
       ", 'claim', -1, 2, '3:3:'::pg_snapshot");
-  settle(id, "-1", 1);  // by the owner before
+  settle(id, "-1", 1);  // by the former owner
   EXPECT_EQ(states("mails"), seq + ":pending");
   EXPECT_EQ(value("SELECT outbox.pending('mails')"), "1");
   settle(id, "-1", 2);

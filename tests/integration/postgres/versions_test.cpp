@@ -1,6 +1,6 @@
-// The core of the program on each version of PostgreSQL, and through PgBouncer in transaction mode:
-// writers in every way, a relay that is killed, parked events, tasks, retention, the verbs, and the
-// ledger at the end.
+// Tests the core of the program on each version of PostgreSQL, and through PgBouncer in transaction
+// mode: writers in every way, a relay that is killed, parked events, tasks, retention, the verbs,
+// and the ledger at the end.
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -44,7 +44,7 @@ class PostgresCore : public ::testing::TestWithParam<std::string> {
                            << "[subscription.orders.file]\npath = \"" << lines_ << "\"\n";
   }
 
-  /// The variable has "14.23=FOLDER 15.18=FOLDER ...".
+  /// The folder of this version's programs. The variable has "14.23=FOLDER 15.18=FOLDER ...".
   static std::string programs_of(const std::string& version) {
     std::istringstream all(environment("OUTBOX_TEST_POSTGRES_VERSIONS").value_or(""));
     for (std::string one; all >> one;) {
@@ -52,7 +52,8 @@ class PostgresCore : public ::testing::TestWithParam<std::string> {
     }
     return {};
   }
-  /// From a copy: the server runs as another user, who may not be allowed to enter the cache.
+  /// Starts a copy of the programs. The server runs as another user, who may not be allowed to
+  /// enter the cache.
   void start(const std::string& programs) {
     const std::filesystem::path copy = folder_.file("server");
     std::filesystem::permissions(folder_.path(), std::filesystem::perms::all);
@@ -66,7 +67,7 @@ class PostgresCore : public ::testing::TestWithParam<std::string> {
     EXPECT_TRUE(Pg(server_->url()).value("SHOW server_version").starts_with(GetParam() + "."));
   }
 
-  /// The program's exit status; its words in `said_`.
+  /// Runs the program, keeps its output in `said_`, and returns its exit status.
   int outbox(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), outbox_program());
     arguments.insert(arguments.end(), {"-c", config_});
@@ -140,15 +141,14 @@ TEST_P(PostgresCore, does_all_that_is_promised) {
   make_small_partitions(*admin_, 20, 500);
   write_in_every_way();
 
-  // A relay that is killed, and its successor.
+  // A relay is killed, and a successor goes on.
   auto relay = start_outbox_relay(config_, folder_.file("relay.log"));
   ASSERT_TRUE(eventually([&] { return lines_in(lines_) > 0; }));
   relay->kill();
   relay = start_outbox_relay(config_, folder_.file("relay.log"));
   ASSERT_TRUE(eventually([&] { return event_ids_in(lines_).size() == written_; }));
 
-  // One of another kind inside this program, whose destination rejects an event until it is told
-  // not to.
+  // The relay in this program has a destination that rejects an event until it is told not to.
   RelayOptions options{.store_url = url_};
   SubscriptionSpec strict = custom("strict", {"Poison", "Paid"});
   strict.delays = {std::chrono::milliseconds(100)};
@@ -169,7 +169,7 @@ TEST_P(PostgresCore, does_all_that_is_promised) {
   ASSERT_EQ(outbox({"parked", "retry", "--subscription", "strict"}), 0) << said_;
   ASSERT_TRUE(eventually([&] { return strict_events->events().size() == kOfEach + 1; }));
 
-  // Tasks, one of which fails at first.
+  // One of these tasks fails at first.
   std::atomic<int> done{0};
   Handlers handlers;
   handlers.on("send", [&](std::string_view, const TaskRun& run) {
@@ -191,15 +191,15 @@ TEST_P(PostgresCore, does_all_that_is_promised) {
   }
   EXPECT_TRUE(eventually([&] { return done == kOfEach; }));
 
-  // History that all have passed goes.
+  // History that all subscriptions have passed is removed.
   close_partition(*admin_);
   admin_->run("SELECT outbox.enqueue('order', '1', 'Last', '{}'::jsonb)");
   ASSERT_TRUE(eventually(
       [&] { return settled() && admin_->value("SELECT count(*) FROM outbox.parked") == "0"; }));
   for (const char* name : {"orders", "strict", "task.mail"})
     EXPECT_EQ(Verifier::verify(url_, name), "") << name;
-  // Cursors that were taken while other transactions of the server ran hold those; the next event
-  // moves them on.
+  // Cursors that were taken while other transactions of the server ran hold these transactions,
+  // until the next event moves the cursors on.
   const auto prunes = [&] {
     admin_->run("SELECT outbox.enqueue('order', '1', 'Later', '{}'::jsonb)");
     if (!eventually([&] { return settled(); })) return false;
@@ -208,7 +208,7 @@ TEST_P(PostgresCore, does_all_that_is_promised) {
   };
   EXPECT_TRUE(eventually(prunes)) << said_;
 
-  // What people use.
+  // These are the verbs that people use.
   using Words = std::vector<std::string>;
   for (const Words& verb : {Words{"status"},
                             {"status", "--json"},

@@ -1,5 +1,5 @@
-// The armed wake-up: no commit is missed, and a relay that hangs while armed does not slow writers
-// down.
+// Tests the armed wake-up: no commit is missed, and a relay that hangs while armed does not slow
+// writers down.
 #include <atomic>
 #include <functional>
 #include <random>
@@ -28,8 +28,8 @@ class PostgresWakeup : public PostgresTest {
     return woken.value_or(Wake::interrupted);
   }
   using Act = std::function<void(store::Wakeup& sleeper)>;
-  /// What ends the wait of a wake-up that was armed before `act`. Repeated when its session is
-  /// gone: the server ends an armed one that is silent for 3 s, which a busy machine can cause.
+  /// Arms a wake-up, runs `act`, and returns what ends the wait. Tries again if the session is
+  /// gone: the server ends an armed session that is silent for 3 s, which a busy machine can cause.
   [[nodiscard]] Wake woken_by(const Act& act, milliseconds longest) const {
     for (int attempt = 1;; ++attempt) {
       const auto sleeper = wakeup();
@@ -72,8 +72,8 @@ TEST_F(PostgresWakeup, while_one_relay_is_armed_the_others_are_woken_too) {
       "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' "
       "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
   ASSERT_TRUE(eventually([&] { return value(armed) == "0"; })) << "the first one's session ends";
-  // The first one is gone: with a writer in flight that will not notify it cannot be armed, nor
-  // does it listen.
+  // The first session is gone, but a writer that will not notify is in flight. Therefore the other
+  // one cannot be armed yet, nor does it listen.
   (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'b', 'c', '{}')");
   EXPECT_FALSE(other->arm().value());
   (void)writer.exec("COMMIT");
@@ -136,7 +136,8 @@ TEST_F(PostgresWakeup, one_that_was_stopped_while_armed_loses_the_lock_soon) {
   const char* const held =
       "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND mode = 'ExclusiveLock' "
       "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-  // Nothing waits, as if the process had been stopped. (The session may be over before we look.)
+  // Nothing waits, as if the process had been stopped. The session may be over before the test
+  // looks, so that it tries several times.
   std::unique_ptr<store::Wakeup> sleeper;
   bool seen = false;
   for (int attempt = 0; attempt < 5 && !seen; ++attempt) {
@@ -155,14 +156,15 @@ TEST_F(PostgresWakeup, a_session_that_is_not_armed_may_be_silent) {
   const auto sleeper = wakeup();
   ASSERT_TRUE(sleeper->arm().value());
   ASSERT_TRUE(ok(sleeper->disarm()));
-  std::this_thread::sleep_for(milliseconds(3600));  // longer than the 3 s that an armed one may
+  // An armed session may be silent for 3 s. A disarmed one may be silent for longer.
+  std::this_thread::sleep_for(milliseconds(3600));
   EXPECT_TRUE(sleeper->arm().value());
 }
 
 TEST_F(PostgresWakeup, prepared_transactions_need_it_off) {
   Pg writer(database_->url());
   OUTBOX_NEEDS_PREPARED_TRANSACTIONS(writer);
-  const std::string name = "'" + database_->name() + "'";  // of the whole server
+  const std::string name = "'" + database_->name() + "'";  // unique on the server
   const auto sleeper = wakeup();
   ASSERT_TRUE(sleeper->arm().value());
   (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'b', 'c', '{}')");
@@ -196,7 +198,7 @@ TEST_F(PostgresWakeup, behind_a_pooler_it_is_never_armed) {
   EXPECT_EQ(wait(**sleeper, milliseconds(10)), Wake::timeout);
 }
 
-/// Ends the writers' threads also when a check ends the test.
+/// Stops the writers' threads also when a check ends the test.
 class StopAtEnd {
  public:
   explicit StopAtEnd(std::atomic<bool>& stop) : stop_(stop) {}
@@ -209,7 +211,7 @@ class StopAtEnd {
 };
 
 /// Writers commit at random moments while a reader polls, arms, polls once more and sleeps, as the
-/// relay does. An event without a notification is found only when the sleep is over.
+/// relay does. An event without a notification would be found only when the sleep is over.
 TEST_F(PostgresWakeup, no_commit_is_missed) {
   std::atomic<bool> stop{false};
   std::atomic<std::int64_t> committed{0};
@@ -246,7 +248,7 @@ TEST_F(PostgresWakeup, no_commit_is_missed) {
     if (!*armed) continue;
     const auto seen = visible();
     // After a long time without commits, the first one may come between the end of the sleep and
-    // our check.
+    // this check.
     if (wait(*sleeper, milliseconds(2000)) == Wake::timeout && visible() != seen) {
       EXPECT_EQ(wait(*sleeper, seconds(30)), Wake::notified) << "committed without a notification";
     }

@@ -1,5 +1,5 @@
-// with_transaction(): everything or nothing, again after a conflict, never again after a COMMIT
-// whose outcome is unknown.
+// Tests that with_transaction() does everything or nothing, tries again after a conflict, and never
+// tries again after a COMMIT whose outcome is unknown.
 #include <latch>
 #include <outbox/postgres.hpp>
 #include <thread>
@@ -41,7 +41,7 @@ Exception conflict() {
   return Exception(error);
 }
 
-/// Of an application that uses check().
+/// Runs a statement as an application that uses check() does.
 void run(PGconn* connection, const std::string& sql) {
   const PgResult result(PQexec(connection, sql.c_str()));
   postgres::check(connection, result.get(), "sell");
@@ -67,7 +67,7 @@ class WithTransaction : public PostgresTest {
   [[nodiscard]] std::string stock(const std::string& item) const {
     return value("SELECT count FROM stock WHERE item = '" + item + "'");
   }
-  /// What another transaction does meanwhile.
+  /// Does what another transaction does meanwhile.
   void sell_beside(const std::string& item) {
     connect().run("UPDATE stock SET count = count - 1 WHERE item = '" + item + "'");
   }
@@ -172,14 +172,15 @@ TEST_F(WithTransaction, a_serialization_failure_at_commit_is_done_again) {
       native(),
       [&](Transaction& tx) {
         run(tx, "SELECT sum(count) FROM stock");
-        // Each reads what the other writes.
+        // Each of the two transactions reads what the other one writes.
         if (++calls == 1) {
           Pg other(database_->url());
           other.run(
               "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT sum(count) FROM stock;"
               "UPDATE stock SET count = count - 1 WHERE item = 'b'; COMMIT");
         }
-        // The change alone would fail here; at COMMIT it is the event.
+        // A change of the stock would fail here already. The event alone makes the conflict appear
+        // at COMMIT.
         return tx.enqueue(order(std::to_string(calls)));
       },
       serializable_);
@@ -334,7 +335,7 @@ TEST_F(WithTransaction, a_lost_connection_in_the_function_is_no_doubt) {
 
 class InDoubtTest : public WithTransaction {
  protected:
-  /// Places an order on that connection; `before_commit` happens when all but COMMIT is done.
+  /// Places an order on that connection. `before_commit` runs when all but COMMIT is done.
   InDoubt place(PGconn* connection, const std::function<void()>& before_commit) {
     int calls = 0;
     try {
@@ -355,7 +356,8 @@ class InDoubtTest : public WithTransaction {
     }
     throw std::runtime_error("nothing was in doubt");
   }
-  /// On another connection. The server may not have noticed yet.
+  /// The fate of the transaction, asked on another connection. At first the server may not have
+  /// noticed the loss.
   static Fate fate(const std::string& url, const InDoubt& doubt) {
     Pg other(url);
     Fate found = Fate::in_progress;
@@ -399,11 +401,11 @@ TEST_F(InDoubtTest, a_commit_that_did_not_reach_the_server_has_not_happened) {
 }
 
 TEST_F(InDoubtTest, a_server_that_is_killed_in_commit_knows_when_it_is_back) {
-  OwnPostgres server({"autovacuum = off"});  // it takes ids
+  OwnPostgres server({"autovacuum = off"});  // it takes transaction ids
   const auto store = open_at(server.url());
   ASSERT_TRUE(ok(store->migrate()));
   make_tables(server.url());
-  // COMMIT waits for a lock in a deferred trigger.
+  // The deferred trigger makes COMMIT wait for a lock.
   Pg(server.url())
       .run(
           "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS "
@@ -427,7 +429,7 @@ TEST_F(InDoubtTest, a_server_that_is_killed_in_commit_knows_when_it_is_back) {
   killing.join();
   server.start();
   EXPECT_EQ(fate(server.url(), doubt), Fate::rolled_back);
-  // A crash forgets what was not on disk, and that id is given out again.
+  // A crash forgets what was not on disk, so that the id is given out again.
   Pg later(server.url());
   while (std::stoll(later.value("SELECT pg_current_xact_id()")) < std::stoll(doubt.transaction())) {
   }

@@ -1,5 +1,5 @@
-// What the tests of the PostgreSQL sink share: a table each, sinks with short limits, the outcomes
-// of single messages.
+// What the tests of the PostgreSQL sink share: a table for each test, sinks with short limits, the
+// outcomes of single messages.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ class PostgresSinkTest : public testing::Test {
     settings.emplace("connect_timeout", "5s");
     return settings;
   }
-  /// What is not in `settings` is for the table of the test; its ids are kept in a table that the
+  /// Makes a sink. By default it writes to the table of the test, and keeps ids in a table that the
   /// sink makes.
   [[nodiscard]] std::unique_ptr<Sink> make(Settings settings = {},
                                            const std::string& subscription = "orders") const {
@@ -86,7 +86,7 @@ class PostgresSinkTest : public testing::Test {
     return outcomes.empty() ? Outcome() : outcomes.front();
   }
 
-  /// For dedup_window = 0.
+  /// Makes the ids of the table unique, as dedup_window = 0 needs.
   void make_id_unique() const {
     Pg admin = server().admin();
     admin.exec("CREATE UNIQUE INDEX ON " + table_ + " (id)");

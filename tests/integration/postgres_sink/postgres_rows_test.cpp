@@ -1,4 +1,4 @@
-// What a row is: tables, columns, types, and events that a table does not take.
+// Tests what a row is: tables, columns, types, and events that a table does not take.
 #include "event/time_text.hpp"
 #include "integration/postgres_sink/fixture.hpp"
 
@@ -122,7 +122,7 @@ TEST_F(PostgresSinkTest, a_rejected_event_in_the_middle_takes_only_its_key_along
   expect_each_once(load, {spoiled});
 }
 
-/// What a sink that says it is gapless must show on the real destination.
+/// A sink that says it is gapless must show it on the real destination.
 TEST_F(PostgresSinkTest, nothing_of_a_key_overtakes_an_event_that_failed_while_more_is_sent) {
   open({{"batch", "25"}});
   server().admin().exec("ALTER TABLE " + table_ + " ADD CHECK (seq <> 151)");
@@ -130,7 +130,7 @@ TEST_F(PostgresSinkTest, nothing_of_a_key_overtakes_an_event_that_failed_while_m
   load.add_many(400, 7);
   constexpr std::size_t spoiled = 150;
   MiniRelay relay(*sink_, load);
-  relay.press_on(20);  // as a relay that has not received the failure yet
+  relay.press_on(20);  // like a relay that has not received the failure yet
   ASSERT_TRUE(relay.drain());
   ASSERT_THAT(relay.rejected(), ElementsAre(spoiled));
   for (const std::size_t place : places(server().arrived(table_), load))
@@ -208,7 +208,7 @@ TEST_F(PostgresSinkTest, events_can_be_routed_to_several_tables_in_one_transacti
   EXPECT_EQ(count("\"" + prefix + "_a\"\"b;_drop_table_x__\""), 30);
 }
 
-/// The login's search_path, until the end of the test.
+/// Sets the search_path of the login until the end of the test.
 class LoginsPath {
  public:
   explicit LoginsPath(const std::string& path) {
@@ -268,7 +268,7 @@ TEST_F(PostgresSinkTest, what_others_planted_in_the_search_path_is_never_called)
   const LoginsPath path(trap + ", pg_catalog, public");
   admin.exec("SET search_path = " + trap + ", pg_catalog");
   EXPECT_THROW(admin.exec("SELECT 1::oid = 2::oid"), PgError);
-  // A short window, so that old ids are removed, too.
+  // The window is short, so that old ids are removed, too.
   open({{"dedup_window", "1ms"}, {"delivered_table", "public." + delivered_}});
   Load load;
   load.add_many(10, 3);

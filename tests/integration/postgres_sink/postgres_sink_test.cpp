@@ -1,5 +1,5 @@
-// That every event has exactly one row, whatever happens on the way: lost answers, crashes, cuts,
-// two senders, consumers that delete.
+// Tests that every event has exactly one row, whatever happens on the way: lost answers, crashes,
+// cuts, two senders, consumers that delete.
 #include "integration/postgres_sink/fixture.hpp"
 
 namespace outbox::test {
@@ -71,7 +71,7 @@ TEST_F(PostgresSinkTest, connections_cut_at_any_byte_leave_each_event_once) {
   expect_each_once(load);
 }
 
-/// As a relay that was taken over and does not know yet, and its successor.
+/// The two senders are a relay that was taken over and does not know it yet, and its successor.
 TEST_F(PostgresSinkTest, two_senders_of_the_same_events_at_once_insert_each_once) {
   open({{"batch", "50"}});
   const auto other = make({{"batch", "70"}});
@@ -97,7 +97,7 @@ TEST_F(PostgresSinkTest, rows_that_a_consumer_has_taken_do_not_come_back_with_a_
   Load load;
   load.add_many(400, 20);
   for (int time = 0; time < 3; ++time) {
-    open();  // another sink, as after a takeover
+    open();  // a new sink, as after a takeover
     MiniRelay relay(*sink_, load);
     ASSERT_TRUE(relay.deliver());
     EXPECT_EQ(relay.acked(), load.size());
@@ -109,7 +109,7 @@ TEST_F(PostgresSinkTest, rows_that_a_consumer_has_taken_do_not_come_back_with_a_
   EXPECT_EQ(count(), 0);
 }
 
-/// An event that was parked comes later than others of greater seq; so does one that a changed
+/// An event that was parked comes later than others of greater seq. So does an event that a changed
 /// filter lets through.
 TEST_F(PostgresSinkTest, an_event_that_comes_late_is_inserted) {
   open();
@@ -181,7 +181,7 @@ TEST_F(PostgresSinkTest, ids_older_than_the_window_are_removed_in_chunks) {
                           "SELECT gen_random_uuid(), 1, 'audit', '', now() - interval '2h', 1"})
     admin.exec("INSERT INTO " + delivered_ + " " + old);
   open(settings);
-  // One chunk after each batch as long as there are more.
+  // One chunk is removed after each batch as long as there are more.
   for (int removed = 1; removed <= 3; ++removed) {
     load.add("more", "B");
     EXPECT_EQ(outcome_of(load, load.size() - 1).kind, Outcome::Kind::acked);

@@ -1,5 +1,5 @@
-// A destination at fault: it lacks something, refuses the login, takes no writes, is locked, goes
-// away.
+// Tests a destination at fault: it lacks something, refuses the login, takes no writes, is locked,
+// or goes away.
 #include <atomic>
 
 #include "integration/postgres_sink/fixture.hpp"
@@ -151,7 +151,7 @@ TEST_F(PostgresSinkTest, a_connection_that_ends_while_idle_is_noticed_and_made_a
   server().admin().exec(
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'");
   ASSERT_TRUE(eventually([&] { return rung.load(); }));
-  // The server's farewell may arrive before the end of the connection.
+  // The server's last message may arrive before the end of the connection.
   const Message message = load.message(1, 7);
   ASSERT_TRUE(eventually([&] {
     sink_->receive(none);

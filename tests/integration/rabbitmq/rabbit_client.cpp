@@ -227,8 +227,8 @@ bool RabbitClient::has_exchange(const std::string& name) {
   }
 }
 
-/// A consumer is much faster than one basic.get after the other, and only basic.get says that the
-/// queue is empty.
+/// Takes a first message with basic.get and the rest with a consumer, until the queue is empty. A
+/// consumer is much faster, and only basic.get says that the queue is empty.
 void RabbitClient::take_all(const std::string& queue, std::vector<RabbitMessage>& into) {
   while (true) {
     amqp_maybe_release_buffers(state_.get());
@@ -239,7 +239,7 @@ void RabbitClient::take_all(const std::string& queue, std::vector<RabbitMessage>
     RabbitMessage& message = into.emplace_back();
     message.exchange = text(got.exchange);
     message.routing_key = text(got.routing_key);
-    const std::uint32_t count = got.message_count;  // those that are left
+    const std::uint32_t count = got.message_count;  // the messages that are left
     amqp_message_t read;
     const amqp_rpc_reply_t done = amqp_read_message(state_.get(), kOwnChannel, &read, 0);
     if (done.reply_type != AMQP_RESPONSE_NORMAL) throw std::runtime_error(reason_of(done));
@@ -262,7 +262,7 @@ void RabbitClient::consume(const std::string& queue, std::uint32_t count,
   }
   amqp_basic_cancel(state_.get(), kOwnChannel, bytes(tag));
   check("basic.cancel " + queue);
-  // What the server had sent before it knew.
+  // These are the messages that the server had sent before it knew of the cancel.
   while (consume_one(std::chrono::seconds(0), into)) {
   }
 }
@@ -294,7 +294,7 @@ RabbitQueue::RabbitQueue(SharedRabbit server, RabbitArguments arguments)
 RabbitQueue::~RabbitQueue() {
   try {
     remove();
-  } catch (const std::runtime_error&) {  // a test removed it, or its server
+  } catch (const std::runtime_error&) {  // a test removed the queue, or its server
   }
 }
 

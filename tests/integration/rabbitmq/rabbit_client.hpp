@@ -1,4 +1,5 @@
-// A client of its own for the tests: librabbitmq's blocking functions, nothing of the sink's code.
+// A RabbitMQ client for the tests. It uses librabbitmq's blocking functions, and nothing of the
+// sink's code.
 #pragma once
 
 #include <chrono>
@@ -15,18 +16,19 @@ struct amqp_connection_state_t_;
 
 namespace outbox::test {
 
-/// The shared server: OUTBOX_TEST_RABBITMQ and what begins with it (scripts/lib/rabbitmq.sh).
+/// The shared server, which OUTBOX_TEST_RABBITMQ and the variables with this prefix name
+/// (scripts/lib/rabbitmq.sh).
 struct SharedRabbit {
   int port{0};
   std::string username;
   std::string password;
   std::string secure_url;  ///< amqps://localhost:PORT
   std::string management;  ///< The URL of its management API.
-  std::string tls;         ///< A folder: ca.pem, server.pem, client.pem, client.key.
+  std::string tls;         ///< The folder of ca.pem, server.pem, client.pem, client.key.
 };
 [[nodiscard]] std::optional<SharedRabbit> shared_rabbit();
 
-/// Runs rabbitmqctl for the shared server, and returns what it printed. Throws when it fails.
+/// Runs rabbitmqctl for the shared server, and returns what it printed. Throws if it fails.
 std::string rabbitmqctl(const std::vector<std::string>& arguments);
 
 struct RabbitMessage {
@@ -44,7 +46,7 @@ using RabbitArguments = std::map<std::string, std::string>;
 
 class RabbitClient {
  public:
-  /// Connects and opens a channel. Throws when it cannot, as do all others.
+  /// Connects and opens a channel. Throws if it cannot, as the other functions do.
   explicit RabbitClient(const SharedRabbit& server);
 
   /// Values of digits only are sent as numbers.
@@ -56,8 +58,8 @@ class RabbitClient {
   void delete_queue(const std::string& name);
   void delete_exchange(const std::string& name);
   void purge(const std::string& queue);
-  /// Takes everything that is ready out of the queue; when it throws, what it took until then is in
-  /// `into`.
+  /// Takes all messages that are ready out of the queue. If it throws, `into` has what it took
+  /// until then.
   void take_all(const std::string& queue, std::vector<RabbitMessage>& into);
   [[nodiscard]] bool has_queue(const std::string& name);
   [[nodiscard]] bool has_exchange(const std::string& name);
@@ -74,7 +76,7 @@ class RabbitClient {
   std::unique_ptr<amqp_connection_state_t_, Free> state_;
 };
 
-/// A queue with a unique name, removed at the end.
+/// A queue with a unique name, which is removed at the end.
 class RabbitQueue {
  public:
   explicit RabbitQueue(SharedRabbit server,
@@ -97,7 +99,7 @@ class RabbitQueue {
   std::vector<RabbitMessage> messages_;
 };
 
-/// For exchanges and queues.
+/// Returns a name for an exchange or a queue.
 [[nodiscard]] std::string unique_rabbit_name();
 
 }  // namespace outbox::test

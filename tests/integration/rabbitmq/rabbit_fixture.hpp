@@ -36,7 +36,8 @@ class RabbitSinkTest : public testing::Test {
     return "amqp://127.0.0.1:" + std::to_string(port) + path;
   }
 
-  /// A sink for the server. What is not in `settings` is short; what is "-" is not given.
+  /// Makes a sink for the server. Limits that are not in `settings` are short; a setting with the
+  /// value "-" is left out.
   [[nodiscard]] static std::unique_ptr<Sink> make(Settings settings) {
     settings.emplace("url", url(server().port));
     settings.emplace("username", server().username);
@@ -108,7 +109,7 @@ inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// An exchange with a unique name, removed at the end.
+/// An exchange with a unique name, which is removed at the end.
 class RabbitExchange {
  public:
   explicit RabbitExchange(SharedRabbit server, std::string type = "topic")
@@ -127,7 +128,7 @@ class RabbitExchange {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   void create() { RabbitClient(server_).declare_exchange(name_, type_); }
-  /// Nothing happens if it is not there.
+  /// Removes the exchange if it is there.
   void remove() { RabbitClient(server_).delete_exchange(name_); }
   void give_to(const RabbitQueue& queue, const std::string& key) {
     RabbitClient(server_).bind(queue.name(), name_, key);

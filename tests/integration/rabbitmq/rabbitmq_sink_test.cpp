@@ -1,5 +1,5 @@
-// The RabbitMQ sink with a real server: what arrives, routing, what is declared, what the server
-// refuses.
+// Tests the RabbitMQ sink with a real server: what arrives, routing, what is declared, what the
+// server refuses.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -203,7 +203,7 @@ TEST_F(RabbitTopology, exchange_queue_and_binding_can_be_declared_again_and_agai
     EXPECT_EQ(outcome_of(load, 0).kind, Kind::acked);
     EXPECT_EQ(outcome_of(load, 2).kind, Kind::blocked);
   }
-  // As they are found again without `declare`, by anyone with the same properties.
+  // Without `declare`, anyone finds the exchange and the queue by the same properties.
   EXPECT_EQ(error_of_open({{"exchange", exchange_}, {"queue", queue_}}), "");
   RabbitClient client(server());
   client.declare_queue(queue_, {{"x-queue-type", "quorum"}});
@@ -245,8 +245,8 @@ TEST_F(RabbitTopology, what_exists_with_other_properties_is_refused) {
 
 class RabbitManagement : public RabbitSinkTest {
  protected:
-  /// The properties of its weaknesses, or an error. The management API learns of a queue a little
-  /// later.
+  /// The properties that weaken the queue, or an error. The management API learns of a queue a
+  /// little later.
   [[nodiscard]] static std::string said_of(const std::string& queue,
                                            const std::string& password = server().password) {
     FieldErrors errors;
@@ -275,7 +275,7 @@ class RabbitManagement : public RabbitSinkTest {
 };
 
 TEST_F(RabbitManagement, says_what_weakens_a_queue) {
-  // The server of the tests is alone.
+  // The server of the tests is the only member.
   expect_said(RabbitQueue(server()), "members = 1");
   expect_said(RabbitQueue(server(), {{"x-queue-type", "classic"}}), "type = classic");
   expect_said(RabbitQueue(server(), {{"x-max-length", "7"}, {"x-overflow", "reject-publish"}}),
@@ -335,7 +335,7 @@ TEST_F(RabbitSinkTest, an_event_larger_than_the_sinks_limit_is_not_sent) {
   expect_each_once(queue, load, {20});
 }
 
-/// Each closes the channel, and the connection goes on with a new one.
+/// Each such event closes the channel, and the connection goes on with a new channel.
 TEST_F(RabbitSinkTest, events_larger_than_the_servers_limit_are_rejected_on_one_connection) {
   RabbitQueue queue(server());
   TcpGate gate(server().port);

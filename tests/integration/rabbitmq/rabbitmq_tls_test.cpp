@@ -1,4 +1,4 @@
-// amqps://: the server's certificate and its name are checked. Logging in.
+// Tests amqps://, with which the server's certificate and its name are checked, and logging in.
 #include "integration/rabbitmq/rabbit_fixture.hpp"
 
 namespace outbox::test {
@@ -47,7 +47,7 @@ TEST_F(RabbitTls, a_client_certificate_is_a_login) {
                           {"tls_certificate", file("client.pem")},
                           {"tls_key", file("client.key")}};
   EXPECT_EQ(error_of_open(settings), "");
-  Settings another = settings;  // of nobody that the server knows
+  Settings another = settings;  // of nobody whom the server knows
   another["tls_certificate"] = file("server.pem");
   another["tls_key"] = file("server.key");
   const std::string error = error_of_open(another);

@@ -1,5 +1,5 @@
-// The RabbitMQ sink with a server or a network in trouble: alarms, limits that change, connections
-// that are closed.
+// Tests the RabbitMQ sink with a server or a network in trouble: alarms, limits that change,
+// connections that are closed.
 #include <gmock/gmock.h>
 
 #include <stdexcept>
@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using Kind = Outcome::Kind;
 
-/// The server is low on memory for as long as this lives.
+/// Makes the server low on memory for as long as the object lives.
 class MemoryAlarm {
  public:
   MemoryAlarm() { (void)rabbitmqctl({"set_vm_memory_high_watermark", "0"}); }
@@ -34,7 +34,8 @@ class MemoryAlarm {
   bool ended_{false};
 };
 
-/// The server reads nothing then, so that a client that writes and waits would hang.
+/// The server reads nothing while it is low on memory, so that a client that writes and waits would
+/// hang.
 TEST_F(RabbitSinkTest, a_server_low_on_memory_blocks_and_neither_hangs_nor_loses) {
   RabbitQueue queue(server());
   Load load(queue.name());
@@ -94,8 +95,8 @@ TEST_F(RabbitSinkTest, purge_and_close_return_while_the_server_is_low_on_memory)
   expect_complete_and_ordered(places(queue.arrived(), load), load);
 }
 
-/// The sink sends what is larger than all before alone, and does not know that the limit was
-/// lowered: so the event that closes the channel has others around it.
+/// The sink sends an event that is larger than all before it alone, and does not know that the
+/// limit was lowered. Therefore the event that closes the channel has others around it.
 TEST_F(RabbitSinkTest, an_event_that_closes_the_channel_is_found_among_others) {
   const auto set_limit = [](const char* bytes) {
     (void)rabbitmqctl(
@@ -154,7 +155,7 @@ TEST_F(RabbitSinkTest, connections_that_the_server_closes_are_made_again) {
   EXPECT_TRUE(sink_->open());
 }
 
-/// Nothing is in flight: only the missing heartbeats tell.
+/// Nothing is in flight, so that only the missing heartbeats show the loss.
 TEST_F(RabbitSinkTest, a_connection_that_dies_while_idle_is_made_again) {
   TcpGate gate(server().port);
   open({{"url", url(gate.port())}, {"heartbeat", "1s"}, {"connect_timeout", "1s"}});
@@ -186,7 +187,7 @@ TEST_F(RabbitSinkTest, the_first_of_several_servers_that_answers_is_used) {
     EXPECT_EQ(outcome.kind, Kind::acked) << place;
 }
 
-/// What was not written yet was not delivered; what was written may have been.
+/// What was not written yet was not delivered. What was written may have been.
 TEST_F(RabbitSinkTest, what_the_network_has_not_taken_is_not_in_doubt) {
   RabbitQueue queue(server());
   TcpGate gate(server().port);

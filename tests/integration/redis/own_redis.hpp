@@ -1,4 +1,4 @@
-// A private Redis server in a temporary folder, to be killed, stopped and restarted.
+// A private Redis server in a temporary folder, which a test may kill, stop and restart.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,12 @@ namespace outbox::test {
 
 class OwnRedis {
  public:
-  /// Starts it; returns when it answers. `arguments`: of redis-server ("--cluster-enabled", "yes").
+  /// Starts the server, and returns when it answers. `arguments` are those of redis-server
+  /// ("--cluster-enabled", "yes").
   explicit OwnRedis(std::vector<std::string> arguments = {});
 
-  /// A replica of the server behind this port of the loopback interface; returns when it has its
-  /// data.
+  /// Makes a replica of the server behind this port of the loopback interface. Returns when the
+  /// replica has the server's data.
   [[nodiscard]] static std::unique_ptr<OwnRedis> replica_of(int port);
 
   [[nodiscard]] int port() const { return port_; }
@@ -25,11 +26,12 @@ class OwnRedis {
   [[nodiscard]] std::string run(const Words& command) const { return client().run(command); }
   [[nodiscard]] std::string url() const;
 
-  /// SIGKILL.
+  /// Kills the server with SIGKILL.
   void kill() { process_->kill(); }
-  /// The same data and port. Returns when it answers.
+  /// Starts the server with the same data and port, and returns when it answers.
   void start();
-  /// SIGSTOP and SIGCONT: it answers nothing, and its connections stay.
+  /// Stops and continues the process with SIGSTOP and SIGCONT. While it is stopped it answers
+  /// nothing, and its connections stay.
   void freeze() const;
   void thaw() const;
   [[nodiscard]] std::string file(const std::string& name) const { return folder_.file(name); }

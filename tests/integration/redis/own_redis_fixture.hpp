@@ -24,7 +24,7 @@ class OwnRedisTest : public testing::Test {
  protected:
   using Settings = std::map<std::string, std::string>;
 
-  /// `kind`: of the sinks.
+  /// `kind` is that of the sinks.
   explicit OwnRedisTest(std::string kind) : kind_(std::move(kind)) {}
 
   void SetUp() override { OUTBOX_NEEDS_REDIS(); }
@@ -36,7 +36,7 @@ class OwnRedisTest : public testing::Test {
     if (!server_) server_.emplace(std::move(arguments));
     return *server_;
   }
-  /// A sink for the server; what is not in `settings` is short.
+  /// Makes a sink for the server. Limits that are not in `settings` are short.
   [[nodiscard]] std::unique_ptr<Sink> make(Settings settings = {}) {
     settings.emplace("url", server().url());
     settings.emplace("deadline", "5s");

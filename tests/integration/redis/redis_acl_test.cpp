@@ -1,5 +1,5 @@
-// Users with the rights that docs/sinks/redis.md names, and with one right too few: it is named,
-// and nothing is half done.
+// Tests users with the rights that docs/sinks/redis.md names, and with one right too few: the error
+// names that right, and nothing is half done.
 #include "integration/redis/redis_fixture.hpp"
 #include "support/eventually.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 
 class RedisAcl : public RedisSinkTest {
  protected:
-  /// What the page says.
+  /// The rights that docs/sinks/redis.md names.
   static Words rights() {
     return {"+evalsha", "+script|load", "+xadd", "+exists",     "+set",          "+pexpire",
             "+select",  "+wait",        "+info", "+config|get", "~order.events", "~outbox:dedup:*"};
@@ -27,7 +27,7 @@ class RedisAcl : public RedisSinkTest {
     settings.insert({{"username", "relay"}, {"password", "hush"}});
     return settings;
   }
-  /// The error, from open() or the first message.
+  /// The error of open() or of the first message.
   [[nodiscard]] Error refusal(Settings settings = {}) {
     sink_ = make(login(std::move(settings)));
     const Status opened = sink_->open();
@@ -127,7 +127,7 @@ TEST_F(RedisAcl, no_password_and_an_unknown_user_are_named) {
   EXPECT_EQ(error_of_open(login()), "");
 }
 
-// ---- too large, when the server does not say what it takes
+// ---- messages that are too large, when the server does not tell its limit
 
 TEST_F(RedisAcl, a_message_that_the_server_cuts_off_is_never_acked) {
   (void)server({"--proto-max-bulk-len", "1mb"});

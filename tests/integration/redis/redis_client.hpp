@@ -1,4 +1,5 @@
-// A client of its own for the tests: hiredis' blocking one, nothing of the sink's code.
+// A Redis client for the tests. It uses hiredis' blocking functions, and nothing of the sink's
+// code.
 #pragma once
 
 #include <memory>
@@ -20,26 +21,26 @@ struct RedisEntry {
   std::string id;
   std::vector<std::pair<std::string, std::string>> fields;
 
-  /// The first field of that name.
+  /// The value of the first field of that name.
   [[nodiscard]] std::optional<std::string> field(const std::string& name) const;
 };
 
 class RedisClient {
  public:
-  /// Connects to 127.0.0.1. Throws when it cannot.
+  /// Connects to 127.0.0.1. Throws if it cannot.
   explicit RedisClient(int port, const std::string& password = {});
 
-  /// The reply as text: numbers in digits, no value as "", elements of arrays one per line. Throws
-  /// an error of the server.
+  /// Returns the reply as text: numbers in digits, no value as "", elements of arrays one per line.
+  /// Throws an error of the server.
   std::string run(const Words& command);
   [[nodiscard]] long number(const Words& command) { return std::stol(run(command)); }
-  /// Whether it answers and has loaded its data.
+  /// Whether the server answers and has loaded its data.
   [[nodiscard]] static bool answers(int port, const std::string& password = {});
-  /// A line of INFO: "master", "up".
+  /// The value of a line of INFO, such as "master" or "up".
   [[nodiscard]] std::string info(const std::string& name);
 
   [[nodiscard]] std::vector<RedisEntry> entries(const std::string& stream);
-  /// The same as the suites want it.
+  /// The entries in the form that the conformance suites use.
   [[nodiscard]] std::vector<Arrived> arrived(const std::string& stream);
 
  private:

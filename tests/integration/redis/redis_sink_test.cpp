@@ -1,5 +1,5 @@
-// What is special to the Redis sink: what an entry is, and that an event that comes again is not
-// added again.
+// Tests what is special to the Redis sink: what an entry is, and that an event that comes again is
+// not added again.
 #include "integration/redis/redis_fixture.hpp"
 #include "support/eventually.hpp"
 
@@ -75,7 +75,7 @@ TEST_F(RedisSinkTest, a_redelivery_adds_nothing_within_the_window) {
   Load load(kStream);
   load.add_many(500, 20);
   for (int time = 0; time < 3; ++time) {
-    open();  // another sink, as after a takeover
+    open();  // a new sink, as after a takeover
     MiniRelay relay(*sink_, load);
     ASSERT_TRUE(relay.deliver());
     EXPECT_TRUE(relay.failures().empty());

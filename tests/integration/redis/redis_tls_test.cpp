@@ -1,4 +1,4 @@
-// rediss://: the server's certificate and its name are checked.
+// Tests rediss://, with which the server's certificate and its name are checked.
 #include <filesystem>
 
 #include "integration/redis/redis_fixture.hpp"

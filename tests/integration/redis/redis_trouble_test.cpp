@@ -1,5 +1,5 @@
-// What a Redis server may refuse: each blocks with its reason, nothing is lost, and it goes on by
-// itself.
+// Tests what a Redis server may refuse. Each refusal blocks with its reason, nothing is lost, and
+// the sink goes on by itself.
 #include "integration/redis/redis_fixture.hpp"
 #include "support/eventually.hpp"
 #include "support/free_port.hpp"
@@ -95,7 +95,8 @@ TEST_F(RedisSinkTest, of_several_servers_the_one_that_is_the_master_is_used) {
 }
 
 TEST_F(RedisSinkTest, a_node_of_a_cluster_is_refused) {
-  // Unless told, it also takes the port 10,000 above its own, which may be somebody's connection.
+  // By default such a server also takes the port 10,000 above its own, which may be in use by
+  // somebody's connection.
   (void)server({"--cluster-enabled", "yes", "--cluster-port", std::to_string(free_port())});
   EXPECT_TRUE(contains(error_of_open(), "Redis Cluster"));
 }
@@ -122,7 +123,8 @@ class RedisWait : public RedisSinkTest {
     replica_ = OwnRedis::replica_of(server().port());
     load_.add_many(200, 20);
   }
-  /// Opens a sink that waits for the replica; a short time is for those tests in which it hangs.
+  /// Opens a sink that waits for the replica. Tests in which the replica hangs give a short
+  /// timeout.
   void open_waiting(const std::string& timeout) {
     sink_ = make({{"wait_replicas", "1"}, {"wait_timeout", timeout}, {"deadline", "20s"}});
     ASSERT_TRUE(eventually([this] { return sink_->open().has_value(); }));
@@ -146,7 +148,7 @@ TEST_F(RedisWait, an_event_is_acked_when_the_replica_has_it) {
   MiniRelay relay(*sink_, load_);
   ASSERT_TRUE(relay.deliver());
   EXPECT_TRUE(relay.failures().empty());
-  // No waiting here: an ack says that it is there.
+  // The test need not wait here, because an ack says that the replica has the event.
   EXPECT_EQ(replica_->client().number({"XLEN", kStream}), static_cast<long>(load_.size()));
 }
 

@@ -1,4 +1,4 @@
-// A test that runs on both stores, each time with an outbox of its own.
+// The base of tests that run on both stores, each time with an outbox of its own.
 #pragma once
 
 #include "integration/relay/harness.hpp"
@@ -10,8 +10,8 @@
 
 namespace outbox::test {
 
-/// The parameter: PostgreSQL instead of SQLite. A class that derives from it returns from its
-/// SetUp() when this one IsSkipped().
+/// The parameter says whether the store is PostgreSQL; otherwise it is SQLite. A class that derives
+/// from this one returns from its SetUp() when IsSkipped().
 class OnBothStores : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -33,7 +33,7 @@ class OnBothStores : public ::testing::TestWithParam<bool> {
     }
   }
 
-  /// Events of a key, each with a type.
+  /// Writes events of one key, one of each type.
   void write(const std::string& key, const std::vector<std::string>& types,
              const std::string& payload = "{}") const {
     std::vector<Event> events;
@@ -48,11 +48,11 @@ class OnBothStores : public ::testing::TestWithParam<bool> {
     const auto written = store_->writer().value()->write(events);
     ASSERT_TRUE(written) << written.error().text();
   }
-  /// Of the only subscription.
+  /// The row of the only subscription.
   [[nodiscard]] store::SubscriptionRow row() const {
     return store_->catalog().value()->subscriptions().value().front();
   }
-  /// The books balance. (The suite's own check of the ledger reads PostgreSQL.)
+  /// Expects that the ledger balances. The suite's own check of the ledger reads PostgreSQL only.
   void expect_sound_ledger(const std::string& subscription) const {
 #ifdef OUTBOX_WITH_POSTGRES
     if (!database_) return;

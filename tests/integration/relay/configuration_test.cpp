@@ -1,5 +1,5 @@
-// The configuration of the relay that first has the lanes counts: the group of a file has one
-// owner.
+// Tests that the configuration of the relay that first has the lanes counts. The group of a file
+// has one owner.
 #include <fstream>
 #include <sstream>
 
@@ -21,7 +21,7 @@ class RelayConfiguration : public ::testing::Test {
     store_ = store::open_store({.url = database_->url()}).value();
   }
 
-  /// A relay whose configuration has only these events, for its own file.
+  /// Starts a relay whose configuration delivers only events of this type, to a file of its own.
   [[nodiscard]] std::unique_ptr<ChildProcess> start(const std::string& relay,
                                                     const std::string& event_type) const {
     std::ofstream(file(relay, ".toml"))
@@ -83,7 +83,7 @@ TEST_F(RelayConfiguration, a_relay_without_the_lanes_changes_nothing_and_says_wh
   ASSERT_TRUE(arrive("first", 10));
   EXPECT_EQ(lines_in(file("second", ".out")), 0U);
 
-  // Then it takes over, and applies its own.
+  // Then the second relay takes over, and applies its own configuration.
   first->signal(SIGTERM);
   EXPECT_EQ(first->wait(), 0);
   ASSERT_TRUE(
@@ -122,7 +122,7 @@ TEST_F(RelayConfiguration, what_a_person_changed_outlives_a_reconnect_and_is_sai
   }
   EXPECT_EQ(row().config_version, 2);
   EXPECT_EQ(times("relay", "is not applied"), 1U) << log_of("relay");
-  // Another change is another difference.
+  // Another change makes another difference, which is logged again.
   changed.event_types = {"OrderPaid", "OrderSent"};
   apply(changed);
   EXPECT_TRUE(eventually([&] { return times("relay", "is not applied") == 2; })) << log_of("relay");

@@ -1,5 +1,5 @@
-// An event that kills the relay: after it has died a few times the relays find which one it is and
-// park it; the others arrive in order.
+// Tests an event that kills the relay. After a relay has died a few times, the next ones find the
+// event and park it; the others arrive in order.
 #include <fstream>
 #include <map>
 
@@ -73,7 +73,7 @@ TEST_P(Culprit, an_event_that_kills_the_relay_is_found_and_parked_and_the_others
       const std::string body = key + std::to_string(i);
       const bool kills = key == 'b' && i == 25;
       write(std::string(1, key), {kills ? "Killer" : "Made"}, quoted(body));
-      // What comes behind it in its key waits.
+      // The events behind the killer in its key wait.
       if (key != 'b' || i < 25) expected[key].push_back(body);
     }
   }
@@ -91,7 +91,7 @@ TEST_P(Culprit, an_event_that_kills_the_relay_is_found_and_parked_and_the_others
   for (std::size_t i = 1; i < rows.size(); ++i)
     EXPECT_EQ(rows[i].state, store::ParkedState::waiting);
 
-  // Its retries kill the relay again, and count.
+  // Retries of the killer kill the relay again, and are counted.
   const std::size_t attempts = rows[0].attempts;
   EXPECT_GE(supervise([&] { return parked()[0].attempts > attempts; }), 1);
   write("a", {"Made"}, quoted("a99"));
@@ -170,7 +170,7 @@ TEST_P(Culprit, a_relay_that_is_killed_by_others_parks_nothing) {
     })) << log();
     relay->kill();
   }
-  // Idle, again and again.
+  // The relay is killed while it is idle, again and again.
   for (int round = 0; round < 5; ++round) {
     const std::size_t starts = lines_in(options_.log);
     const auto relay = start_relay(options_);
@@ -197,7 +197,7 @@ TEST_P(Culprit, status_says_that_a_subscription_is_on_trial_until_it_is_over) {
       ++count;
     return count;
   };
-  // Killed as soon as it begins, until two in a row have settled nothing.
+  // Each relay is killed as soon as it begins, until two in a row have settled nothing.
   std::unique_ptr<ChildProcess> relay;
   ASSERT_TRUE(eventually([&] {
     const std::size_t before = starts();

@@ -1,4 +1,5 @@
-// Events that fail by their own fault, or take long, beside others that do not, on both stores.
+// Tests, on both stores, events that fail by their own fault or take long, beside others that do
+// not.
 #include <map>
 #include <outbox/testing.hpp>
 
@@ -10,7 +11,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Not gapless: acks everything but events of type "Slow", which it acks when they are released.
+/// A sink that is not gapless. It acks everything but events of type "Slow", which it acks once
+/// they are released.
 class PartlySlowSink final : public Sink {
  public:
   explicit PartlySlowSink(std::shared_ptr<std::atomic<bool>> released)
@@ -71,7 +73,7 @@ class FailingTest : public OnBothStores {
     EXPECT_TRUE(relay->start());
     return relay;
   }
-  /// While other keys have something to deliver.
+  /// Waits for the condition while other keys have something to deliver.
   bool eventually_beside_others(const std::function<bool()>& condition) {
     return eventually([&] {
       for (const char* key : {"b", "c", "d"}) write(key, {"T" + std::to_string(others_)});

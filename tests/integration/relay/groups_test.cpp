@@ -1,4 +1,4 @@
-// Several relays share the lanes of a group, and subscriptions have relays of their own.
+// Tests relays that share the lanes of a group, and subscriptions that have relays of their own.
 #include <cstdlib>
 
 #include "integration/relay/harness.hpp"
@@ -48,7 +48,7 @@ class Groups : public ::testing::Test {
     options.subscriptions = {custom("orders")};
     return options;
   }
-  /// Lanes that this relay owns in the group.
+  /// The number of lanes that this relay owns in the group.
   [[nodiscard]] int lanes(const std::string& relay,
                           const std::string& group = "custom:orders") const {
     const auto rows = database_->connect().exec(
@@ -63,7 +63,7 @@ class Groups : public ::testing::Test {
       });
     });
   }
-  /// Every promise, and not one duplicate.
+  /// Expects that every promise was kept, without a duplicate.
   void finish() {
     shop_->stop();
     EXPECT_EQ(shop_->trouble(), "");
@@ -158,7 +158,7 @@ TEST_F(Groups, a_relay_serves_the_groups_that_it_is_told) {
   EXPECT_EQ(lanes("heavy", "heavy"), 64);
   EXPECT_EQ(lanes("light", "default"), 64);
 
-  // It changes its group while events are delivered.
+  // "mails" changes its group while events are delivered.
   auto catalog = store::open_store({.url = database_->url()}).value()->catalog().value();
   ASSERT_TRUE(catalog->apply(of_group("mails", "heavy")));
   EXPECT_TRUE(eventually([&] { return report_of(*one, "mails").delivered > 50; }));

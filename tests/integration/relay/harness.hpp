@@ -1,4 +1,5 @@
-// Shared by the relay's integration tests: a relay inside the test, and what its destinations hold.
+// What the relay's integration tests share: a relay inside the test, and what its destinations
+// hold.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -66,7 +67,7 @@ inline std::shared_ptr<const testing::Recording> record(Relay& relay,
   return recording;
 }
 
-/// Everything that is pending, and what run_once() says of it.
+/// Delivers everything that is pending, and returns what run_once() says of it.
 inline RunReport delivered_once(Relay& relay) {
   const auto report = relay.run_once(std::chrono::seconds(60));
   if (!report) throw std::runtime_error(report.error().text());
@@ -98,7 +99,7 @@ inline void append(std::vector<Attempt>& all, const std::vector<Attempt>& more) 
   all.insert(all.end(), more.begin(), more.end());
 }
 
-/// Every promise, and not one duplicate.
+/// Expects that every promise was kept, without a duplicate.
 inline void expect_exactly_once(const std::vector<Attempt>& attempts,
                                 const std::vector<Delivery>& deliveries, const std::string& where) {
   const Verdict verdict = judge(attempts, deliveries);

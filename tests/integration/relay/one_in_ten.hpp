@@ -1,5 +1,5 @@
-// A log of which each subscription wants one event in ten: every destination gets exactly those,
-// each key in order, and the relay's memory does not grow with the log.
+// Tests a log of which each subscription wants one event in ten. Every destination gets exactly
+// those, each key in order, and the relay's memory does not grow with the log.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@
 
 namespace outbox::test {
 
-// Two writers, each with keys of its own, in transactions of 500. Of each key every tenth event is
-// a payment; n counts up.
+// Two writers, each with keys of its own, write transactions of 500 events. Every tenth event of a
+// key is a payment; n counts up.
 inline constexpr const char* kFillOneInTen = R"(
 DO $$ BEGIN
   PERFORM set_config('synchronous_commit', 'off', false);
@@ -31,7 +31,7 @@ DO $$ BEGIN
   END LOOP;
 END $$)";
 
-/// What arrived of one subscription.
+/// Counts what arrived of one subscription.
 class OneInTenTally {
  public:
   void add(std::string_view message) {
@@ -60,14 +60,16 @@ class OneInTen : public RelayOnPostgres {
   /// Calls the function for each message that has arrived since the last call.
   using Read = std::function<void(const std::function<void(std::string_view)>&)>;
 
-  /// `meanwhile`: it is also read while events are delivered.
+  /// Adds a subscription with its destination. If `meanwhile` is true, the destination is also read
+  /// while events are delivered.
   void add(SubscriptionSpec spec, Read read, bool meanwhile = false) {
     spec.event_types = {"OrderPaid"};
     destinations_[spec.name] = {.read = std::move(read), .meanwhile = meanwhile, .arrived = {}};
     options_.subscriptions.push_back(std::move(spec));
   }
 
-  /// `most_mib`: of this process, while the relay delivers.
+  /// Fills the log, delivers it and checks what arrived. This process may use at most `most_mib`
+  /// while the relay delivers.
   void expect_one_in_ten(int events, long most_mib) {
     const int matching = events / 10;
     fill(events);
@@ -81,7 +83,7 @@ class OneInTen : public RelayOnPostgres {
       EXPECT_TRUE((*relay)->stop(std::chrono::seconds(30)).drained);
     }
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    // What was read meanwhile is in this process, too.
+    // Destinations that were read meanwhile have used memory of this process, too.
     if (!reads_meanwhile()) {
       EXPECT_LT(peak_mib(), most_mib);
     }
@@ -134,10 +136,10 @@ class OneInTen : public RelayOnPostgres {
       const SubscriptionReport report = report_of(relay, name);
       if (report.delivered + report.parked < static_cast<std::uint64_t>(matching)) return false;
     }
-    // A slow one is set aside and delivered beside the stream.
+    // An event that is slow is set aside and delivered beside the stream.
     return Pg(database().url()).value("SELECT count(*) FROM outbox.parked") == "0";
   }
-  /// What VmHWM of this process says since the last reset.
+  /// The VmHWM of this process: the most memory that it used since the last reset.
   static long peak_mib() {
     std::ifstream status("/proc/self/status");
     for (std::string line; std::getline(status, line);) {

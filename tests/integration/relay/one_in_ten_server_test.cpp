@@ -1,5 +1,5 @@
-// A million events to a destination that the benchmarks do not know, by its harness. A tenth of
-// them, unless this is a soak: these servers are slow ones.
+// Delivers a million events to a destination that the benchmarks do not know, through its harness.
+// Unless this is a soak, a tenth of them must do: these servers are slow.
 #include <cstddef>
 #include <memory>
 #include <utility>

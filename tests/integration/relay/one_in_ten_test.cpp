@@ -1,4 +1,4 @@
-// A million events to a file and to all brokers at once.
+// Delivers a million events to a file and to all brokers at once.
 #include "integration/relay/one_in_ten.hpp"
 
 #include <unistd.h>
@@ -47,7 +47,7 @@ class OneInTenToBrokers : public OneInTen {
 };
 
 TEST_F(OneInTenToBrokers, of_a_million_events_arrives_whole_and_in_order) {
-  constexpr long kMostMiB = 128;  // with the clients of all brokers
+  constexpr long kMostMiB = 128;  // including the clients of all brokers
   expect_one_in_ten(1'000'000, kMostMiB);
   if (!missing_.empty()) GTEST_SKIP() << "all but: " << missing_;
 }

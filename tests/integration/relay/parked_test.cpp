@@ -1,5 +1,5 @@
-// Rejected events are parked and retried beside the stream, on both stores: in the order of their
-// keys, across restarts, until a person decides.
+// Tests, on both stores, that rejected events are parked and retried beside the stream, in the
+// order of their keys, across restarts, until a person decides.
 #include <atomic>
 #include <map>
 #include <outbox/testing.hpp>
@@ -25,7 +25,7 @@ class ParkedTest : public OnBothStores {
     spec.retry_jitter = 0;
     return spec;
   }
-  /// Rejects events of type "Poison" so many times, each.
+  /// Starts a relay whose sink rejects each event of type "Poison" so many times.
   std::unique_ptr<Relay> start(const SubscriptionSpec& spec, int rejections) {
     options_.subscriptions = {spec};
     auto relay = relay_of(options_);
@@ -181,7 +181,8 @@ TEST_P(ParkedTest, thousands_that_wait_behind_one_event_follow_it_in_order) {
   ASSERT_TRUE(eventually([&] { return arrived("a").size() == types.size() + 1; }));
 }
 
-/// Gapless. Refuses events of type "Poison" by itself, before it delivers anything of them.
+/// A gapless sink that refuses events of type "Poison" by itself, before it delivers anything of
+/// them.
 class RefusingSink final : public BatchSink {
  public:
   [[nodiscard]] SinkTraits traits() const noexcept override {

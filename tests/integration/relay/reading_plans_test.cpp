@@ -1,5 +1,5 @@
-// The plans of the reading statements, with 90 partitions and any statistics: index scans on (seq)
-// and (xid, seq) only, partitions pruned, and no more rows read than a page needs.
+// Tests the plans of the reading statements, with 90 partitions and any statistics. They scan only
+// the indexes on (seq) and (xid, seq), prune partitions, and read no more rows than a page needs.
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -20,10 +20,10 @@ enum class Statistics { none, stale, fresh };
 
 /// What the plan did to the log.
 struct Work {
-  std::set<std::string> wrong_scans;  ///< Other than index scans on the log.
+  std::set<std::string> wrong_scans;  ///< Scans of the log other than index scans.
   std::set<std::string> opened;  ///< Partitions that the plan could not leave out before it ran.
-  std::set<std::string> partitions;  ///< Scanned.
-  double rows{0};                    ///< Read from the log, matching or not.
+  std::set<std::string> partitions;  ///< Partitions that were scanned.
+  double rows{0};                    ///< Rows that were read from the log, matching or not.
 };
 
 void walk(const json& node, Work& work) {
@@ -53,7 +53,7 @@ class ReadingPlans : public ::testing::TestWithParam<Statistics> {
     OUTBOX_NEEDS_POSTGRES();
     database_ = std::make_unique<PostgresDatabase>();
     connection_ = std::make_unique<Pg>(database_->url());
-    // A log of many transactions in 90 partitions, all of them over.
+    // The log has many transactions in 90 partitions. All of them have ended.
     connection_->exec("SELECT pg_current_xact_id() FROM generate_series(1, 1)");
     top_ = std::stoll(connection_->value("SELECT pg_snapshot_xmin(pg_current_snapshot())"));
     width_ = std::max<std::int64_t>(1, (top_ - 3) / kPartitions);
@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Postgres, ReadingPlans,
 void ReadingPlans::a_poll_at_the_head_touches_almost_nothing() {
   const std::string xmax = std::to_string(top_);
   const std::string floor = seq_at(top_);
-  // The partition at the head, and the default one.
+  // The scans are of the partition at the head and of the default one.
   expect_index_scans(plan_of(queries_.present_lean, {xmax, floor, std::to_string(kPage), "{}"}), 2,
                      0);
   expect_index_scans(plan_of(queries_.present, {xmax, floor, std::to_string(kPage), "{}"}), 2, 0);
@@ -162,13 +162,13 @@ void ReadingPlans::late_rows_are_found_by_their_transactions() {
   const std::string xmax = std::to_string(top_);
   const double per_transaction = static_cast<double>(kRows) / static_cast<double>(top_ - 4) + 1;
   const std::int64_t span =
-      100 * std::max<std::int64_t>(1, (top_ - 4) / kRows + 1);  // of their ids
+      100 * std::max<std::int64_t>(1, (top_ - 4) / kRows + 1);  // the span of their ids
   const auto touched = static_cast<std::size_t>(span / width_ + 2);
   const Work late = plan_of(queries_.present, {xmax, seq_at(top_), page, xip});
   expect_index_scans(late, touched + 2, 100 * per_transaction);
   EXPECT_GT(late.rows, 0);
-  // Opening all of them takes longer than the whole rest of a poll: those older than the first late
-  // one are pruned.
+  // Opening all partitions takes longer than the whole rest of a poll, so that those older than the
+  // first late transaction must be pruned.
   EXPECT_LE(late.opened.size(), std::size_t{kPartitions / 2 + 3}) << plan_;
   const Work bounded =
       plan_of(queries_.bounded,
@@ -215,7 +215,7 @@ void ReadingPlans::large_payloads_are_fetched_by_seq() {
   expect_index_scans(plan_of(queries_.big_parts, {"{" + seq + "}"}), kPartitions + 1, 2);
 }
 
-// One test, because the log is costly to make.
+// All cases are in one test, because the log is costly to make.
 TEST_P(ReadingPlans, use_the_two_indexes_and_look_at_little_more_than_they_return) {
   {
     SCOPED_TRACE("a poll at the head touches almost nothing");

@@ -1,5 +1,5 @@
-// A relay whose connections to the database break or hang: what it remembers, and that it can be
-// stopped.
+// Tests a relay whose connections to the database break or hang: what it remembers, and that it can
+// be stopped.
 #include <fstream>
 #include <future>
 
@@ -47,7 +47,7 @@ class Reconnect : public ::testing::Test {
       return database_->connect().value("SELECT max(generation) FROM outbox.lane") != generation;
     }));
   }
-  /// It has polled the log since.
+  /// Waits until the relay has polled the log since it reconnected.
   static bool reads_again(const Relay& relay) {
     return eventually([&] {
       const RelayReport report = relay.report();
@@ -66,8 +66,8 @@ TEST_F(Reconnect, what_turns_out_to_be_settled_is_not_called_abandoned) {
   ASSERT_TRUE(relay->start());
   write();
   ASSERT_TRUE(eventually([&] { return report_of(*relay, "all").delivered == kEvents; }));
-  // As if the settlement had been committed, and the connection lost before the relay got the
-  // answer.
+  // The new row is what the store has if the settlement was committed, and the connection lost
+  // before the relay got the answer.
   break_connections(
       "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1, s2) "
       "SELECT subscription, 'settle', lanes, generation, s1, pg_current_snapshot() FROM outbox.settlement "

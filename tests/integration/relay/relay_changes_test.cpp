@@ -1,5 +1,5 @@
-// A relay whose subscriptions are stopped, paused and changed while others deliver, also when that
-// cannot be written.
+// Tests a relay whose subscriptions are stopped, paused and changed while others deliver, also when
+// the change cannot be written.
 #include <atomic>
 #include <fstream>
 #include <future>
@@ -37,13 +37,13 @@ TEST_F(RelayOnPostgres, a_rejected_event_stops_its_subscription_only_and_nothing
   EXPECT_EQ(strict->events().size(), 5U);
   EXPECT_EQ(row("lenient").state, store::SubscriptionState::active);
 
-  // Resumed, it stops at the same event again.
+  // After the resume the subscription stops at the same event again.
   ASSERT_TRUE(catalog()->resume("strict"));
   ASSERT_TRUE(eventually([&] { return row("strict").state == store::SubscriptionState::stopped; }));
   EXPECT_EQ(strict->events().size(), 5U);
   EXPECT_EQ(row("strict").stopped_seq, stopped.stopped_seq);
 
-  // The cause is fixed.
+  // Once the cause is fixed, everything is delivered.
   *forgiving = true;
   ASSERT_TRUE(catalog()->resume("strict"));
   ASSERT_TRUE(eventually([&] { return strict->events().size() == 11; }));
@@ -159,7 +159,7 @@ TEST_F(RelayOnPostgres, a_pause_and_a_change_take_effect_while_others_deliver) {
   ASSERT_TRUE(catalog()->resume("one"));
   ASSERT_TRUE(eventually([&] { return one->events().size() > paused_at + 100; }));
 
-  // A changed topic counts from the cursor on.
+  // The changed topic applies from the cursor on.
   SubscriptionSpec changed = custom("one");
   changed.topic = "renamed";
   ASSERT_TRUE(catalog()->apply(changed).value());
@@ -208,8 +208,8 @@ TEST_F(RelayOnPostgres, a_new_subscription_starts_at_the_beginning_or_now) {
 }
 
 TEST_F(RelayOnPostgres, start_now_does_not_lose_what_was_in_flight) {
-  // The writer has taken its seq before the subscription exists and commits after: it is not
-  // "before now".
+  // The writer has taken its seq before the subscription exists, and commits afterwards. Therefore
+  // its event does not count as "before now".
   OpenSale open(database().url(), "late");
   write(3);
   SubscriptionSpec now = custom("fresh");
@@ -268,7 +268,7 @@ TEST_F(RelayOnPostgres,
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
   EXPECT_EQ(connection.value("SELECT count(*) FROM outbox.relay"), "0");
   EXPECT_EQ(connection.value("SELECT count(*) FROM outbox.lane WHERE owner IS NOT NULL"), "0");
-  // Repaired: the trouble is cleared.
+  // Once the sequence is repaired, the trouble is cleared.
   connection.exec("SELECT setval('outbox.event_seq', 20)");
   const auto next = relay_of(options_);
   const auto more = record(*next, "all");
@@ -322,7 +322,7 @@ TEST_F(RelayOnPostgres, a_file_goes_on_when_its_subscription_is_changed) {
       << report_of(*relay, "lines").reason;
 }
 
-/// Its error is what a broken proxy might answer: not UTF-8, with a zero byte.
+/// A sink whose error is what a broken proxy might answer: it is not UTF-8, and has a zero byte.
 class GarbledSink final : public BatchSink {
  public:
   explicit GarbledSink(Outcome::Kind kind) : kind_(kind) {}

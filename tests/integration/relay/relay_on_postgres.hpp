@@ -1,4 +1,4 @@
-// A relay in this process on a database of its own.
+// The base of tests with a relay in this process on a database of its own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,7 +42,8 @@ class RelayOnPostgres : public ::testing::Test {
     }
     return {};
   }
-  /// Compares one report: the sink may have an event before it is reported.
+  /// Whether the relay is at rest. Both numbers are of one report, since the sink may have an event
+  /// before it is reported.
   static bool is_at_rest(const Relay& relay, const std::string& name, std::uint64_t delivered) {
     const SubscriptionReport report = report_of(relay, name);
     return report.delivered == delivered && report.in_window == 0;
@@ -56,7 +57,8 @@ class RelayOnPostgres : public ::testing::Test {
         {key, type, std::to_string(count)});
   }
 
-  /// From now on for longer than the lease, which must be 10 s.
+  /// Expects that the relay renews its lease from now on for longer than the lease, which must be
+  /// 10 s.
   void renews_past_the_lease() const {
     Pg connection(database_->url());
     const std::string begun = connection.value("SELECT clock_timestamp()");
@@ -67,8 +69,8 @@ class RelayOnPostgres : public ::testing::Test {
     }));
   }
 
-  /// Until the trigger is dropped, a statement on the subscriptions fails as one does that met a
-  /// deadlock.
+  /// Makes a statement on the subscriptions fail as if it had met a deadlock, until the trigger is
+  /// dropped.
   static void break_subscriptions(Pg& person, const std::string& statement) {
     person.exec(
         "CREATE FUNCTION public.deadlock() RETURNS trigger LANGUAGE plpgsql AS "

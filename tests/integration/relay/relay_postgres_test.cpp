@@ -1,4 +1,5 @@
-// What a relay on PostgreSQL costs: statements, rest, memory; and that a stop repeats nothing.
+// Tests what a relay on PostgreSQL costs in statements and memory, also at rest, and that a stop
+// repeats nothing.
 #include <sys/resource.h>
 
 #include <atomic>
@@ -14,7 +15,8 @@ namespace {
 TEST_F(RelayOnPostgres, a_backlog_costs_a_few_statements_per_thousand_events) {
   constexpr int kThousands = 50;
   options_.subscriptions = {custom("all")};
-  // Counts work only, not what a slow machine settles and polls because of the time it takes.
+  // Only work is counted, and not what a slow machine settles and polls because of the time that it
+  // takes.
   options_.settle_interval = std::chrono::minutes(10);
   options_.idle_poll = std::chrono::minutes(10);
   write(kThousands * 1000);
@@ -25,8 +27,8 @@ TEST_F(RelayOnPostgres, a_backlog_costs_a_few_statements_per_thousand_events) {
   const std::uint64_t statements = relay->report().statements;
   RecordProperty("statements_per_1000_events",
                  std::to_string(static_cast<double>(statements) / kThousands));
-  // A page: one statement, or four where the plan settings are not in force. A settlement of about
-  // 1000: four.
+  // A page takes one statement, or four where the plan settings are not in force. A settlement of
+  // about 1000 events takes four.
   EXPECT_LE(statements, 12U * kThousands + 100U);
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
   EXPECT_EQ(all->events().size(), kThousands * 1000U);
@@ -68,7 +70,7 @@ TEST_F(RelayOnPostgres, a_quiet_cursor_follows_the_head) {
   Pg connection(database().url());
   const std::string newest = "SELECT max(id) FROM outbox.settlement WHERE kind = 'settle'";
   const std::string before = connection.value(newest);
-  // Others use up the sequence: a cursor that did not follow would give the next reader too low a
+  // Others use up the sequence. A cursor that did not follow would give the next reader too low a
   // floor.
   connection.exec("SELECT nextval('outbox.event_seq') FROM generate_series(1, 10001)");
   EXPECT_TRUE(eventually([&] { return connection.value(newest) != before; }));
@@ -118,14 +120,14 @@ TEST_F(RelayOnPostgres, it_wakes_for_every_way_of_writing) {
   }
 }
 
-/// The most memory this process has had. Unit: bytes.
+/// The most memory that this process has had, in bytes.
 std::size_t peak_memory() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
 }
 
-/// Acks everything and keeps only sizes.
+/// A sink that acks everything and keeps only sizes.
 class SizeSink final : public BatchSink {
  public:
   explicit SizeSink(std::shared_ptr<std::vector<std::size_t>> sizes,
@@ -172,7 +174,8 @@ TEST_F(RelayOnPostgres, large_events_among_small_ones_stay_within_a_small_window
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
   EXPECT_EQ(std::count(sizes->begin(), sizes->end(), kLarge + 2), kRounds);
   EXPECT_EQ(sizes->front(), kLarge + 2);
-  // 60 MiB went through. The window and what libpq and the renderer hold of one page is far less.
+  // The relay has delivered 60 MiB. The window, and what libpq and the renderer hold of one page,
+  // are far less.
   RecordProperty("grown_bytes", std::to_string(grown));
   EXPECT_LT(grown, std::size_t{32} << 20U);
 }

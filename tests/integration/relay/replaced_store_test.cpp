@@ -1,5 +1,5 @@
-// A relay whose outbox is replaced while it runs: the tables are dropped, or the file is removed,
-// and created again.
+// Tests a relay whose outbox is replaced while it runs: the tables are dropped, or the file is
+// removed, and created again.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -40,7 +40,7 @@ class OnPostgres final : public Place {
         {std::to_string(events)});
   }
   void make_anew() override {
-    // It may deadlock with the running relay.
+    // The statement may deadlock with the running relay.
     ASSERT_TRUE(eventually([&] {
       try {
         database_.connect().exec("DROP SCHEMA IF EXISTS outbox CASCADE");
@@ -117,7 +117,8 @@ TEST_P(ReplacedStore, what_is_enqueued_into_the_new_one_is_delivered) {
   ASSERT_TRUE(relay->start());
   std::size_t written = 0;
   for (int round = 0; round < 3; ++round) {
-    // Fewer than before, so that their numbers are old ones.
+    // The last write of a round has fewer events than the outbox had, so that the numbers in the
+    // new one are old ones.
     for (const int events : {50, 5}) {
       place_->write(events);
       written += static_cast<std::size_t>(events);

@@ -1,5 +1,5 @@
-// Relays that share a replay and are killed and frozen in the middle of it: the others go on, in
-// the order of each key.
+// Tests relays that share a replay and are killed and frozen in the middle of it. The others go on,
+// each key in order.
 #include <array>
 #include <fstream>
 #include <map>
@@ -28,8 +28,8 @@ class ReplayTakeover : public ::testing::Test {
   }
 
   [[nodiscard]] RelayProcessOptions relay_options(std::chrono::milliseconds lease) const {
-    // Pages of one event and a rate, so that no relay is done with its share before it is killed or
-    // frozen.
+    // Pages of one event and a limited rate keep each relay from finishing its share before it is
+    // killed or frozen.
     return {.store_url = database_->url(),
             .file = file_,
             .lease = lease,
@@ -37,7 +37,7 @@ class ReplayTakeover : public ::testing::Test {
             .log = log_,
             .environment = {{"OUTBOX_TEST_RATE", "1000/s"}}};
   }
-  /// Events `from` up to before `to` of each key.
+  /// Writes the events from number `from` to before `to` of each key.
   void write(int from, int to) const {
     std::vector<Event> events;
     for (int n = from; n < to; ++n) {
@@ -53,7 +53,7 @@ class ReplayTakeover : public ::testing::Test {
     const auto written = store_->writer().value()->write(events);
     ASSERT_TRUE(written) << written.error().text();
   }
-  /// The numbers of each key's events in the order of the lines, from this line on.
+  /// The numbers of each key's events in the order of the lines, from line `from` on.
   [[nodiscard]] std::map<int, std::vector<int>> arrived(std::size_t from) const {
     std::map<int, std::vector<int>> all;
     std::ifstream in(file_);
@@ -100,8 +100,8 @@ class ReplayTakeover : public ::testing::Test {
     const std::int64_t sent = find(id).sent;
     return eventually([&] { return find(id).sent >= sent + more; });
   }
-  /// From line `from` on: all events of the replay and then the new ones, each key in order when
-  /// they came first.
+  /// Expects that the lines from `from` on have all events of the replay and then the new ones,
+  /// with the first arrivals of each key in order.
   void expect_all_in_order(std::size_t from) const {
     const auto all = arrived(from);
     ASSERT_EQ(all.size(), std::size_t{kKeys});
@@ -132,7 +132,7 @@ TEST_F(ReplayTakeover, relays_that_are_killed_and_frozen_leave_it_to_the_others)
   const std::size_t before = lines();
   ASSERT_EQ(before, std::size_t{kKeys} * kEach);
   const auto id = start_replay();
-  // Until then a relay that has not seen it yet delivers.
+  // Until all lanes have joined the replay, a relay that has not seen it yet delivers live.
   ASSERT_TRUE(eventually([&] {
     return database_->connect().value(
                "SELECT coalesce(bit_or(lanes), 0) FROM outbox.replay_progress") == "-1";

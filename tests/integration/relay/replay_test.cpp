@@ -1,4 +1,4 @@
-// Replays, on both stores: events of a subscription are sent again while live delivery waits.
+// Tests replays on both stores: events of a subscription are sent again while live delivery waits.
 #include <atomic>
 #include <map>
 #include <outbox/testing.hpp>
@@ -15,12 +15,12 @@ using std::chrono::milliseconds;
 using store::ReplayState;
 using ::testing::TestWithParam;
 
-/// A sink that takes nothing while it is closed, counts what it was offered, and rejects events of
-/// type "Poison".
+/// Controls a sink that takes nothing while it is closed, counts what it was offered, and rejects
+/// events of type "Poison".
 struct Switch {
   std::atomic<bool> open{true};
   std::atomic<bool> poison{false};
-  std::atomic<std::int64_t> left{1'000'000'000};  ///< So many are accepted, then it is closed.
+  std::atomic<std::int64_t> left{1'000'000'000};  ///< After so many events the sink closes.
 };
 
 class ReplayTest : public OnBothStores {
@@ -38,7 +38,7 @@ class ReplayTest : public OnBothStores {
     spec.retry_jitter = 0;
     return spec;
   }
-  /// `count` events of each of so many keys.
+  /// Writes `count` events of each of so many keys.
   void write_many(int keys, int count) const {
     for (int i = 0; i < count; ++i) {
       for (int key = 0; key < keys; ++key)
@@ -81,7 +81,7 @@ class ReplayTest : public OnBothStores {
   [[nodiscard]] bool becomes(std::int64_t id, ReplayState state) const {
     return eventually([&] { return find(id).state == state; });
   }
-  /// Its replay is held up by the destination.
+  /// Waits until the destination holds up the replay.
   [[nodiscard]] static bool waits(const Relay& relay) {
     return eventually([&] {
       const auto report = report_of(relay, "mails");
@@ -97,7 +97,7 @@ class ReplayTest : public OnBothStores {
     return std::any_of(event.headers.begin(), event.headers.end(),
                        [](const Header& header) { return header.first == "outbox-replay"; });
   }
-  /// The types of a key's events in the order of arrival; those that were sent again with "+".
+  /// The types of a key's events in the order of arrival. Events that were sent again have a "+".
   [[nodiscard]] std::vector<std::string> of_key(const std::string& key) const {
     std::vector<std::string> types;
     for (const auto& recording : recordings_) {
@@ -108,8 +108,8 @@ class ReplayTest : public OnBothStores {
     }
     return types;
   }
-  /// Of each key the replayed events came in the order of seq. With `repeats` what was not settled
-  /// may come again.
+  /// Expects that the replayed events of each key came in the order of seq. With `repeats`, what
+  /// was not settled may come again.
   void expect_order(bool repeats = false) const {
     for (const auto& recording : recordings_) {
       std::map<std::string, std::int64_t> last;
@@ -335,7 +335,7 @@ TEST_P(ReplayTest, a_paused_subscription_sends_nothing_again_until_it_is_resumed
   const auto id = replay();
   ASSERT_TRUE(id) << id.error().text();
   write("k0", {"New"});
-  // Another look at the table: it is noticed, and nothing is sent.
+  // The pause makes the relay look at the table again. It notices the change and sends nothing.
   ASSERT_TRUE(catalog->pause("mails", "still a test"));
   ASSERT_TRUE(eventually([&] { return report_of(*relay, "mails").reason == "still a test"; }));
   EXPECT_EQ(arrived(), 10U);
@@ -397,7 +397,7 @@ TEST_P(ReplayTest, a_changed_subscription_goes_on_with_its_replay) {
   control_->left = 1000;
   control_->open = true;
   ASSERT_TRUE(becomes(*id, ReplayState::done));
-  // T0 to T9 match, of which 15 were sent before.
+  // The events T0 to T9 of both keys match. Of these, 15 were sent before.
   EXPECT_EQ(find(*id).sent, 20);
   EXPECT_EQ(arrived(), 60U);
   expect_order();
@@ -433,7 +433,8 @@ TEST_P(PostgresReplayTest, it_goes_on_after_all_connections_were_lost) {
   EXPECT_EQ(ledger_fault(admin, "mails"), "");
 }
 
-/// An event whose transaction ends late has a seq before the cursor's, and is not behind it.
+/// An event whose transaction ends late has a lower seq than the cursor, and still is not delivered
+/// yet.
 TEST_P(PostgresReplayTest, an_event_that_commits_late_is_delivered_before_it_can_be_sent_again) {
   const std::string insert = "SELECT outbox.enqueue('order', $1, $2, '{}')";
   Pg late(database_->url());
@@ -457,7 +458,8 @@ TEST_P(PostgresReplayTest, an_event_that_commits_late_is_delivered_before_it_can
 }
 #endif
 
-/// PostgreSQL removes whole partitions: retention_postgres_test.
+/// These tests are for SQLite only. PostgreSQL removes whole partitions, which
+/// retention_postgres_test tests.
 class SqliteReplayTest : public ReplayTest {};
 
 INSTANTIATE_TEST_SUITE_P(Store, SqliteReplayTest, ::testing::Values(false));

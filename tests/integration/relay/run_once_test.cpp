@@ -1,4 +1,4 @@
-// What Relay::run_once() says that it did, on both stores.
+// Tests what Relay::run_once() says that it did, on both stores.
 #include <atomic>
 
 #include "integration/relay/both_stores.hpp"
@@ -11,7 +11,8 @@ using std::chrono::seconds;
 
 class RunOnceTest : public OnBothStores {
  protected:
-  /// "Poison" is rejected until `forgiving_`, and dead at once; "Ignored" does not match.
+  /// A relay whose sink rejects "Poison" until `forgiving_` is true. A rejected event is dead at
+  /// once. "Ignored" does not match.
   [[nodiscard]] std::unique_ptr<Relay> relay() const {
     SubscriptionSpec mails = custom("mails");
     mails.event_types = {"Made", "Poison"};
@@ -71,7 +72,8 @@ TEST_P(RunOnceTest, a_parked_event_that_is_sent_again_counts_as_delivered) {
   ASSERT_EQ(dead.size(), 1U);
   const std::vector<std::int64_t> seqs{dead.front().seq};
   ASSERT_EQ(parked->retry(row().id, seqs, false).value(), 1U);
-  // No call waits for what is parked: what is new gives each of them something to do.
+  // No call of run_once() waits for parked events, so that a new event gives each call something to
+  // do.
   std::uint64_t written = 0;
   std::uint64_t delivered = 0;
   ASSERT_TRUE(eventually([&] {

@@ -1,5 +1,5 @@
-// The storm on a SQLite file: writers and the relay in one process, and the relay in its own
-// process, killed.
+// Runs the storm on a SQLite file, with writers and the relay in one process, and with the relay in
+// its own process, which is killed.
 #include "integration/relay/harness.hpp"
 #include "support/eventually.hpp"
 #include "support/relay_process.hpp"
@@ -99,7 +99,7 @@ TEST(SqliteRelayProcess, a_second_relay_waits_and_takes_over_when_the_first_is_k
   const std::string path = folder.file("shop.db");
   const std::string file = folder.file("lines");
   migrate_sqlite(path);
-  // A lease too long to wait for: it must see that the process is gone.
+  // The lease is too long to wait for, so that the relay must see that the process is gone.
   const RelayProcessOptions options{.store_url = "sqlite:" + path,
                                     .file = file,
                                     .lease = std::chrono::minutes(10),
@@ -149,7 +149,7 @@ TEST(RelayToken, a_stop_that_is_requested_stops_it_in_order) {
     ASSERT_TRUE(eventually([&] { return !relay->report().owner; }));
     EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
   }
-  // A stop that was requested before: it starts, and stops again.
+  // With a stop that was requested before, the relay starts, and stops again.
   std::stop_source before;
   before.request_stop();
   ASSERT_TRUE(relay->start(before.get_token()));

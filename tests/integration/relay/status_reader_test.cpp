@@ -1,4 +1,4 @@
-// outbox/status.hpp on both stores: what a service reads about its own outbox.
+// Tests outbox/status.hpp on both stores: what a service reads about its own outbox.
 #include <outbox/status.hpp>
 #include <outbox/testing.hpp>
 
@@ -12,7 +12,8 @@ class StatusReaderTest : public OnBothStores {
   [[nodiscard]] StatusReader reader() const {
     return std::move(*StatusReader::open({.store_url = url_}));
   }
-  /// Delivers what it can: "Poison" is rejected, once and for all; "Ignored" does not match.
+  /// Delivers what it can. The sink rejects "Poison", which is dead at once; "Ignored" does not
+  /// match.
   void deliver() {
     SubscriptionSpec mails = custom("mails");
     mails.event_types = {"A*", "Poison", "Later"};
@@ -26,7 +27,7 @@ class StatusReaderTest : public OnBothStores {
     ASSERT_TRUE(relay->use("mails", std::move(sink)));
     (void)delivered_once(*relay);
   }
-  /// By its type.
+  /// The id of the event with this type.
   [[nodiscard]] EventId id_of(const std::string& type) const {
     const auto page = store_->events().value()->list({.event_type = type}, 1, false).value();
     return page.events.at(0).id;

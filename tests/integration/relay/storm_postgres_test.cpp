@@ -1,7 +1,7 @@
-// The storm: many writers on few aggregates, in every way in which applications write, with random
-// delays, savepoints, early transaction ids and roll-backs, while one transaction stays open from
-// before the first event until after the last, one is prepared, and a snapshot is held. Nothing may
-// be lost, invented, reordered or repeated.
+// Runs the storm. Many writers write on few aggregates, in every way in which applications write,
+// with random delays, savepoints, early transaction ids and roll-backs, while one transaction stays
+// open from before the first event until after the last, one is prepared, and a snapshot is held.
+// Nothing may be lost, invented, reordered or repeated.
 #include "integration/relay/harness.hpp"
 #include "support/ledger_check.hpp"
 #include "support/postgres_database.hpp"
@@ -118,7 +118,7 @@ TEST_P(Storm, connections_that_are_killed_lose_reorder_and_repeat_nothing) {
   shop.start();
   Pg killer(database.url());
   for (int round = 0; round < 12 * soak_factor(); ++round) {
-    // Each time in the middle of new work.
+    // Each kill comes in the middle of new work.
     const std::size_t seen = all->events().size();
     ASSERT_TRUE(eventually([&] { return all->events().size() > seen + 40; }))
         << relay->report().last_error;

@@ -1,5 +1,5 @@
-// A sink that does not return from a call delays its own subscription and nothing else. Also what a
-// stop reports.
+// Tests that a sink that does not return from a call delays its own subscription and nothing else,
+// and what a stop reports.
 #include <condition_variable>
 
 #include "integration/relay/harness.hpp"
@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// Opens for all waiting threads at once.
+/// A gate that opens for all waiting threads at once.
 class Gate {
  public:
   void open() {
@@ -42,7 +42,7 @@ class Gate {
   int waiting_{0};
 };
 
-/// Every delivery waits at the gate.
+/// A sink whose every delivery waits at the gate.
 class GatedSink final : public BatchSink {
  public:
   GatedSink(std::shared_ptr<Gate> gate, std::shared_ptr<Arrivals> destination)
@@ -89,7 +89,8 @@ class StuckSink : public ::testing::Test {
     write(3);
     ASSERT_TRUE(relay_->start());
     gate_->wait_for_somebody();
-    // Settled, too: a loop that has something to settle gets no more time than one that is stuck.
+    // The test waits for the settlement, too: a loop that has something to settle gets no more time
+    // than one that is stuck.
     ASSERT_TRUE(eventually([&] {
       const SubscriptionReport well = report_of(*relay_, "well");
       return well.delivered == 3 && well.in_window == 0;
@@ -144,7 +145,8 @@ TEST_F(StuckSink, can_be_paused_and_the_others_follow_their_changes) {
   ASSERT_TRUE(subscriptions->resume("well"));
   write(1);
   EXPECT_TRUE(well_->wait_for(4, seconds(30)));
-  // After the resume it cannot start before the call has ended; then it continues by itself.
+  // After the resume the subscription cannot start before the call has ended. Then it continues by
+  // itself.
   ASSERT_TRUE(subscriptions->resume("stuck"));
   ASSERT_TRUE(eventually([&] { return state_of("stuck") == "broken"; }));
   gate_->open();

@@ -1,5 +1,5 @@
-// A subscription is renamed, reset and dropped while a relay delivers it under load, on both
-// stores; with parked events; the ledger is verified afterwards, and beside it.
+// Tests, on both stores, that a subscription is renamed, reset and dropped while a relay delivers
+// it under load, also with parked events. The ledger is verified afterwards, and meanwhile.
 #include <atomic>
 #include <fstream>
 #include <map>
@@ -39,7 +39,7 @@ class SubscriptionChanges : public OnBothStores {
   }
   [[nodiscard]] std::size_t lines() const { return lines_in(folder_.file("lines")); }
   [[nodiscard]] std::size_t delivered() const { return event_ids_in(folder_.file("lines")).size(); }
-  /// Of the ids 1 and 2 that which no subscription has.
+  /// The one of the ids 1 and 2 that no subscription has.
   [[nodiscard]] int dropped_id() const { return 3 - row().id; }
   [[nodiscard]] std::string verified(const std::string& name) const {
     return Verifier::verify(url_, name);
@@ -55,7 +55,7 @@ class SubscriptionChanges : public OnBothStores {
               test.write("k" + std::to_string(n % 7), types);
           }) {}
     [[nodiscard]] std::size_t written() const { return written_; }
-    /// How many it has written.
+    /// Stops the writer, and returns how many events it has written.
     std::size_t stop() {
       thread_.request_stop();
       thread_.join();
@@ -74,7 +74,7 @@ class SubscriptionChanges : public OnBothStores {
 INSTANTIATE_TEST_SUITE_P(Store, SubscriptionChanges, ::testing::Values(true, false),
                          [](const auto& store) { return store.param ? "Postgres" : "Sqlite"; });
 
-/// Seqs, each as often as it came.
+/// Counts how often each seq arrived.
 std::map<std::int64_t, int> times(const testing::Recording& recording) {
   std::map<std::int64_t, int> seen;
   for (const auto& event : recording.events()) ++seen[event.seq];
@@ -171,7 +171,7 @@ TEST_P(SubscriptionChanges, parked_events_that_come_again_go_and_the_others_stay
   write("a", {"Poison", "Fine"});
   write("b", {"Poison", "Fine"});
   ASSERT_TRUE(eventually([&] { return parked().size() == 2 && pending("orders") == 0; }));
-  // One of them is given up, and counts as discarded from then on, also after the reset.
+  // One of them is discarded, and counts as such from then on, also after the reset.
   const auto rows = parked();
   const std::vector<std::int64_t> given_up{rows[1].seq};
   ASSERT_TRUE(
@@ -179,11 +179,11 @@ TEST_P(SubscriptionChanges, parked_events_that_come_again_go_and_the_others_stay
   EXPECT_TRUE(relay->stop(std::chrono::seconds(20)).drained);
   EXPECT_EQ(verified("orders"), "");
 
-  // The end of the log: the other one stays parked.
+  // After a reset to the end of the log the other event stays parked.
   ASSERT_TRUE(changes_->reset("orders", {.kind = Start::Kind::now}));
   ASSERT_EQ(parked().size(), 1U);
   EXPECT_EQ(verified("orders"), "");
-  // The beginning: both are sent again.
+  // After a reset to the beginning both are sent again.
   const auto plan = changes_->plan_reset("orders", {}, false).value();
   EXPECT_EQ(plan.parked_again, 1);
   EXPECT_EQ(plan.discarded_again, 1);
@@ -256,7 +256,7 @@ TEST_P(SubscriptionChanges, renamed_under_load_it_goes_on_where_it_was) {
   EXPECT_EQ(delivered(), written);
   EXPECT_EQ(verified("invoices"), "");
   EXPECT_EQ(changes_->former_names().value().size(), 2U);
-  // A relay that still has the first name creates nothing, and delivers the rest.
+  // A relay that still has the first name creates no subscription, and delivers the rest.
   const auto again = relay_of(options_);
   ASSERT_TRUE(again->start());
   write("k", {"Placed"});
@@ -264,7 +264,7 @@ TEST_P(SubscriptionChanges, renamed_under_load_it_goes_on_where_it_was) {
   EXPECT_EQ(store_->catalog().value()->subscriptions().value().size(), 1U);
 }
 
-/// What is wrong with the lines of the file; empty: nothing.
+/// Says what is wrong with the lines of the file; empty if nothing is.
 std::string fault_of(const std::string& file) {
   std::set<std::string> ids;
   std::map<std::string, std::int64_t> newest;
@@ -286,7 +286,7 @@ TEST_P(SubscriptionChanges, a_file_that_is_renamed_under_load_keeps_its_owner) {
   spec.sink = "file";
   spec.sink_settings = {{"path", folder_.file("lines")}};
   options_.subscriptions = {spec};
-  // Two that could have its lanes.
+  // Either of two relays can have the lanes of the subscription.
   options_.name = "first";
   const auto first = relay_of(options_);
   ASSERT_TRUE(first->start());
@@ -335,7 +335,7 @@ TEST_P(SubscriptionChanges, dropped_under_load_it_stops_and_others_go_on) {
   EXPECT_EQ(other->events().size(), written);
   EXPECT_EQ(verified("other"), "");
   EXPECT_EQ(pending("orders"), -1);
-  // Nothing of it is left after a pass of retention.
+  // After a pass of retention nothing is left of the dropped subscription.
   ASSERT_TRUE(store_->retention().value()->tidy(std::chrono::hours(1), {}));
   const auto reader = store_->ledger_reader().value();
   for (int id = 1; id <= 2; ++id) {

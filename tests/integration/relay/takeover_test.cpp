@@ -1,5 +1,5 @@
-// Relays that share the lanes and are killed, frozen and stopped: the others take over; nothing is
-// lost or reordered.
+// Tests relays that share the lanes and are killed, frozen and stopped. The others take over, and
+// nothing is lost or reordered.
 #include <array>
 
 #include "integration/relay/harness.hpp"
@@ -26,7 +26,7 @@ class Takeover : public ::testing::Test {
     return {
         .store_url = database_->url(), .file = file_, .lease = lease, .page_rows = 50, .log = log_};
   }
-  /// Waits until `count` more lines have arrived.
+  /// Waits until more than `more` further lines have arrived.
   [[nodiscard]] bool delivers(std::size_t more = 40) const {
     const std::size_t seen = lines_in(file_);
     return eventually([&] { return lines_in(file_) > seen + more; });
@@ -42,7 +42,7 @@ class Takeover : public ::testing::Test {
   [[nodiscard]] std::string query(const std::string& sql) const {
     return database_->connect().value(sql);
   }
-  /// So many relays have all lanes among themselves.
+  /// Waits until so many relays share all lanes.
   [[nodiscard]] bool shared_by(int relays) const {
     return eventually([&] {
       return query(
@@ -50,7 +50,7 @@ class Takeover : public ::testing::Test {
              std::to_string(relays) + " 64";
     });
   }
-  /// The process has none of the lanes.
+  /// Waits until the process has none of the lanes.
   [[nodiscard]] bool lost_its_lanes(const ChildProcess& relay) const {
     return eventually([&] {
       return query(
@@ -72,7 +72,7 @@ class Takeover : public ::testing::Test {
 };
 
 TEST_F(Takeover, the_others_take_over_at_once_from_a_process_that_was_killed) {
-  // A lease too long to wait for: they must see that the process is gone.
+  // The lease is too long to wait for, so that the relays must see that the process is gone.
   const auto options = relay_options(std::chrono::minutes(10));
   shop_->start();
   const auto first = start_relay(options);
@@ -142,7 +142,7 @@ TEST_F(Takeover, after_twenty_freezes_and_kills_in_a_row_nothing_is_on_trial_for
   std::array<std::unique_ptr<ChildProcess>, 3> relays;
   for (auto& relay : relays) relay = start_relay(options);
   ASSERT_TRUE(shared_by(3));
-  // No timing decides: how long it takes is only recorded.
+  // The test has no limit on the time. How long the burst takes is only recorded.
   const auto burst = [&](const std::string& name) {
     const std::size_t seen = lines_in(file_);
     const auto begun = std::chrono::steady_clock::now();

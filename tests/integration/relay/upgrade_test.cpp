@@ -1,6 +1,6 @@
-// The next version of the schema: what a relay and writers of this version do when it is applied
-// under them, at their next start, and when it is taken back. There is no next version yet: the
-// test applies one as `migrate` does, in one transaction with its record.
+// Tests the next version of the schema: what a relay and writers of this version do when it is
+// applied under them, at their next start, and when it is taken back. There is no next version yet,
+// so that the test applies one as `migrate` does, in one transaction with its record.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
@@ -25,8 +25,9 @@ using ::testing::HasSubstr;
 
 class Upgrade : public OnBothStores {
  protected:
-  /// What a migration may do beside relays of the version before: new tables, and new columns with
-  /// a default or null. (Not in `settlement` of PostgreSQL: docs/design/schema.md, "Migrations".)
+  /// Applies what a migration may do beside relays of the version before: new tables, and new
+  /// columns that are nullable or have a default. (`settlement` of PostgreSQL gets no column:
+  /// docs/design/schema.md, "Migrations".)
   void apply_next() {
     if (GetParam()) {
 #ifdef OUTBOX_WITH_POSTGRES
@@ -52,7 +53,7 @@ COMMIT)");
         "INSERT INTO outbox_migration (version, name, checksum) SELECT max(version) + 1, 'next', 'x' FROM outbox_migration");
     application.run("COMMIT");
   }
-  /// As one who restores what was before, or a release that takes a version back.
+  /// Takes the version back, as a restore or an older release does.
   void take_back() {
     if (GetParam()) {
 #ifdef OUTBOX_WITH_POSTGRES
@@ -63,7 +64,7 @@ COMMIT)");
     SqliteFile(folder_.file("shop.db")).run("DELETE FROM outbox_migration WHERE name = 'next'");
   }
 
-  /// One event by the library, in a transaction of the application's own.
+  /// Enqueues one event through the library, in a transaction of the application's own.
   void enqueue(int number) const {
     const Event event{.aggregate_type = "order",
                       .aggregate_id = std::to_string(number % 3),
@@ -84,12 +85,12 @@ COMMIT)");
     tx.commit();
   }
 
-  /// Exit status of the program.
+  /// Runs the program, and returns its exit status.
   int outbox(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), outbox_program());
     arguments.insert(arguments.end(), {"--store", url_, "--log-level", "off"});
     ChildProcess program({.command = std::move(arguments), .output = folder_.file("said")});
-    const int status = program.wait().value_or(-1);  // of waitpid()
+    const int status = program.wait().value_or(-1);  // as waitpid() returns it
     std::ifstream in(folder_.file("said"));
     std::stringstream text;
     text << in.rdbuf();
@@ -109,7 +110,7 @@ TEST_P(Upgrade, what_runs_goes_on_and_what_starts_is_refused) {
   auto relay = relay_of(options);
   auto recording = record(*relay, "orders");
   ASSERT_TRUE(relay->start());
-  // A writer that never stops, with the migration in the middle of it.
+  // The writer never stops, so that the migration comes in the middle of its work.
   std::atomic<bool> stop{false};
   std::atomic<int> written{0};
   std::thread writer([&] {
@@ -120,7 +121,7 @@ TEST_P(Upgrade, what_runs_goes_on_and_what_starts_is_refused) {
   const auto then = static_cast<std::size_t>(written.load());
   EXPECT_TRUE(eventually([&] { return recording->events().size() > then + 20; })) << "it goes on";
 
-  // What starts is refused, and says why.
+  // A program that starts now is refused, and says why.
   for (const std::vector<std::string>& verb : {std::vector<std::string>{"status"},
                                                {"enqueue", "a", "b", "c", "{}"},
                                                {"relay"},
@@ -143,13 +144,14 @@ TEST_P(Upgrade, what_runs_goes_on_and_what_starts_is_refused) {
   (void)record(*again, "orders");
   EXPECT_THAT(again->start().error().text(), HasSubstr("use a newer outbox"));
 
-  // Writers go on all the time: what they write waits.
+  // Writers go on all the time, and what they write waits.
   const int before = written;
   EXPECT_TRUE(eventually([&] { return written > before + 10; }));
   stop = true;
   writer.join();
 
-  // A program that may, delivers it. What the first relay delivered comes not again.
+  // A program of the old version may run again, and delivers the rest. What the first relay
+  // delivered does not come again.
   take_back();
   relay = relay_of(options);
   const auto rest = record(*relay, "orders");

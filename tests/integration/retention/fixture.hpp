@@ -1,5 +1,5 @@
-// A database whose partitions are so small that a test fills them, and subscriptions whose
-// settlements the test writes.
+// The base of tests on a database whose partitions are so small that a test fills them, and with
+// subscriptions whose settlements the test writes.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace outbox::test {
 
-/// Replaces the partitions by small ones, and one for all that comes after them. Before the first
-/// event.
+/// Replaces the partitions by small ones, and a last one for all that comes after them. Must be
+/// called before the first event.
 inline void make_small_partitions(Pg& admin, int partitions, int width) {
   admin.run(R"(DO $$
 DECLARE
@@ -81,11 +81,11 @@ class RetentionTest : public PostgresTest {
 
   void close_partition() const { test::close_partition(*admin_); }
 
-  /// Appends a settlement: everything visible now is done in these lanes.
+  /// Appends a settlement which says that everything visible now is done in these lanes.
   void settle(std::int32_t subscription, std::int64_t lanes = -1, int generation = 0) const {
     write(subscription, "settle", lanes, generation, "'3:3:', pg_current_snapshot(), NULL");
   }
-  /// `place`: s1, s2, position.
+  /// Appends a row. `place` is SQL for s1, s2 and position.
   void write(std::int32_t subscription, const std::string& kind, std::int64_t lanes, int generation,
              const std::string& place) const {
     admin_->run(
@@ -101,8 +101,8 @@ class RetentionTest : public PostgresTest {
     return pass ? *pass : relay::RetentionPass{};
   }
 
-  /// What survey() says may not go the server refuses by itself. Of what is in use the oldest
-  /// suffice.
+  /// Expects that the server itself refuses to remove what survey() says may not go. Of the pieces
+  /// in use only the oldest two are tried.
   void expect_refusals() const {
     const auto pieces = store_->retention().value()->survey({}).value();
     int in_use = 0;
@@ -153,7 +153,7 @@ class RetentionTest : public PostgresTest {
     return store::holds_of(store_->retention().value()->survey({}).value());
   }
 
-  /// One session for all that must not use up many transaction ids.
+  /// One session that all steps share, so that they do not use up many transaction ids.
   mutable std::optional<Pg> admin_;
 };
 

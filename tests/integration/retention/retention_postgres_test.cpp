@@ -1,4 +1,4 @@
-// Retention removes what every subscription has passed, and nothing else
+// Tests that retention removes what every subscription has passed, and nothing else
 // (docs/design/retention.md).
 #include <filesystem>
 #include <fstream>
@@ -130,7 +130,8 @@ TEST_F(PostgresRetention, a_transaction_that_may_still_write_holds_its_partition
   EXPECT_EQ(prune().events, 0);
   const std::string id = enqueue(writer);
   writer.run("COMMIT");
-  // It is over now, but was open in the cursor: not delivered yet.
+  // The transaction is over now, but it was open in the cursor, so that its event is not delivered
+  // yet.
   EXPECT_EQ(prune().events, 0);
   EXPECT_EQ(events().back(), id);
   settle(subscription);
@@ -196,8 +197,8 @@ TEST_F(PostgresRetention, the_ledger_counts_from_where_a_subscription_began) {
   EXPECT_EQ(pruned(later), sum_of({after}));
 }
 
-// Without this lock a claim, or a new subscription, could begin in a partition that goes at that
-// moment.
+// Without this lock a claim, or a new subscription, could begin in a partition that is removed at
+// that moment.
 TEST_F(PostgresRetention, claims_and_new_subscriptions_keep_removal_out) {
   const auto subscription = subscribe("orders");
   (void)enqueue();
@@ -233,14 +234,14 @@ TEST_F(PostgresRetention, a_claim_that_sets_a_lane_back_comes_before_a_removal) 
   claimant.run(
       "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1) "
       "SELECT id, 'claim', -1, 5, '3:3:' FROM outbox.subscription");
-  settle(subscription, -1, 4);  // of the former owner, not seen by the claim
+  settle(subscription, -1, 4);  // by the former owner, and not seen by the claim
   EXPECT_EQ(prune().events, 0);
   claimant.run("COMMIT");
   EXPECT_EQ(prune().events, 0);
   EXPECT_EQ(events().size(), 1U);
 }
 
-// Its cursors were read before it waits for the lock.
+// The removal read the cursors before it waits for the lock.
 TEST_F(PostgresRetention, a_claim_that_commits_while_a_removal_waits_for_it_holds) {
   const auto subscription = subscribe("orders");
   (void)enqueue();
@@ -264,7 +265,7 @@ TEST_F(PostgresRetention, a_claim_that_commits_while_a_removal_waits_for_it_hold
             connection.value("SELECT outbox.remove_partition('" + std::to_string(piece->first) +
                              "', '" + std::to_string(piece->end) + "', '{}', '{}', '{}', 0, 0)");
       } catch (const PgError& error) {
-        ASSERT_EQ(error.state(), "55P03");  // it does not wait for long
+        ASSERT_EQ(error.state(), "55P03");  // the removal does not wait for long
       }
     }
   });

@@ -1,4 +1,4 @@
-// What remains of settlements and parked events once the events are gone.
+// Tests what remains of settlements and parked events once the events are gone.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -16,7 +16,7 @@ class PostgresRetentionRows : public RetentionTest {
   [[nodiscard]] int count(const std::string& what) const {
     return std::stoi(value("SELECT count(*) FROM outbox." + what));
   }
-  /// Drained and delivered: all events are gone.
+  /// Makes a subscription that has delivered an event, and removes the event.
   std::int32_t subscribe_and_empty() {
     const auto subscription = subscribe("orders");
     (void)enqueue();
@@ -34,7 +34,7 @@ class PostgresRetentionRows : public RetentionTest {
         ", 0, '3:3:', pg_current_snapshot(), n FROM generate_series(1, " + std::to_string(rows) +
         ") n ORDER BY n");
   }
-  /// As a relay that owns all lanes does: from the cursor to now.
+  /// Settles from the cursor to now, as a relay that owns all lanes does.
   void settle_on(std::int32_t subscription) const {
     admin_->run(
         "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, l, s1, s2) SELECT subscription, 'settle', -1, generation, 0, "
@@ -90,7 +90,7 @@ TEST_F(PostgresRetentionRows, the_cursor_of_each_lane_stays) {
   EXPECT_EQ(count("settlement WHERE id = " + quiet), 1);
 }
 
-// Two relays that live long: neither keeps the other's old rows.
+// A relay appends settlements while retention runs. The newest one is the cursor and must stay.
 TEST_F(PostgresRetentionRows, a_row_that_is_appended_meanwhile_stays) {
   const auto subscription = subscribe_and_empty();
   append(subscription, 300);
@@ -116,6 +116,7 @@ TEST_F(PostgresRetentionRows, a_row_that_is_appended_meanwhile_stays) {
   EXPECT_EQ(gone, 0) << "the cursor was removed while " << passes << " passes ran";
 }
 
+// Both relays live for long. Neither keeps the other's old rows.
 TEST_F(PostgresRetentionRows, of_each_owner_the_old_rows_go_but_not_the_claims) {
   const auto subscription = subscribe_and_empty();
   constexpr std::int64_t kLow = 0xFFFFFFFF;
@@ -150,7 +151,7 @@ TEST_F(PostgresRetentionRows, verify_finds_nothing_behind_a_claim_that_stays) {
   EXPECT_GT(prune().rows, 90);
   EXPECT_EQ(count("settlement WHERE kind = 'claim'"), 1);
   EXPECT_EQ(Verifier::verify(database_->url(), "orders"), "");
-  // Beyond what was removed a missing row is missed.
+  // A missing row is found unless retention removed it.
   admin_->run(
       "DELETE FROM outbox.settlement WHERE id = (SELECT max(id) - 1 FROM outbox.settlement)");
   EXPECT_THAT(Verifier::verify(database_->url(), "orders"),
@@ -169,7 +170,8 @@ TEST_F(PostgresRetentionRows, a_young_row_of_a_former_owner_keeps_what_shows_tha
   append(subscription, 250, "settle", -1, 1);
   write(subscription, "claim", -1, 2, "'3:3:', pg_current_snapshot(), NULL");
   append(subscription, 400, "settle", -1, 2);
-  write(subscription, "settle", -1, 1, "'3:3:', pg_current_snapshot(), NULL");  // the zombie's
+  // The former owner settles once more.
+  write(subscription, "settle", -1, 1, "'3:3:', pg_current_snapshot(), NULL");
   admin_->run(
       "UPDATE outbox.settlement SET at = at - interval '2 hours' WHERE id < (SELECT max(id) FROM outbox.settlement)");
   EXPECT_GT(prune({.keep = std::chrono::hours(1)}).rows, 200);
@@ -178,8 +180,8 @@ TEST_F(PostgresRetentionRows, a_young_row_of_a_former_owner_keeps_what_shows_tha
   EXPECT_EQ(count("settlement WHERE kind = 'claim'"), 0);
 }
 
-// Its relay had its id before the claim, and its transaction ended after it: the events come again
-// under the claim.
+// The relay's settlement got its id before the claim, and its transaction ended after the claim.
+// Therefore its events come again under the claim.
 TEST_F(PostgresRetentionRows, what_a_claim_did_not_see_is_not_counted) {
   const auto subscription = subscribe("orders");
   const std::string before = value("SELECT pg_current_snapshot()");

@@ -1,4 +1,4 @@
-// Retention on a SQLite file (docs/design/retention.md).
+// Tests retention on a SQLite file (docs/design/retention.md).
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Subscriptions whose settlements the test writes.
+/// The base of tests with subscriptions whose settlements the test writes.
 class SqliteRetention : public ::testing::Test {
  protected:
   SqliteRetention() : path_(folder_.file("shop.db")) {
@@ -39,7 +39,7 @@ class SqliteRetention : public ::testing::Test {
       file_->run(
           "INSERT INTO outbox_new_event (aggregate_type, aggregate_id, event_type, payload) VALUES ('a', 'b', 'c', '{}')");
   }
-  /// Everything up to this seq is done.
+  /// Appends a settlement which says that everything up to this seq is done.
   void settle(const std::string& subscription, int position, int generation = 0) {
     file_->run(
         "INSERT INTO outbox_settlement (subscription, kind, generation, config_version, from_position, position, "
@@ -59,7 +59,7 @@ class SqliteRetention : public ::testing::Test {
     return file_->value("SELECT events || ' ' || hash FROM outbox_pruned WHERE subscription = " +
                         subscription);
   }
-  /// Of the events up to this seq.
+  /// The count and hash of the events from one seq to another, as the ledger has them.
   [[nodiscard]] std::string sum(int from, int to) {
     std::uint64_t hash = 0;
     const auto rows = file_->exec(
@@ -102,7 +102,7 @@ TEST_F(SqliteRetention, a_subscription_that_rests_holds_and_late_rows_do_not_cou
   file_->run("UPDATE outbox_subscription SET state = 'paused'");
   EXPECT_EQ(prune().events, 0);
   settle(subscription, 2, 3);
-  settle(subscription, 5, 2);  // of a former owner
+  settle(subscription, 5, 2);  // by a former owner
   EXPECT_EQ(prune().events, 2);
 }
 

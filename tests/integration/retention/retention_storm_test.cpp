@@ -1,6 +1,6 @@
-// History is removed as fast as it can be, in small partitions, while writers keep long
-// transactions open and relays are killed and replaced. What the destination holds shows that
-// nothing was lost.
+// Tests that nothing is lost when history is removed as fast as it can be, in small partitions,
+// while writers keep long transactions open and relays are killed and replaced. The test compares
+// with what the destination holds.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -29,7 +29,8 @@ class PostgresRetentionStorm : public RetentionTest {
     std::ifstream in(folder_.file("log"));
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  /// What was removed and what remains is what was delivered, and the totals say the same.
+  /// Expects that what was removed and what remains is what was delivered, and that the totals say
+  /// the same.
   void expect_ledger(const std::string& name, const std::vector<std::string>& ids) const {
     const auto catalog = store_->catalog().value();
     const auto rows = catalog->subscriptions().value();
@@ -77,7 +78,7 @@ TEST_F(PostgresRetentionStorm, nothing_is_lost_while_history_goes_and_relays_are
     relay->kill();
     relay = start_outbox_relay(config, folder_.file("log"));
     if (round == kills / 4) late.add();
-    // Only now may the partition go in which the long transaction has written.
+    // Only from now on may the partition be removed in which the long transaction has written.
     if (round == kills / 2) {
       late.commit();
       never.rollback();

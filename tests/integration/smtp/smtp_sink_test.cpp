@@ -1,4 +1,4 @@
-// What mail servers do, what becomes of the events, and how a mail looks to its reader.
+// Tests what mail servers do, what becomes of the events, and how a mail looks to its reader.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ class SmtpSink : public testing::Test {
     ADD_FAILURE() << made.error().text();
     return nullptr;
   }
-  /// Of one message.
+  /// The outcome of one message.
   [[nodiscard]] Outcome outcome(SinkSettings settings) const {
     Load load;
     load.add_many(1, 1);
@@ -63,7 +63,7 @@ class SmtpSink : public testing::Test {
     settings["to"] = recipient + "@example.com";
     return outcome(std::move(settings));
   }
-  /// Why the sink cannot be opened; ok: it can.
+  /// The error of open(), which must fail.
   [[nodiscard]] Error refusal(SinkSettings settings = {}) const {
     const auto sink = make(std::move(settings));
     const Status opened = sink->open();
@@ -76,7 +76,7 @@ class SmtpSink : public testing::Test {
 
 // ---- mails
 
-/// The only mail, and the reader found nothing wrong with it.
+/// Returns the only mail, and expects that the reader found nothing wrong with it.
 ReceivedMail only_mail(const SmtpServer& server) {
   auto mails = server.mails();
   EXPECT_EQ(mails.size(), 1U);
@@ -283,7 +283,7 @@ TEST_F(SmtpSink, without_an_answer_it_matters_whether_the_server_has_the_mail) {
 }
 
 TEST_F(SmtpSink, a_connection_that_breaks_within_a_mail_delivers_nothing) {
-  // Large enough that it does not fit into the buffers on the way.
+  // The mail is so large that it does not fit into the buffers on the way.
   start({.most_bytes = 100'000'000});
   TcpGate gate(server_->port());
   Load load;
@@ -392,7 +392,7 @@ TEST_F(SmtpSink, a_mail_whose_answer_hangs_holds_up_no_other) {
   }
   EXPECT_EQ(relay.in_flight(), 1U);
   ASSERT_TRUE(eventually([&] { return server_->count() == load.size(); }));
-  // And giving it up does not wait for its deadline.
+  // Giving the last message up does not wait for its deadline.
   const auto from = std::chrono::steady_clock::now();
   sink->purge();
   EXPECT_LT(std::chrono::steady_clock::now() - from, std::chrono::seconds(10));

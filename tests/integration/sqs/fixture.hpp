@@ -1,4 +1,5 @@
-// An SQS sink, and a server that does what the queue's name says and checks each signature.
+// The base of tests with an SQS sink, and a server that does what the queue's name says and checks
+// each signature.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ using Json = nlohmann::json;
   return text.find(part) != std::string_view::npos;
 }
 
-/// Settings of the sink beside those that every test needs.
+/// Makes a sink with these settings, and with those that every test needs.
 [[nodiscard]] inline std::unique_ptr<Sink> make_sqs_sink(
     int port, SinkSettings settings, const std::string& subscription = "orders") {
   SubscriptionSpec spec;
@@ -39,7 +40,8 @@ using Json = nlohmann::json;
                     {"deadline", "2s"},
                     {"connect_timeout", "2s"}})
     spec.sink_settings.emplace(name, value);
-  // No keys at all, for those that are found elsewhere.
+  // With an empty key the settings have no keys at all, for tests in which they are found
+  // elsewhere.
   if (spec.sink_settings["access_key"].empty()) {
     spec.sink_settings.erase("access_key");
     spec.sink_settings.erase("secret_key");
@@ -55,7 +57,7 @@ class SqsSink : public testing::Test {
   [[nodiscard]] std::unique_ptr<Sink> make(SinkSettings settings = {}) const {
     return make_sqs_sink(server_.port(), std::move(settings));
   }
-  /// Of one message sent to this queue.
+  /// The outcome of one message that is sent to this queue.
   [[nodiscard]] Outcome outcome(const std::string& queue, SinkSettings settings = {}) const {
     Load load;
     load.add_many(1, 1);

@@ -19,7 +19,7 @@ std::size_t append(char* bytes, std::size_t /*one*/, std::size_t size, void* tex
   return size;
 }
 
-/// One that is kept: each would make a connection of its own.
+/// All calls share one handle, because each new one would make a connection of its own.
 CURL* handle() {
   static const std::unique_ptr<CURL, void (*)(CURL*)> kept(curl_easy_init(), curl_easy_cleanup);
   curl_easy_reset(kept.get());
@@ -105,7 +105,7 @@ Arrived arrived_of(const SqsMessage& message) {
   if (message.attributes.contains("outbox-key")) {
     key = message.attribute("outbox-key");
   } else if (message.attributes.contains("outbox-headers")) {
-    // An empty one cannot be an attribute.
+    // An empty key cannot be an attribute, so that it is among the headers.
     const Json rest = Json::parse(message.attribute("outbox-headers"));
     if (rest.contains("outbox-key")) key = rest.at("outbox-key");
   }

@@ -1,4 +1,4 @@
-// Keys that are not in the settings.
+// Tests keys that are not in the settings.
 #include <cstdlib>
 #include <fstream>
 
@@ -17,7 +17,7 @@ class SqsCredentials : public SqsSink {
   void set_url(const char* name, const std::string& path = "") const {
     ::setenv(name, (server_.origin() + path).c_str(), 1);
   }
-  /// Empty: it delivers.
+  /// The error of open(); empty if the sink opens.
   [[nodiscard]] std::string complaint() const {
     const auto sink = make_without();
     const Status opened = sink->open();

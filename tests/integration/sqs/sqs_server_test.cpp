@@ -1,4 +1,4 @@
-// With ElasticMQ, which is another implementation of SQS. It checks no signatures.
+// Tests the sink with ElasticMQ, which is another implementation of SQS. It checks no signatures.
 #include <optional>
 #include <set>
 

@@ -1,4 +1,4 @@
-// What SQS answers, and what becomes of the events. The server checks the signature of every
+// Tests what SQS answers, and what becomes of the events. The server checks the signature of every
 // request.
 #include <algorithm>
 #include <set>
@@ -253,7 +253,7 @@ TEST_F(SqsSink, a_queue_that_is_not_there_is_named) {
 
 class SqsQueues : public SqsSink {
  protected:
-  /// One message for each type of aggregate.
+  /// Makes one message for each of these types of aggregates.
   [[nodiscard]] static Load of(const std::vector<std::string>& types) {
     static const std::set<std::string> kept{"orders", "invoices", "missing-one", "gone-one",
                                             "not a queue"};
@@ -282,7 +282,7 @@ TEST_F(SqsQueues, a_missing_one_is_the_fault_of_its_events_alone) {
   const Load load =
       of({"orders", "missing-one", "gone-one", "not a queue", "orders", "missing-one"});
   Sending sending(make({{"queue", "{aggregate_type}"}, {"concurrency", "2"}}), load);
-  // Two batches at a time: it takes the rest when they are done.
+  // The sink has two batches under way at a time, and takes the rest when they are done.
   ASSERT_TRUE(sending.relay().deliver());
   EXPECT_EQ(sending.relay().rejected(), (std::vector<std::size_t>{1, 2, 3, 5}));
   EXPECT_EQ(sending.relay().acked(), 2U);

@@ -1,5 +1,5 @@
-// Types of tasks with a subscription of their own: because they have a limit, or were paused. On
-// both stores.
+// Tests, on both stores, types of tasks that have a subscription of their own because they have a
+// limit or were paused.
 #include <outbox/task.hpp>
 
 #include "event/task_queue.hpp"
@@ -138,7 +138,7 @@ TEST_P(TaskLimitTest, a_limit_that_comes_later_neither_loses_nor_repeats_a_task)
   EXPECT_TRUE(eventually([&] { return runs_.count() == 201 && all_is_done(); }));
   EXPECT_EQ(state_of(late), TaskState::completed);
   EXPECT_TRUE(worker->stop(seconds(10)).drained);
-  // One that knows no limit leaves the type where it is.
+  // A worker that knows no limit leaves the type where it is.
   note("print");
   enqueue("print", numbered("p3-", 50));
   worker = start();

@@ -1,5 +1,5 @@
-// on_conflict = replace: whatever the replaced task waits for, it never runs once the new one is
-// there; one that runs at that moment ends, and does not run again. On both stores.
+// Tests on_conflict = replace on both stores. Whatever the replaced task waits for, it never runs
+// once the new one is there. A replaced task that runs at that moment ends, and does not run again.
 #include <functional>
 #include <optional>
 
@@ -44,8 +44,8 @@ class ReplacedTaskTest : public TaskRulesTest {
   [[nodiscard]] TaskState state_of(const EventId& id) const {
     return store_->task_queues().value()->task(id).value().value().state;
   }
-  /// As soon as the transaction is over, and then for good: also when a person sends what is set
-  /// aside again.
+  /// Expects that the old task is cancelled as soon as the transaction is over, and stays so, also
+  /// when a person sends what is set aside again.
   void replace_and_expect_that_it_is_cancelled(Application& application, const EventId& old,
                                                const std::function<void()>& let_go = {}) {
     const EventId fresh = application.enqueue(new_task());
@@ -77,7 +77,7 @@ class ReplacedTaskTest : public TaskRulesTest {
     });
   }
 
-  Gate* gate_{nullptr};  ///< Before the end of the old one.
+  Gate* gate_{nullptr};  ///< The old task waits here before it ends.
   std::optional<TaskEnd> end_of_old_;
 };
 
@@ -183,7 +183,8 @@ TEST_P(ReplacedTaskTest, by_a_transaction_that_is_rolled_back_it_runs) {
   EXPECT_EQ(runs_of("new"), 0);
 }
 
-/// The one that was replaced would hold the key of its successor until its own time has come.
+/// If its row stayed, the replaced task would hold the key of its successor until its own time has
+/// come.
 TEST_P(ReplacedTaskTest, its_row_goes_and_leaves_its_key_to_others) {
   Application application(url_);
   WorkerOptions options = this->options();
@@ -202,7 +203,7 @@ TEST_P(ReplacedTaskTest, its_row_goes_and_leaves_its_key_to_others) {
   EXPECT_EQ(state_of(old), TaskState::cancelled);
 }
 
-/// However often: each is replaced by the next.
+/// Each task is replaced by the next one.
 TEST_P(ReplacedTaskTest, of_many_the_last_one_runs) {
   Application application(url_);
   WorkerOptions options = this->options();

@@ -87,7 +87,8 @@ class TaskRulesTest : public WorkerTest {
         std::chrono::system_clock::now() +
         std::chrono::duration_cast<std::chrono::microseconds>(ahead));
   }
-  /// The handler "tell" of this type of queue "told": what was enqueued at the end of tasks.
+  /// Adds the handler "told" of queue "mail", which notes the tasks that were enqueued at the end
+  /// of others.
   void listen() {
     handlers_.on("told",
                  [this](std::string_view payload, const TaskRun& run) { runs_.add(payload, run); });

@@ -1,5 +1,5 @@
-// What a task says about its own runs: when, how often, how urgent, once at a time, and who is told
-// of its end. On both stores.
+// Tests, on both stores, what a task says about its own runs: when, how often, how urgent, once at
+// a time, and who is told of its end.
 #include <filesystem>
 #include <optional>
 
@@ -108,7 +108,7 @@ TEST_P(TaskRulesTest, what_is_urgent_does_not_wait_behind_a_backlog) {
   })) << "each priority has read its tasks";
   opened = true;
   EXPECT_TRUE(eventually([&] { return runs_.count() == 80 && all_is_done(); }));
-  // One that had begun, or was taken when nothing else was known, may be before the others.
+  // A task that had begun, or was taken when no other task was known, may run before the others.
   int out_of_order = 0;
   std::string last = "1";
   for (const auto& run : runs_.all()) {

@@ -1,5 +1,5 @@
-// Schedules on both stores: each tick is one task, however many workers there are, and what was
-// missed is made up for as the schedule says.
+// Tests schedules on both stores. Each tick is one task, however many workers there are, and missed
+// ticks are made up for as the schedule says.
 #include "schedule/schedule.hpp"
 
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ class ScheduleTest : public OnBothStores {
             .every = std::chrono::seconds(1),
             .missed = missed};
   }
-  /// Daily, at a time that was six hours ago.
+  /// A daily schedule whose time of day was six hours ago.
   [[nodiscard]] Schedule daily(const std::string& name, MissedTicks missed) const {
     const std::int64_t minutes = (now_ - 6 * kHour) / (60 * kSecond);
     return {
@@ -88,7 +88,7 @@ class ScheduleTest : public OnBothStores {
     EXPECT_TRUE(started) << started.error().text();
     return std::move(*worker);
   }
-  /// The ticks whose tasks have run, each as often as there are tasks.
+  /// The ticks whose tasks have run. A tick occurs as often as it has tasks.
   std::vector<std::string> ticks(const std::string& schedule) {
     const std::scoped_lock lock(mutex_);
     std::vector<std::string> all;
@@ -100,7 +100,8 @@ class ScheduleTest : public OnBothStores {
     const auto rows = catalog->subscriptions().value();
     return !rows.empty() && catalog->progress(rows.front(), 1).value().pending == 0;
   }
-  /// Paused, and all its tasks have run: what it has enqueued until now.
+  /// Pauses the schedule, waits until all its tasks have run, and returns the ticks that it has
+  /// enqueued until then.
   std::vector<std::string> ended(const std::string& schedule) {
     EXPECT_TRUE(schedules_->pause(schedule));
     EXPECT_TRUE(eventually([&] { return all_is_done(); }));
@@ -117,7 +118,7 @@ class ScheduleTest : public OnBothStores {
   std::int64_t now_{0};
   Handlers handlers_;
   std::mutex mutex_;
-  /// Of each schedule: the tick and the id of each task. A task that runs twice is there once.
+  /// The tick and the id of each task, by schedule. A task that runs twice is there once.
   std::map<std::string, std::set<std::pair<std::string, EventId>>> tasks_;
 };
 

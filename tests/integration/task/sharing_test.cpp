@@ -1,5 +1,5 @@
-// Tasks that find no thread at their worker, while another one has one. On PostgreSQL: a file has
-// one worker.
+// Tests tasks that find no thread at their own worker while another worker has a free one. They run
+// on PostgreSQL only, because a file has one worker.
 #include "event/task_queue.hpp"
 #include "integration/task/worker_fixture.hpp"
 #include "support/postgres_database.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 class TaskSharingTest : public WorkerTest {
  protected:
-  /// A worker whose handler "hold" waits for open(), with what it has done.
+  /// A worker whose handler "hold" waits until `opened` is true, and what it has done.
   struct Hand {
     std::unique_ptr<Worker> worker;
     Runs done;
@@ -40,7 +40,7 @@ class TaskSharingTest : public WorkerTest {
     hand.worker = std::move(*worker);
     ASSERT_TRUE(hand.worker->start());
   }
-  /// Keys of the lanes of the busy worker, once both have their share.
+  /// Keys in the lanes of the busy worker, once both workers have their share.
   std::vector<std::string> keys_of_busy(std::size_t count) {
     Pg pg(url_);
     std::vector<std::string> keys;
@@ -113,7 +113,7 @@ TEST_P(TaskSharingTest, the_order_of_a_key_holds) {
   enqueue("hold", {"a", "b", "c"}, keys_[1]);
   EXPECT_TRUE(eventually([&] { return idle_.running == 1; }));
   idle_.opened = true;
-  // One after the other, wherever each of them runs.
+  // The tasks run one after the other, wherever each of them runs.
   EXPECT_TRUE(eventually([&] { return idle_.done.count() == 3; }));
   EXPECT_EQ(idle_.done.payloads(keys_[1]), (std::vector<std::string>{"a", "b", "c"}));
   busy_.opened = true;
@@ -144,7 +144,7 @@ TEST_P(TaskSharingTest, a_worker_that_stops_gives_back_what_it_took) {
   EXPECT_EQ(busy_.done.all().back().attempt, 1U);
 }
 
-/// Of a type that had no limit when its tasks were given away, and has one now.
+/// The type had no limit when its tasks were given away, and has one now.
 TEST_P(TaskSharingTest, what_was_given_away_keeps_to_the_limit_that_its_type_has_by_now) {
   enqueue("send", {"a", "b", "c", "d"});
   note("another type");
@@ -187,7 +187,7 @@ TEST_P(TaskSharingTest, what_was_given_away_waits_while_its_type_is_paused) {
   WorkerOptions options = this->options();
   options.heartbeat = milliseconds(100);
   const auto worker = start(options);
-  // Alone, it claims with each heartbeat.
+  // A worker that is alone claims with each heartbeat.
   Pg pg(url_);
   EXPECT_TRUE(eventually([&] { return pg.value("SELECT count(*) FROM outbox.worker") == "1"; }));
   const std::string first = pg.value("SELECT max(beat) FROM outbox.worker");

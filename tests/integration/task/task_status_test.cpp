@@ -1,4 +1,4 @@
-// What an application sees of its tasks, on both stores, in each state.
+// Tests what an application sees of its tasks in each state, on both stores.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -44,7 +44,7 @@ class TaskStatusTest : public OnBothStores {
     });
   }
 
-  /// In a transaction of the application.
+  /// Enqueues a task in a transaction of the application.
   EventId enqueue(const std::string& type, const std::string& key = {},
                   std::optional<Timestamp> execute_at = {}) {
     Task task{.queue = "mail", .type = type, .payload = "{}", .key = key, .execute_at = execute_at};
@@ -59,7 +59,7 @@ class TaskStatusTest : public OnBothStores {
     tx.commit();
     return id;
   }
-  /// On the connection of the application.
+  /// The status of the task, read on the connection of the application.
   std::optional<TaskStatus> look(const EventId& id) {
     return pg_ ? postgres::task_status(pg_->native(), id)
                : sqlite::task_status(sqlite_->native(), id);

@@ -1,5 +1,5 @@
-// Tasks with a unique key: one at a time, whoever enqueues, dies, or holds a lock. And ends that
-// are noted. On both stores.
+// Tests tasks with a unique key on both stores. One of them runs at a time, whoever enqueues, dies,
+// or holds a lock. Also tests ends that are noted.
 #include "integration/task/rules_fixture.hpp"
 
 namespace outbox::test {
@@ -132,7 +132,7 @@ TEST_P(UniqueTaskTest, a_replacement_that_is_cancelled_leaves_the_key_to_the_one
 /// An application that has locked a unique key, in a transaction that stays open.
 class UniqueKeyIsLocked : public TaskRulesTest {
  protected:
-  /// enqueue_task(): a task of this type, with the unique key.
+  /// The call of enqueue_task() for a task of this type with the unique key.
   static std::string sql(const std::string& type, const std::string& on_conflict) {
     return "SELECT outbox.enqueue_task('mail', '" + type +
            "', '{}', unique_key => 'k', on_conflict => '" + on_conflict + "')";
@@ -180,7 +180,7 @@ TEST_P(UniqueKeyIsLocked, a_task_that_dies_stops_no_others) {
   note("send");
   Pg application(url_);
   WorkerOptions options = this->options();
-  options.row_after = minutes(1);  // The relay writes its end.
+  options.row_after = minutes(1);  // so that the relay writes the task's end
   const auto worker = start(options);
   (void)application.value(sql("fails", "skip"));
   EXPECT_TRUE(eventually([&] { return begun.load(); }));
@@ -250,7 +250,7 @@ TEST_P(UniqueTaskTest, a_dead_task_gives_up_its_unique_key_and_may_run_again) {
   EXPECT_TRUE(eventually([&] { return runs_.count() == 3 && all_is_done(); }));
 }
 
-/// As if its worker had died before the relay knew of its end.
+/// The task's worker died before the relay knew of the task's end.
 TEST_P(UniqueTaskTest, a_unique_task_that_was_done_stays_so_when_another_one_has_its_key) {
   note("send");
   Application application(url_);
@@ -272,7 +272,8 @@ TEST_P(UniqueTaskTest, a_unique_task_that_was_done_stays_so_when_another_one_has
   }
 }
 
-/// A worker that could not write for a while has two: the relay had the task run again meanwhile.
+/// A worker that could not write for a while has two ends of a task, because the relay had the task
+/// run again meanwhile.
 TEST_P(UniqueTaskTest, of_two_ends_at_once_the_first_counts_and_tells) {
   listen();
   store::TaskFinish first{.id = EventId::generate(),

@@ -36,7 +36,7 @@ class Runs {
     const std::scoped_lock lock(mutex_);
     all_.push_back({std::string(run.key), std::string(payload), run.attempt});
   }
-  /// False: another one of the key runs.
+  /// Notes that a run of the key begins. Returns false if another one of the same key runs.
   bool begin(std::string_view key) {
     const std::scoped_lock lock(mutex_);
     return key.empty() || running_.insert(std::string(key)).second;
@@ -50,7 +50,7 @@ class Runs {
     return all_;
   }
   [[nodiscard]] std::size_t count() const { return all().size(); }
-  /// Of the runs of a key.
+  /// The payloads of the runs of a key.
   [[nodiscard]] std::vector<std::string> payloads(const std::string& key) const {
     std::vector<std::string> found;
     for (const Run& run : all()) {
@@ -115,7 +115,7 @@ class WorkerTest : public OnBothStores {
     const auto written = store_->writer().value()->write(events);
     ASSERT_TRUE(written) << written.error().text();
   }
-  /// A handler that notes its run.
+  /// Adds a handler that notes its runs.
   void note(const std::string& type) {
     handlers_.on(type, [this](std::string_view payload, const TaskRun& run) {
       EXPECT_TRUE(runs_.begin(run.key)) << "two of a key at once";
@@ -144,7 +144,7 @@ class WorkerTest : public OnBothStores {
       std::optional<store::ParkedState> state = {}) const {
     return store_->parked_events().value()->list({.state = state}, 1000, false).value();
   }
-  /// Workers that own lanes of the queue.
+  /// The number of workers that own lanes of the queue.
   [[nodiscard]] std::size_t owners() const {
     std::set<EventId> all;
     const auto fleet = store_->lane_owners(EventId{}).value()->look().value();

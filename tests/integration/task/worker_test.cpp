@@ -1,5 +1,5 @@
-// Workers on both stores: each task is done, in the order of its key, and what fails or takes long
-// holds nothing else up.
+// Tests workers on both stores. Each task is done, in the order of its key, and a task that fails
+// or takes long holds nothing else up.
 #include <future>
 
 #include "integration/task/worker_fixture.hpp"
@@ -220,7 +220,7 @@ TEST_P(WorkerTest, a_run_past_its_deadline_is_told_and_fails_also_when_it_has_a_
   }));
 }
 
-/// Of runs that a person cancels.
+/// The base of tests with a run that a person cancels.
 class CancelledRunTest : public WorkerTest {
  protected:
   void start_quick() {
@@ -228,7 +228,7 @@ class CancelledRunTest : public WorkerTest {
     quick.heartbeat = milliseconds(100);
     worker_ = start(quick);
   }
-  /// Returns the id of the task.
+  /// Cancels the task that runs, and returns its id.
   EventId cancel_what_runs() {
     EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 1; }));
     const auto row = parked(store::ParkedState::running).front();
@@ -431,14 +431,14 @@ TEST_P(WorkerTest, a_task_that_is_claimed_while_it_is_cancelled_keeps_its_row) {
       "1");
 }
 
-/// As the relay may write it last: of a run that it gave up when it stopped.
+/// A relay may leave such a row behind when it stops and has given the run up.
 TEST_P(WorkerTest, a_row_without_a_run_goes_back_at_a_stop_with_no_attempt) {
   if (!GetParam()) GTEST_SKIP() << "SQLite: one writer at a time";
   enqueue("unknown", {"x"});
   note("send");
   WorkerOptions options = this->options();
   options.unknown_type_pause = std::chrono::hours(1);
-  options.heartbeat = minutes(1);  // Nothing else gives it back.
+  options.heartbeat = minutes(1);  // nothing else gives it back
   const auto worker = start(options);
   Pg pg(url_);
   EXPECT_TRUE(eventually([&] {
