@@ -33,6 +33,10 @@ std::string how_often_killed(int kills) {
                                   kills == 1 ? "once" : count("time", kills));
 }
 
+std::string publishing(int writers) {
+  return std::to_string(writers) + (writers == 1 ? " publishes" : " publish");
+}
+
 std::string conclusion(const DemoOptions& options, const Outcome& outcome) {
   const test::Verdict& verdict = outcome.verdict;
   if (outcome.broken()) return "A PROMISE IS BROKEN: lost, ghosts and out of order must be 0.\n";
@@ -56,11 +60,12 @@ std::string introduction(const DemoOptions& options, const std::string& shop,
     return fmt::format(
         "The same shop without an outbox: it writes to its database and to a publisher.\n\n"
         "  shop       {}\n"
-        "             {}: half of them publish before the commit, half after it.\n"
+        "             {}: {} before the commit, {} after it.\n"
         "             Every tenth order is rolled back at the last moment.\n"
         "  publisher  {}\n"
         "             A process of its own. {}\n\n",
-        shop, writers, destination, how_often_killed(options.kills));
+        shop, writers, publishing((options.writers + 1) / 2), publishing(options.writers / 2),
+        destination, how_often_killed(options.kills));
   }
   if (options.tasks) {
     return fmt::format(
@@ -79,7 +84,8 @@ std::string introduction(const DemoOptions& options, const std::string& shop,
       "         Every tenth is rolled back after its event was written.\n"
       "  relay  {}\n"
       "         A process of its own. {}\n\n",
-      shop, writers, destination, how_often_killed(options.kills));
+      shop, writers, publishing((options.writers + 1) / 2), publishing(options.writers / 2),
+      destination, how_often_killed(options.kills));
 }
 
 std::string progress_line(const Progress& progress) {

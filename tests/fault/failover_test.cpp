@@ -113,8 +113,10 @@ TEST_F(Failover,
   // The commits wait for the standby, and must not be delivered meanwhile.
   gate_->set(TcpGate::Mode::stalled);
   ASSERT_TRUE(eventually([&] {
-    return Pg(primary_->url())
-               .value("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") >= "3";
+    return std::stoi(
+               Pg(primary_->url())
+                   .value("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")) >=
+           3;
   }));
   fail_over();
   const Verdict verdict = finish(shop);  // attempts() throws if an acknowledged commit is gone
