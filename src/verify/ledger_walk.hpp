@@ -78,7 +78,7 @@ class LedgerWalk {
  public:
   struct Limits {
     std::size_t window{2000};    ///< Steps of all strands that are compared together.
-    std::size_t longest{40000};  ///< The same while no pair ends.
+    std::size_t longest{40000};  ///< From this many on, a window may end inside a pair.
     std::size_t tail{256};       ///< Newest steps that a claim may still make void.
   };
   explicit LedgerWalk(store::Pruned pruned = {});

@@ -12,9 +12,8 @@ namespace outbox::health {
 
 /// How the store is named in commands.
 struct StoreName {
-  std::string shown;  ///< Its address without passwords.
-  std::string
-      options;  ///< " --store sqlite:shop.db"; empty if commands find the configuration without it.
+  std::string shown;    ///< Its address without passwords.
+  std::string options;  ///< " --store sqlite:shop.db"; empty if commands need none.
 
   /// Returns a command such as "outbox migrate --store sqlite:shop.db".
   [[nodiscard]] std::string command(std::string_view words) const {
