@@ -11,7 +11,7 @@ namespace outbox::cli {
 
 /// Whether the payload comes from a file or stdin: errors in it are then not usage errors.
 [[nodiscard]] bool is_read(const std::string& payload);
-/// The payload: what the file is of @FILE, what stdin is of -, else the text itself.
+/// The payload: the contents of the file for @FILE, of stdin for -, else the text itself.
 [[nodiscard]] std::string read_payload(const std::string& given);
 /// The moment of a text that is a time, or says how long ago. Unit: microseconds since 1970, UTC.
 [[nodiscard]] std::int64_t parse_moment(const std::string& option, const std::string& text);

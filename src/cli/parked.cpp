@@ -1,5 +1,4 @@
-// outbox parked: events that could not be delivered: lists, shows, retries, discards and corrects
-// them.
+// outbox parked: lists, shows, retries, discards and corrects events that could not be delivered.
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>

@@ -71,7 +71,7 @@ class Screen {
       raw.c_cc[VMIN] = 0;
       raw.c_cc[VTIME] = 0;
       raw.c_cc[VSUSP] =
-          _POSIX_VDISABLE;  // a suspended one would leave the second page to the shell
+          _POSIX_VDISABLE;  // a suspended watch would leave the second page to the shell
       keys_ = tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
     }
     write_all("\x1b[?1049h\x1b[?25l\x1b[?7l");  // second page, no cursor, no line breaks

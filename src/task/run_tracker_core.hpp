@@ -39,10 +39,9 @@ struct RunTrackerNews {
   std::vector<EventId> cancelled;  ///< Tasks whose handlers were told to stop.
   std::vector<sink::KeptRun> lost;
   std::vector<store::TaskRunRow> runless;
-  std::vector<EventId> dead;  ///< Workers that are dead.
-  std::vector<std::pair<EventId, std::size_t>>
-      recovered;                              ///< Dead workers, and how many of their tasks.
-  std::vector<store::ReplacedTask> replaced;  ///< Tasks to be removed.
+  std::vector<EventId> dead;                               ///< Workers that are dead.
+  std::vector<std::pair<EventId, std::size_t>> recovered;  ///< Dead workers, with counts of tasks.
+  std::vector<store::ReplacedTask> replaced;               ///< Tasks to be removed.
 };
 
 class RunTrackerCore {
@@ -73,8 +72,8 @@ class RunTrackerCore {
   /// What was asked and not answered is asked again in another round.
   void disconnected();
   void begin_round(TimePoint now);
-  /// Asks the store for the next thing. Returns false if the round is over. Only the exchange makes
-  /// more than one statement of it.
+  /// Asks the store for the next thing. Returns false if the round is over. Only the step of the
+  /// exchange makes more than one statement.
   [[nodiscard]] Result<bool> step(store::TaskRuns& rows, TimePoint now);
   [[nodiscard]] RunTrackerNews news() { return std::exchange(news_, {}); }
   /// Whether it was told to stop and nothing is left to do or to wait for. `rows` is null without a
@@ -154,8 +153,8 @@ class RunTrackerCore {
 
   // The state of the round.
   std::size_t part_{kRound.size()};
-  std::size_t asked_queues_{0};  ///< Queues whose unique tasks were asked for.
-  bool some_are_busy_{false};    ///< Whether unique tasks are asked for again.
+  std::size_t asked_queues_{0};  ///< How many queues were asked for unique tasks.
+  bool some_are_busy_{false};    ///< Whether unique tasks have to be asked for again.
   bool shared_{false};
   bool looked_{false};
   /// The time that the store has told. The next step sets the clock: its time is not before the

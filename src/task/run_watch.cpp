@@ -64,8 +64,8 @@ store::TaskRunEnd end_of_dead(const store::TaskRunRow& row, const EventId& worke
 
 /// A run whose row is gone was taken from this worker. A row without a run was written for a run
 /// that the relay gave up: the task runs again. The row of a run that is not kept yet is not such a
-/// row. A row counts only when it was without a run twice: at first the relay may be about to hear
-/// how its run has ended.
+/// row. A row counts only when it was without a run twice: the first time, the relay may be about
+/// to hear how its run has ended.
 OwnRows::Difference OwnRows::compare(std::span<const EventId> unkept,
                                      std::span<const sink::KeptRun> kept,
                                      std::span<const store::TaskRunEnd> ended,

@@ -57,7 +57,8 @@ void Runner::wake(std::size_t tasks) {
     const MutexLock lock(threads_mutex);
     for (std::size_t place = 0; place < threads.size(); ++place) start_thread_of(place);
   }
-  // Once the mutex was free, a thread that has just found nothing waits for the notification.
+  // The mutex is taken so that a thread which has just found nothing already waits, and is
+  // notified.
   { const MutexLock lock(mutex); }
   tasks == 1 ? changed.notify_one() : changed.notify_all();
 }

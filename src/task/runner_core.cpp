@@ -280,8 +280,8 @@ bool RunnerCore::take_elsewhere() {
   return left > 0;
 }
 
-/// Tells the chosen runs to stop. No mutex is held meanwhile, since that calls what their handlers
-/// have registered.
+/// Tells the chosen runs to stop. No mutex is held meanwhile, since a request to stop calls what
+/// the handlers have registered.
 void RunnerCore::stop_runs(const std::function<bool(const std::shared_ptr<Slot>&, Run&)>& choose) {
   for (const auto& slot : slots()) {
     std::optional<std::stop_source> stop;
