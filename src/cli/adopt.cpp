@@ -40,7 +40,7 @@ struct AdoptOptions {
   bool json{false};
 };
 
-/// "NAME=VALUE"
+/// Divides "NAME=VALUE" at the first =.
 std::pair<std::string, std::string> pair_of(const std::string& option, const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
@@ -146,7 +146,7 @@ Json to_json(const store::AdoptionPlan& plan) {
           {"statements", plan.statements}};
 }
 
-/// What stands in the way of --apply; exit 3.
+/// What stands in the way of --apply. If anything does, the verb ends with exit code 3.
 std::vector<std::string> obstacles(const store::AdoptionPlan& plan) {
   std::vector<std::string> lines;
   if (plan.adopted && plan.adopted->state == "broken")

@@ -1,11 +1,12 @@
-// What would go to stdout, as text.
+// Captures what would go to stdout, as text.
 #pragma once
 
 #include <string>
 
 namespace outbox::cli {
 
-/// While it lives write_out(), and what is built on it, append to the text instead. One at a time.
+/// While a Capture lives, write_out() and what is built on it append to the text instead. Only one
+/// may live at a time.
 class Capture {
  public:
   explicit Capture(std::string& into);

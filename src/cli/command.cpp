@@ -115,7 +115,7 @@ std::vector<std::string> names_of_options(const CLI::App& app) {
   return names;
 }
 
-/// "unknown verb deliver: outbox (hint: ...)"
+/// A message such as "unknown verb deliver: outbox (hint: ...)".
 std::string usage(const CLI::App& at, const std::string& what, const std::string& hint) {
   return what + ": " + full_name(at) + " (hint: " + hint + ")";
 }

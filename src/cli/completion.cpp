@@ -163,7 +163,8 @@ class CommandLine {
     return found;
   }
 
-  /// The option of the verb, or of every verb, with this name. nullptr if it takes no value.
+  /// The option of the verb, or of every verb, with this name; nullptr if there is none that takes
+  /// a value.
   [[nodiscard]] const OptionDefinition* find_option(const std::string& name) const {
     for (const auto* const options : {&verb_->options, &program_.options}) {
       for (const OptionDefinition& option : *options) {

@@ -12,18 +12,18 @@
 
 namespace outbox::cli {
 
-/// Whether a verb uses the subscriptions of the configuration. A verb that does not needs no
+/// Whether a verb uses the subscriptions of the configuration. A verb that uses none needs no
 /// broker's password.
 enum class Subscriptions { unused, used };
-/// The same of the handlers of tasks.
+/// Whether a verb uses the handlers of tasks.
 enum class Tasks { unused, used };
 
 class Context {
  public:
-  /// -c, --store and the other options of every verb.
+  /// Adds -c, --store and the other options of every verb.
   void add_options(CLI::App& root);
 
-  /// The file that `init` writes: -c, else outbox.toml.
+  /// The file that `init` writes: that of -c, else outbox.toml.
   [[nodiscard]] std::string file_to_write() const;
   /// What -c, OUTBOX_CONFIG, the environment and the flags give.
   [[nodiscard]] config::Request request(Subscriptions subscriptions,
@@ -32,19 +32,20 @@ class Context {
   [[nodiscard]] config::Loaded configuration(Subscriptions subscriptions,
                                              Tasks tasks = Tasks::unused) const;
 
-  /// Of a verb that needs only the store: it does not care for an outbox.toml that happens to lie
-  /// in the working directory when the store is given otherwise.
+  /// The configuration of a verb that needs only the store. An outbox.toml that happens to lie in
+  /// the working directory does not matter if the store is given otherwise.
   [[nodiscard]] config::Loaded store_configuration() const;
-  /// Of a verb that shows more with the rest of the configuration: an outbox.toml that happens to
-  /// lie there and is broken is passed over, with a warning, when the store is given otherwise.
+  /// The configuration of a verb that shows more with the rest of it. If the store is given
+  /// otherwise, a broken outbox.toml that happens to lie in the working directory is passed over
+  /// with a warning.
   [[nodiscard]] config::Loaded store_and_more() const;
 
   /// The configured store; not connected yet.
   [[nodiscard]] static std::unique_ptr<store::Store> store(const config::Loaded& loaded);
-  /// The same, after checking that it is reachable and has the schema version that this program
-  /// needs.
+  /// The configured store, after checking that it is reachable and has the schema version that this
+  /// program needs.
   [[nodiscard]] static std::unique_ptr<store::Store> checked_store(const config::Loaded& loaded);
-  /// For callers that only need its address.
+  /// The address of the configured store, for callers that need no more.
   [[nodiscard]] static store::StoreOptions store_options(const config::Loaded& loaded);
 
  private:

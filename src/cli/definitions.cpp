@@ -44,7 +44,7 @@ OptionDefinition define(const CLI::Option& option, const std::string& path) {
   return found;
 }
 
-/// What add_footer() and add_example() made, apart.
+/// Divides a footer into what add_footer() and what add_example() made.
 void divide_footer(const std::string& footer, VerbDefinition& verb) {
   const std::size_t start = footer.find(kExamples);
   verb.notes = footer.substr(0, start);

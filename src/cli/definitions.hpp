@@ -33,7 +33,7 @@ struct VerbDefinition {
   std::vector<VerbDefinition> verbs;
 };
 
-/// Everything that --help shows. Called when all verbs are added.
+/// Everything that --help shows. All verbs must have been added before.
 [[nodiscard]] VerbDefinition definitions(const CLI::App& root);
 /// The options of every verb.
 [[nodiscard]] std::vector<OptionDefinition> common_options(const VerbDefinition& program);

@@ -47,8 +47,8 @@ Json to_json(const Finding& one) {
           {"command", or_null(one.command)}};
 }
 
-/// Its own lines, which matter in the body of a function, and nothing else that controls a
-/// terminal.
+/// The command with its own line ends, which matter in the body of a function, and with nothing
+/// else that controls a terminal.
 std::string command_lines(const std::string& command) {
   std::string text;
   std::istringstream lines(command);
@@ -72,7 +72,7 @@ void print_findings(const std::vector<Finding>& findings) {
         health::count(findings, Severity::ok));
 }
 
-/// One for each finding that fails the check.
+/// One line for each finding that fails the check.
 std::vector<std::string> failures(const DoctorOptions& options,
                                   const std::vector<Finding>& findings) {
   std::vector<std::string> lines;
@@ -89,8 +89,9 @@ std::vector<std::string> failures(const DoctorOptions& options,
 
 // ---- what is looked at
 
-/// What can be used of a configuration with problems: without what references refer to, or only the
-/// store that flags and the environment name.
+/// What can be used of a configuration with problems: the configuration without the values that its
+/// references name or, if that has problems too, only the store that flags and the environment
+/// name.
 config::Loaded usable_part(const Context& context) {
   if (auto loose = config::load(context.request(Subscriptions::unused))) return std::move(*loose);
   config::Loaded loaded;
@@ -107,7 +108,7 @@ config::Loaded usable_part(const Context& context) {
   return loaded;
 }
 
-/// Problems of the command line alone end the verb.
+/// Ends the verb if all problems are those of the command line.
 void refuse_typed(const config::Problems& problems) {
   std::vector<std::string> lines;
   for (const config::Problem& one : problems) {
@@ -132,7 +133,7 @@ health::StoreName name_of(const Context& context, const config::Loaded& loaded) 
   return name;
 }
 
-/// What sinks log is in the findings.
+/// What sinks log is in the findings, so only errors are logged unless a level is set.
 void configure_log(const config::Config& config) {
   const bool usual = config.log_level == config::Config().log_level;
   log::configure(usual ? "error" : config.log_level,

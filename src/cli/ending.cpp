@@ -12,7 +12,7 @@
 namespace outbox::cli {
 namespace {
 
-/// After the grace period, for giving the lanes back.
+/// How long the lanes may take to be given back after the grace period.
 constexpr std::chrono::seconds kBeyondGrace{5};
 
 }  // namespace

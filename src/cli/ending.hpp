@@ -14,11 +14,11 @@ namespace outbox::cli {
 /// Logs what looks wrong in the configuration.
 void log_warnings(const config::Loaded& loaded);
 
-/// Ends the process when a stop takes too long, until the thread is joined: a database that hangs
-/// must not block a supervisor.
+/// Returns a thread that ends the process if a stop takes too long, until the thread is joined: a
+/// database that hangs must not block a supervisor.
 [[nodiscard]] std::jthread limit_stop(std::chrono::milliseconds grace);
 
-/// What people are told when it has ended.
+/// What people are told when the verb has stopped.
 struct LastWords {
   log::Constant drained;
   log::Constant abandoned;

@@ -38,7 +38,7 @@ int open_input(const std::string& path) {
   return fd;
 }
 
-/// 0: not known.
+/// The size of a file; 0 if it is not known.
 std::size_t size_of(int fd) {
   struct stat status {};
   const bool known = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
@@ -49,7 +49,7 @@ bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t") == std::string_view::npos;
 }
 
-/// Not while the lines are typed at a terminal.
+/// There is no progress while the lines are typed at a terminal.
 Progress::Wanted progress_of(const EnqueueLinesOptions& options, int input) {
   if (options.progress) return Progress::Wanted::always;
   return isatty(input) == 0 ? Progress::Wanted::on_terminal : Progress::Wanted::never;
@@ -193,8 +193,8 @@ class LineEnqueuer {
   Progress progress_;
   std::vector<Event> batch_;
   std::size_t batch_bytes_{0};
-  std::uint64_t line_{0};        ///< Read last.
-  std::uint64_t first_line_{0};  ///< Of the batch.
+  std::uint64_t line_{0};        ///< The line that was read last.
+  std::uint64_t first_line_{0};  ///< The first line of the batch.
   std::uint64_t written_{0};
   std::uint64_t transactions_{0};
 };

@@ -9,7 +9,7 @@
 namespace outbox::cli {
 
 struct EnqueueLinesOptions {
-  std::string path;  ///< "-": stdin.
+  std::string path;  ///< The file; "-" for stdin.
   bool ids{false};
   bool json{false};
   bool progress{false};

@@ -60,7 +60,7 @@ std::string key_of(const store::EventListing& event) {
                                     : event.aggregate_type + "/" + event.aggregate_id;
 }
 
-/// "orders: retrying, 3 attempts, next 2026-...: too large"
+/// A line such as "orders: retrying, 3 attempts, next 2026-...: too large".
 std::string line_of(const store::EventLife& life) {
   std::string line = "  " + life.subscription + ": " + life.state;
   if (life.published_by_us) line += " by " + event::time_text(*life.published_by_us);

@@ -10,7 +10,7 @@
 
 namespace outbox::cli {
 
-/// Stable: scripts depend on them.
+/// The codes are stable, since scripts depend on them.
 enum ExitCode : int {
   kOk = 0,
   kError = 1,
@@ -39,13 +39,15 @@ class Failure : public std::exception {
   std::vector<std::string> lines_;
 };
 
-/// kNotNow for a transient error without effect: the same command can be run again. Else kError.
+/// Returns kNotNow for a transient error without effect, after which the same command can be run
+/// again, else kError.
 [[nodiscard]] inline ExitCode exit_code(const Error& error) noexcept {
   const bool passes = error.remedy != Remedy::fix && error.effect == Effect::none;
   return passes ? kNotNow : kError;
 }
 
-/// Of what only reads, or can be done again: whatever happened, the same command can be run again.
+/// Gives the error of something that only reads, or can be done again, no effect: whatever
+/// happened, the same command can be run again.
 template <class T>
 [[nodiscard]] Result<T> repeatable(Result<T> result) {
   if (!result) result.error().effect = Effect::none;

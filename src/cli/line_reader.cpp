@@ -61,7 +61,7 @@ std::optional<LineReader::Next> LineReader::fill() {
   return std::nullopt;
 }
 
-/// Moves the unfinished line to the front; a line that fills the buffer makes it grow.
+/// Moves the unfinished line to the front. The buffer grows if the line fills it.
 void LineReader::make_room() {
   if (begin_ > 0) std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;

@@ -32,16 +32,16 @@ class LineReader {
 
  private:
   bool take_line(std::string_view& line);
-  /// Reads more input. None: there is more, or the input has ended.
+  /// Reads more input. Returns nullopt if there is more, or if the input has ended.
   [[nodiscard]] std::optional<Next> fill();
   void make_room();
 
   int fd_;
   int interrupt_fd_;
   std::string buffer_;
-  std::size_t begin_{0};    ///< Of what next() has not returned yet.
-  std::size_t scanned_{0};  ///< No line end before this.
-  std::size_t end_{0};      ///< Of the input in the buffer.
+  std::size_t begin_{0};    ///< The beginning of what next() has not returned yet.
+  std::size_t scanned_{0};  ///< The unfinished line has no end before this.
+  std::size_t end_{0};      ///< The end of the input in the buffer.
   bool ended_{false};
   std::size_t bytes_read_{0};
   int error_{0};

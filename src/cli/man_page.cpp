@@ -8,8 +8,8 @@
 namespace outbox::cli {
 namespace {
 
-/// Text as it is: what roff interprets is escaped, and quotes and hyphens stay ASCII, so that they
-/// can be copied.
+/// The text as man shows it unchanged: what roff interprets is escaped, and quotes and hyphens stay
+/// ASCII, so that they can be copied.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -99,7 +99,7 @@ std::string notes(const std::string& text) {
   return out;
 }
 
-/// \fIVERB\fR [\fIEVENT\fR ...]
+/// The arguments in a form such as \fIVERB\fR [\fIEVENT\fR ...].
 std::string arguments(const VerbDefinition& verb) {
   std::string text;
   for (const OptionDefinition& argument : verb.arguments) {

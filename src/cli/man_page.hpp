@@ -8,7 +8,7 @@
 
 namespace outbox::cli {
 
-/// The page outbox(1). `date`: YYYY-MM-DD.
+/// The page outbox(1). `date` is YYYY-MM-DD.
 [[nodiscard]] std::string program_page(const VerbDefinition& program, const std::string& date);
 /// The page of a verb, with its own verbs inside.
 [[nodiscard]] std::string verb_page(const VerbDefinition& verb, const std::string& date);

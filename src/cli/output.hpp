@@ -14,14 +14,14 @@
 
 namespace outbox::cli {
 
-/// Data, as it is, to stdout.
+/// Writes data to stdout as it is.
 void write_out(std::string_view text);
-/// False: not everything could be written.
+/// Returns false if not everything could be written.
 bool flush_out();
-/// To stderr.
+/// Writes text to stderr.
 void write_err(std::string_view text);
 
-/// Formatted data to stdout, without a line end.
+/// Writes formatted data to stdout, without a line end.
 template <class... Args>
 void print(fmt::format_string<Args...> format, Args&&... args) {
   write_out(fmt::format(format, std::forward<Args>(args)...));
@@ -29,18 +29,18 @@ void print(fmt::format_string<Args...> format, Args&&... args) {
 
 using Json = nlohmann::ordered_json;
 
-/// To stdout, indented by two spaces per level.
+/// Writes JSON to stdout, indented by two spaces per level.
 void print_json(const Json& json);
-/// Null for an empty text.
+/// The text, or null if it is empty.
 [[nodiscard]] Json or_null(const std::string& text);
-/// Unit: microseconds since 1970.
+/// The time, or null if there is none. Unit: microseconds since 1970.
 [[nodiscard]] Json time_or_null(std::optional<std::int64_t> us);
 [[nodiscard]] Json time_or_null(std::optional<Timestamp> time);
 
-/// Whose errors these are. Before the first one.
+/// Sets the name of the program in errors. Must be called before the first one.
 void name_program(const std::string& name);
-/// "outbox: line" to stderr. Without control characters, so that it is one line whatever went
-/// wrong.
+/// Writes "outbox: line" to stderr, without control characters, so that it is one line whatever
+/// went wrong.
 void print_error(const std::string& line);
 
 /// The text with spaces for control characters: one line, and nothing that controls a terminal.

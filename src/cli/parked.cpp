@@ -1,5 +1,4 @@
-// outbox parked: events that could not be delivered: lists, shows, retries, discards and corrects
-// them.
+// outbox parked: lists, shows, retries, discards and corrects events that could not be delivered.
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
@@ -34,7 +33,7 @@ struct ParkedOptions {
   std::uint64_t limit{100};
   std::optional<std::string> reason;
   bool keep_attempts{false};
-  // Of edit:
+  // The options of edit.
   std::string event;
   std::optional<std::string> event_type;
   std::optional<std::string> payload;
@@ -74,7 +73,7 @@ store::ParkedFilter filter_of(const ParkedOptions& options, const ParkedRows& op
   return filter;
 }
 
-/// Sets the id or the seq.
+/// Sets the id or the seq of the filter.
 void add_event(store::ParkedFilter& filter, const std::string& text) {
   const bool digits =
       !text.empty() && text.size() < 19 &&
@@ -190,14 +189,14 @@ void require_choice(const ParkedOptions& options, const char* verb) {
                 "ids or seqs, or --subscription, --state, --type, --key, --error");
 }
 
-/// Those that are named, or all that fit.
+/// Calls `take` with the events that are named, or with all that fit.
 template <class Take>
 void each_chosen(const ParkedOptions& options, const ParkedRows& open, Take take) {
   if (options.events.empty()) return each_page(open, filter_of(options, open), take);
   take(find(options, open, store::kMostChanged, false));
 }
 
-/// What a command would do; without --apply it changes nothing.
+/// Prints what a command would do with --apply.
 void would(const char* what, const ParkedOptions& options, const ParkedRows& open,
            const char* apply) {
   constexpr std::size_t kShown = 100;

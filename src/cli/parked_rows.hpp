@@ -36,8 +36,8 @@ struct ParkedRows {
   }
 };
 
-/// Calls `take(events)` for all that fit, so many at a time that each change of them is a short
-/// transaction.
+/// Calls `take(events)` for all events that fit, in pages so small that each change of one is a
+/// short transaction.
 template <class Take>
 void each_page(const ParkedRows& open, store::ParkedFilter filter, Take take) {
   for (bool more = true; more;) {
@@ -63,7 +63,7 @@ class ChangeProgress {
 
  private:
   std::size_t all_{0};
-  bool said_{false};  ///< Not of the first ones: most commands are done at once.
+  bool said_{false};  ///< Nothing is said about the first change: most commands are done at once.
   std::chrono::steady_clock::time_point again_at_{};
 };
 
@@ -81,7 +81,8 @@ std::size_t change_each(const std::vector<store::ParkedListing>& events, Change 
   return changed;
 }
 
-/// Dead ones with a key: others of it may have gone before them.
+/// The number of dead events with a key: later events of the key may have been delivered before
+/// them.
 [[nodiscard]] inline std::size_t count_overtaken(const std::vector<store::ParkedListing>& events) {
   std::size_t dead = 0;
   for (const auto& event : events) {

@@ -35,7 +35,7 @@ int run_caught(const Program& program, int argc, const char* const* argv) {
   return kError;
 }
 
-/// Whether the pipe's other end was closed: `outbox ... | head`.
+/// Whether the other end of the pipe was closed, as by `outbox ... | head`.
 bool reader_left() {
   pollfd output{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
   return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
@@ -47,13 +47,13 @@ bool reader_left() {
 void occupy_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) >= 0) continue;
-    // open() returns the lowest free one, which is `fd`.
+    // open() returns the lowest free descriptor, which is `fd`.
     (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
 
-/// An error when not everything could be written, unless the reader closed the pipe or an error was
-/// already reported.
+/// It is an error if not everything could be written. The error is reported unless the reader
+/// closed the pipe, or another error was already reported.
 int flush_output(int code) {
   if (flush_out()) return code;
   if (code != kError && !reader_left())

@@ -1,5 +1,5 @@
-// The line on stderr that shows the progress of a long verb. Only on a terminal, where it is
-// overwritten, unless it is asked for.
+// The line on stderr that shows the progress of a long verb. It appears only on a terminal, where
+// it is overwritten, unless it is asked for.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@ class Progress {
  public:
   enum class Wanted { on_terminal, always, never };
 
-  /// `total_bytes`: of the input; 0: not known. `what`: stands before the numbers. `always`: a line
-  /// every second where there is no terminal.
+  /// `total_bytes` is the size of the input; 0 if it is not known. `what` stands before the
+  /// numbers. `always` prints a line every second if there is no terminal.
   explicit Progress(Wanted wanted, std::size_t total_bytes = 0, std::string what = {});
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -23,16 +23,16 @@ class Progress {
 
   /// May be called often; prints when it is time.
   void at(std::uint64_t events, std::size_t bytes = 0);
-  /// The same with a text of its own.
+  /// Prints another text when it is time.
   void say(const std::string& text);
-  /// Removes the line; before anything else is printed.
+  /// Removes the line. Must be called before anything else is printed.
   void clear();
   [[nodiscard]] double seconds() const;
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// Whether it is time, and then it is not for a while.
+  /// Whether it is time to print. If so, it is not time again for a while.
   bool is_due();
   void print(const std::string& line);
 

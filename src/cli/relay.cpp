@@ -93,8 +93,9 @@ void start(const RelayVerbOptions& options, const config::Loaded& loaded, Relay&
   }
 }
 
-/// Whether all subscriptions of the configuration are in the store: one that is not has everything
-/// pending. A relay with the lanes applies them; without them, another relay may deliver.
+/// Whether all subscriptions of the configuration are in the store: of one that is not, everything
+/// is pending. A relay with the lanes has applied them. Without the lanes, another relay may
+/// deliver, so the store is asked.
 Result<bool> all_are_there(const Relay& relay, store::Catalog& catalog,
                            std::span<const SubscriptionSpec> wanted) {
   if (relay.report().owner) return true;

@@ -53,7 +53,7 @@ struct ReplayVerbOptions {
   bool json{false};
 };
 
-/// A clock may have gone back a little: so much more is looked at on each side of a time.
+/// A clock may have gone back a little, so this much more is looked at on each side of a time.
 constexpr std::int64_t kLookedAtUs = 1'000'000;
 constexpr std::int64_t kAnySeq = std::numeric_limits<std::int64_t>::max() - 1;
 constexpr std::chrono::milliseconds kLook{200};
@@ -135,7 +135,7 @@ subscription::ReplayChoice choice_of(const ReplayVerbOptions& options) {
   return choice;
 }
 
-/// From the first to the last of them.
+/// Sets the range of the replay, from the first to the last event that has one of the ids.
 void find_ids(const OpenReplays& open, const subscription::ReplayChoice& choice,
               store::Replay& replay) {
   const auto events = must(open.store->events());
@@ -207,7 +207,7 @@ store::Replay replay_of(const ReplayVerbOptions& options, const OpenReplays& ope
 
 // ---- dry run
 
-/// By both filters; the range is that of the replay.
+/// Chooses by the filters of the subscription and of the replay, in the range of the replay.
 Chosen chosen_of(const store::Replay& replay, const store::SubscriptionRow& row) {
   return [wanted = subscription::Filter(row.spec),
           chosen = subscription::ReplayFilter(
@@ -218,7 +218,7 @@ Chosen chosen_of(const store::Replay& replay, const store::SubscriptionRow& row)
   };
 }
 
-/// What live delivery has passed by now.
+/// Counts the events of the replay that live delivery has passed by now.
 ReplayCount count_events(const store::Replay& replay, const OpenReplays& open,
                          const store::SubscriptionRow& row) {
   const Chosen chosen = chosen_of(replay, row);
@@ -328,7 +328,7 @@ int show(const ReplayVerbOptions& options, const OpenReplays& open) {
 
 // ---- following one
 
-/// What it skipped, and why; at most the first few.
+/// What the replay skipped, and why: at most the first few events.
 std::vector<std::string> skipped_lines(const store::Replay& replay, const OpenReplays& open) {
   std::vector<std::string> lines{
       fmt::format("replay {}: {} skipped: rejected, or behind a rejected one of the same key "
@@ -351,7 +351,7 @@ store::Replay find_started(std::int64_t id, const OpenReplays& open) {
       fmt::format("outbox replay --show {} tells how far it is, --stop {} stops it", id, id));
 }
 
-/// Until it has ended. The relays carry it out; this only looks.
+/// Waits until the replay has ended. The relays carry it out; this function only looks.
 int follow(std::int64_t id, const ReplayVerbOptions& options, const OpenReplays& open,
            const Signals& signals) {
   store::Replay replay = find_started(id, open);
@@ -394,8 +394,8 @@ int after_start(std::int64_t id, const ReplayVerbOptions& options, const OpenRep
 
 // ---- starting and stopping
 
-/// Where the answer was lost, whether it was started must be said to be open: another one would be
-/// refused, or sent twice.
+/// If the answer was lost, the error says that the replay may have been started: another one would
+/// be refused, or would send the events twice.
 template <class T>
 T must_start(Result<T> started) {
   if (started || started.error().effect != Effect::unknown) return must(std::move(started));
@@ -407,7 +407,7 @@ T must_start(Result<T> started) {
   throw Failure(kError, "there are no such events", "outbox events shows seqs and times");
 }
 
-/// Counts before it starts: only then first and last seq are known.
+/// Counts the events before the replay starts: only then are its first and last seq known.
 std::int64_t start_archived(const ReplayVerbOptions& options, store::Replay replay,
                             const OpenReplays& open, const store::SubscriptionRow& row,
                             const Signals& signals) {

@@ -13,7 +13,7 @@
 namespace outbox::cli {
 namespace {
 
-/// Events that are written in one transaction.
+/// The most events that are written in one transaction.
 constexpr std::size_t kEventsAtOnce = 500;
 constexpr std::size_t kBytesAtOnce = std::size_t{4} << 20U;
 

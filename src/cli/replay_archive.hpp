@@ -1,5 +1,5 @@
-// `outbox replay --archive`: events that were removed from the log, from the files that were
-// written of them.
+// `outbox replay --archive`: sends events that were removed from the log, from the files that
+// retention wrote of them.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace outbox::cli {
 /// What a replay would send.
 struct ReplayCount {
   std::int64_t events{0};
-  std::int64_t held{0};  ///< Parked now, or given up by a person.
+  std::int64_t held{0};  ///< Events that are parked now, or that a person gave up.
   std::int64_t first{0};
   std::int64_t last{0};
   std::int64_t first_us{0};
@@ -27,8 +27,8 @@ struct ReplayCount {
 using Chosen = std::function<bool(const EventView&)>;
 
 [[nodiscard]] ReplayCount count_archive(const std::string& directory, const Chosen& chosen);
-/// Starts the replay and copies its events into the store. Returns its id. A signal ends it, and
-/// leaves nothing.
+/// Starts the replay and copies its events into the store. Returns the id of the replay. A signal
+/// ends the verb, and leaves nothing of the replay.
 [[nodiscard]] std::int64_t load_archive(const std::string& directory, const Chosen& chosen,
                                         store::Replay replay, store::Replays& replays,
                                         const Signals& signals);

@@ -39,20 +39,20 @@ struct StatusOptions {
   bool json{false};
   bool check{false};
   std::optional<std::string> max_lag;
-  std::optional<std::string> watch;  ///< At which interval.
+  std::optional<std::string> watch;  ///< The interval at which it looks again.
 };
 
 struct SubscriptionLine {
   store::SubscriptionOverview overview;
-  store::Hold hold;                     ///< What it holds back of the history.
-  std::optional<store::Replay> replay;  ///< That is running: live delivery waits.
+  store::Hold hold;                     ///< The history that it holds back.
+  std::optional<store::Replay> replay;  ///< The replay that runs; live delivery waits for it.
 };
 
 std::int64_t all_of(const store::ParkedCounts& parked) {
   return parked.retrying + parked.waiting + parked.dead;
 }
 
-/// A priority of a queue that no task has had: not shown to people.
+/// Whether this is a priority of a queue that no task has had. People are not shown it.
 bool is_unused(const store::SubscriptionOverview& one) {
   const auto& spec = one.row.spec;
   return event::is_of_queue(spec) && one.progress.acked == 0 && one.progress.pending == 0 &&
@@ -75,7 +75,7 @@ std::string trouble_of(const store::SubscriptionRow& row) {
   return row.state == store::SubscriptionState::active ? row.trouble : std::string();
 }
 
-/// None without --check.
+/// The limit of --max-lag; nullopt without --check.
 std::optional<std::chrono::milliseconds> max_lag_of(const StatusOptions& options) {
   if (!options.check && options.max_lag)
     throw Failure(kUsage, "--max-lag: nothing is checked", "--check --max-lag 60s");
@@ -89,7 +89,7 @@ std::optional<std::chrono::milliseconds> max_lag_of(const StatusOptions& options
 
 // ---- reading the store
 
-/// What needs a person. A subscription that a person paused does not, nor does its lag.
+/// The problems that need a person. A subscription that a person paused is none, nor is its lag.
 std::vector<std::string> problems_of(health::Findings findings, const Adoptions& adoptions) {
   health::judge_adoptions(adoptions, findings);
   std::vector<std::string> problems;
@@ -207,7 +207,7 @@ const char* role_of(const store::RelayRow& relay) {
   return relay.owner ? "delivers" : "waits";
 }
 
-/// "default 32, heavy 64"
+/// A text such as "default 32, heavy 64".
 std::string lanes_text(const store::RelayRow& relay) {
   std::string text;
   for (const auto& [group, lanes] : relay.lanes)
@@ -337,7 +337,8 @@ int watch_status(const StatusOptions& options, const config::Loaded& loaded) {
             seen_at = time_now();
             options.json ? print_line(to_json(view)) : print_text(view, false);
           } catch (const Failure& failure) {
-            // It may be back soon. What never worked may need a person.
+            // A store that could be read before may be back soon. One that never could may need a
+            // person.
             if (seen_at.empty() && failure.code() != kNotNow) throw;
             print_unreachable(options, store, failure.what(), seen_at);
           }

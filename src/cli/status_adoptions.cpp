@@ -11,12 +11,12 @@ namespace {
 
 using store::AdoptionRow;
 
-/// Since when it is in its state; of one with a fault, since when it was forwarded.
+/// The time since which the table is in its state; if it has a fault, since which it was forwarded.
 std::string since(const AdoptionRow& row) {
   return event::time_text(row.switched_us.value_or(row.begun_us));
 }
 
-/// What keeps its rows from being forwarded; empty: nothing does.
+/// What keeps the rows of the table from being forwarded; empty if nothing does.
 std::string trouble_of(const AdoptionRow& row) {
   if (row.fault != store::AdoptionFault::none) return store::broken_text(row);
   if (row.is_unfinished() && !row.running)

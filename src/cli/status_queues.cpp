@@ -11,7 +11,7 @@
 namespace outbox::cli {
 namespace {
 
-/// "120us", "3.4ms", "12s", "5m"
+/// A text such as "120us", "3.4ms", "12s" or "5m".
 std::string duration_text(const health::QueueLine& line, double share) {
   const auto took = duration_quantile(line.runs, share);
   if (!took) return "-";

@@ -14,7 +14,7 @@ void print_queues(const health::Queues& view);
 [[nodiscard]] Json queues_to_json(const health::Queues& view);
 [[nodiscard]] Json workers_to_json(const health::Queues& view);
 
-/// In its largest unit: "0s", "12s", "3m", "2h", "5d".
+/// An age in its largest unit: "0s", "12s", "3m", "2h", "5d".
 [[nodiscard]] std::string age_text(std::chrono::microseconds age);
 
 }  // namespace outbox::cli

@@ -1,4 +1,4 @@
-// outbox subscription: lists, applies, pauses and resumes subscriptions. More:
+// outbox subscription: lists, applies, pauses and resumes subscriptions. The other subverbs are in
 // subscription_changes.cpp.
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -106,7 +106,7 @@ struct Change {
   std::string name;
   std::string action;  ///< "created", "changed", "unchanged", "left alone", "renamed"
   std::vector<subscription::SettingDifference> differences{};
-  std::string now{};  ///< What a renamed one is called.
+  std::string now{};  ///< The name that a renamed subscription has.
   bool from_now_on{false};
 };
 
@@ -123,7 +123,8 @@ Change change_of(const SubscriptionSpec& wanted, const OpenSubscriptions& open,
   return {.name = wanted.name, .action = action, .differences = std::move(differences)};
 }
 
-/// Those of the configuration in its order, then those that only the store has.
+/// The changes of the subscriptions of the configuration, in its order, then those of subscriptions
+/// that only the store has.
 std::vector<Change> changes(const OpenSubscriptions& open, const config::Loaded& loaded) {
   std::vector<Change> all;
   for (const auto& spec : loaded.config.relay.subscriptions)
@@ -137,7 +138,8 @@ std::vector<Change> changes(const OpenSubscriptions& open, const config::Loaded&
   return all;
 }
 
-/// A new subscription with a name that another one had would deliver everything again.
+/// Marks new subscriptions with a name that another one had before: they would deliver everything
+/// again.
 void note_renamed(std::vector<Change>& all, const config::Loaded& loaded) {
   const auto names =
       must(must(store::open_subscription_changes(Context::store_options(loaded)))->former_names());

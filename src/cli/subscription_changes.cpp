@@ -22,9 +22,9 @@
 namespace outbox::cli {
 namespace {
 
-/// Counted no further.
+/// At most this many pending events are counted.
 constexpr std::int64_t kMostPending = 10'000'000;
-/// A clock may have gone back a little: so much more is sent again.
+/// A clock may have gone back a little, so this much more is sent again.
 constexpr std::int64_t kSentAgainUs = 1'000'000;
 
 struct ChangeOptions {
@@ -148,7 +148,7 @@ int rename(const ChangeOptions& options, const Context& context) {
 
 struct Target {
   store::NewStart start;
-  std::string text;  ///< For people.
+  std::string text;  ///< Where it begins, for people.
 };
 
 Target target_of(const ChangeOptions& options, const OpenChange& open) {
@@ -181,7 +181,7 @@ struct StartEffect {
   store::ResetPlan parked;
 };
 
-/// What its filter matches.
+/// Counts the events that the filter of the subscription matches.
 StartEffect effect_of(const OpenChange& open, const store::NewStart& start) {
   const subscription::Filter filter(open.row.spec, open.row.left_out);
   StartEffect effect;

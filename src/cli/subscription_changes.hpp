@@ -6,7 +6,7 @@
 
 namespace outbox::cli {
 
-/// create, rename, reset, drop.
+/// Adds create, rename, reset and drop.
 void add_subscription_changes(CLI::App& verb, Context& context);
 
 }  // namespace outbox::cli

@@ -9,7 +9,7 @@
 namespace outbox::cli {
 namespace {
 
-/// In characters: UTF-8 bytes that do not continue a character.
+/// The width in characters. It counts the UTF-8 bytes that do not continue a character.
 std::size_t width(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;

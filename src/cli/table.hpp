@@ -10,11 +10,11 @@ namespace outbox::cli {
 class Table {
  public:
   explicit Table(std::vector<std::string> head) { add(std::move(head)); }
-  /// As many cells as the head has.
+  /// Adds a row, with as many cells as the head has.
   void add(std::vector<std::string> cells);
-  /// A line between the rows, not split into columns.
+  /// Adds a line between the rows, which is not split into columns.
   void note(std::string text) { add({std::move(text)}); }
-  /// To stdout.
+  /// Prints the table to stdout.
   void print() const;
 
  private:

@@ -53,7 +53,7 @@ TaskState state_of(const ParkedListing& row) {
 
 namespace {
 
-/// Any state that has rows.
+/// Sets the state, which must be one that has rows.
 void set_state(store::ParkedFilter& filter, TaskState state) {
   using enum TaskState;
   if (state == running) filter.state = ParkedState::running;

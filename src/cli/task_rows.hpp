@@ -15,7 +15,8 @@ namespace outbox::cli {
 struct Queues : ParkedRows {
   explicit Queues(const config::Loaded& loaded) : ParkedRows(loaded) {}
 
-  /// Of this queue, or of all. Ends the verb when nothing is known of the queue.
+  /// The subscriptions of this queue, or of all queues. Ends the verb if nothing is known of the
+  /// queue.
   [[nodiscard]] std::vector<store::SubscriptionRow> of(
       const std::optional<std::string>& queue) const;
 };
@@ -29,17 +30,17 @@ struct TaskChoice {
   [[nodiscard]] bool any() const { return queue || type || state || key; }
 };
 
-/// Of --state: one that can be listed.
+/// The state that --state names. Ends the verb unless it can be listed.
 [[nodiscard]] TaskState state_of(const std::string& word);
 [[nodiscard]] TaskState state_of(const store::ParkedListing& row);
 
 [[nodiscard]] std::vector<store::ParkedListing> rows_of(const TaskChoice& choice,
                                                         const Queues& open, std::size_t limit);
-/// Calls `take(rows)` for all of them, so many at a time that each change of them is a short
+/// Calls `take(rows)` for all chosen tasks, in pages so small that each change of one is a short
 /// transaction.
 void each_page_of(const TaskChoice& choice, const Queues& open,
                   const std::function<void(const std::vector<store::ParkedListing>&)>& take);
-/// Those with these ids: all of them have rows, or the verb ends.
+/// The rows of the tasks with these ids. Ends the verb if one of the tasks has no row.
 [[nodiscard]] std::vector<store::ParkedListing> rows_with_ids(const std::vector<std::string>& ids,
                                                               const Queues& open);
 
@@ -49,7 +50,7 @@ struct FoundTask {
   store::EventListing event;
   TaskStatus status;
 };
-/// Or ends the verb.
+/// The task with this id. Ends the verb if there is none.
 [[nodiscard]] FoundTask find_task(const Queues& open, const std::string& id);
 
 }  // namespace outbox::cli

@@ -1,4 +1,4 @@
-// outbox tasks schedule: tasks that recur: lists, pauses, resumes and removes their schedules.
+// outbox tasks schedule: lists, pauses, resumes and removes the schedules of tasks that recur.
 #include "cli/task_schedules.hpp"
 
 #include <nlohmann/json.hpp>
@@ -31,7 +31,7 @@ struct OpenSchedules {
         schedules(must(store->schedules())),
         rows(must(schedules->list())) {}
 
-  /// An unknown name: a typing error must not look like success.
+  /// Refuses an unknown name: a typing error must not look like success.
   [[nodiscard]] const store::ScheduleRow& find(const std::string& name) const {
     std::vector<std::string_view> known;
     for (const auto& row : rows) {

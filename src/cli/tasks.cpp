@@ -1,4 +1,4 @@
-// outbox tasks: tasks of all queues: lists, shows, runs again and cancels them, and pauses queues.
+// outbox tasks: lists, shows, runs again and cancels the tasks of all queues, and pauses queues.
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -27,10 +27,10 @@ using store::ParkedState;
 
 struct TasksOptions {
   std::vector<std::string> ids;
-  std::string id;                   ///< Of show.
+  std::string id;                   ///< The task of show.
   std::string name;                 ///< The queue of pause and resume.
-  std::string pause;                ///< Why.
-  std::optional<std::string> type;  ///< Of pause and resume.
+  std::string pause;                ///< The reason of pause.
+  std::optional<std::string> type;  ///< The type of pause and resume.
   TaskChoice choice;
   std::uint64_t limit{100};
   std::optional<std::string> reason;
@@ -44,7 +44,7 @@ std::string next_run(const ParkedListing& row) {
   return row.state == ParkedState::retrying ? event::time_text(row.next_attempt_at_us) : "-";
 }
 
-/// "runs on app-1 since 2026-..., 40 %: page 2 of 5"
+/// A line such as "runs on app-1 since 2026-..., 40 %: page 2 of 5".
 std::string run_of(const ParkedListing& row) {
   std::string text = "  runs on " + (row.worker.empty() ? "a worker that has left" : row.worker);
   if (row.begun_at_us) text += " since " + event::time_text(*row.begun_at_us);
@@ -200,7 +200,7 @@ int show(const TasksOptions& options, const Context& context) {
 
 // ---- retry and cancel
 
-/// By ids, or by a filter: not by both.
+/// Tasks have to be chosen by ids or by a filter, and not by both.
 void require_choice(const TasksOptions& options, const std::string& verb) {
   if (options.ids.empty() && !options.choice.any())
     throw Failure(kUsage, verb + ": which tasks?", "ids, or --queue, --type, --state, --key");
@@ -213,15 +213,14 @@ void require_choice(const TasksOptions& options, const std::string& verb) {
 
 using Rows = std::vector<ParkedListing>;
 
-/// Those that are named, or all that fit.
+/// Calls `take` with the tasks that are named, or with all that fit.
 template <class Take>
 void each_chosen(const TasksOptions& options, const Queues& open, Take take) {
   if (options.ids.empty()) return each_page_of(options.choice, open, take);
   take(rows_with_ids(options.ids, open));
 }
 
-/// What a command would do; without --apply it changes nothing. `fits`: whether it would do it to a
-/// row.
+/// Prints what a command would do with --apply. `fits` says whether it would do that to a row.
 template <class Fits>
 void would(const char* what, const TasksOptions& options, const Queues& open, Fits fits,
            const char* apply) {
@@ -238,7 +237,8 @@ void would(const char* what, const TasksOptions& options, const Queues& open, Fi
   print("{}; nothing was changed ({})\n", count("task", all), apply);
 }
 
-/// A task that runs goes on, and one that waits is behind another one: they are told, or left out.
+/// Refuses named tasks that cannot be run again: one that runs goes on, and one that waits is
+/// behind another one.
 void check_retried(const std::vector<ParkedListing>& rows) {
   for (const auto& row : rows) {
     if (row.state == ParkedState::running)
@@ -328,7 +328,7 @@ std::vector<std::string> subscriptions_of_type(const TasksOptions& options, cons
   return names;
 }
 
-/// Its tasks are then read apart from those of the queue.
+/// Pauses one type. Its tasks are then read apart from those of the queue.
 int pause_type(const TasksOptions& options, const Queues& open) {
   if (options.type->find_first_of("*?") != std::string::npos)
     throw Failure(kUsage, "--type " + *options.type + ": is no name of one type",

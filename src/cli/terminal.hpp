@@ -1,14 +1,14 @@
-// What may be written besides plain text. Without a terminal, and where NO_COLOR and TERM=dumb ask
-// for it, nothing may.
+// What may be written besides plain text. Nothing may without a terminal, nor where NO_COLOR or
+// TERM=dumb asks for that.
 #pragma once
 
 #include <string>
 
 namespace outbox::cli {
 
-/// The cursor can be moved there: a terminal, and not a dumb one.
+/// Whether the cursor can be moved there: this is a terminal, and not a dumb one.
 [[nodiscard]] bool is_screen(int fd);
-/// On stdout, in red.
+/// The text in red, if stdout may show colours.
 [[nodiscard]] std::string alarming(const std::string& text);
 
 }  // namespace outbox::cli

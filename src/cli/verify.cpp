@@ -52,7 +52,7 @@ std::vector<store::SubscriptionRow> chosen(const VerifyOptions& options,
       did_you_mean(*options.subscription, known, "`outbox subscription list` shows them"));
 }
 
-/// "all", or the lanes' numbers.
+/// "all lanes", or the numbers of the lanes.
 std::string lanes_text(store::LaneMask lanes) {
   if (lanes == store::kAllLanes) return "all lanes";
   std::string text = "lanes";
@@ -163,7 +163,7 @@ std::string fault_text(const std::string& name, const verify::Fault& fault) {
   return text + " (hint: " + hint_of(fault.kind) + ")";
 }
 
-/// What could not be compared.
+/// Prints what could not be compared.
 void print_rest(const verify::SinkFound& sink) {
   if (!sink.others.empty()) {
     const std::string names = fmt::format("{}", fmt::join(sink.others, ", "));
@@ -252,7 +252,7 @@ int verify(const VerifyOptions& options, const Context& context) {
   if (!options.delivered.empty() && !options.subscription)
     throw Failure(kUsage, "--delivered: by which subscription?", "--subscription NAME");
   Signals signals(kInterrupted);
-  signals.end_at(1);  // it has written nothing
+  signals.end_at(1);  // this verb writes nothing
   const auto store = Context::checked_store(context.store_configuration());
   const auto rows = chosen(options, must(must(store->catalog())->subscriptions()));
   if (options.sink) {

@@ -32,7 +32,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A store that does not answer does not keep it from ending.
+/// How long an end waits for a store that does not answer.
 constexpr std::chrono::milliseconds kPatience{1000};
 
 void write_all(std::string_view text) {
@@ -44,7 +44,7 @@ void write_all(std::string_view text) {
   }
 }
 
-/// At most so many characters. What sets a colour has no width.
+/// At most `columns` characters of a line. What sets a colour has no width.
 std::string clipped(std::string_view line, std::size_t columns) {
   std::string out;
   std::size_t width = 0;
@@ -59,7 +59,7 @@ std::string clipped(std::string_view line, std::size_t columns) {
   return out.find('\x1b') == std::string::npos ? out : out + "\x1b[0m";
 }
 
-/// The terminal's second page, so that the first one is there again at the end. Keys are read
+/// Shows the terminal's second page, so that the first one is there again at the end. Keys are read
 /// without being shown.
 class Screen {
  public:
@@ -71,7 +71,7 @@ class Screen {
       raw.c_cc[VMIN] = 0;
       raw.c_cc[VTIME] = 0;
       raw.c_cc[VSUSP] =
-          _POSIX_VDISABLE;  // a suspended one would leave the second page to the shell
+          _POSIX_VDISABLE;  // a suspended watch would leave the second page to the shell
       keys_ = tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
     }
     write_all("\x1b[?1049h\x1b[?25l\x1b[?7l");  // second page, no cursor, no line breaks
@@ -80,14 +80,15 @@ class Screen {
   Screen& operator=(const Screen&) = delete;
   ~Screen() { leave(); }
 
-  /// From any thread.
+  /// Any thread may call it.
   void leave() const noexcept {
     write_all("\x1b[?7h\x1b[?25h\x1b[?1049l");
     if (keys_) (void)tcsetattr(STDIN_FILENO, TCSANOW, &before_);
   }
   [[nodiscard]] bool has_keys() const noexcept { return keys_; }
 
-  /// Overwrites each line, and only then removes what is left of the one before: nothing flickers.
+  /// Overwrites each line, and only then removes what is left of the one before, so that nothing
+  /// flickers.
   void draw(const std::string& title, std::string_view text) const {
     winsize size{};
     const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0;
@@ -113,8 +114,8 @@ class Screen {
   bool keys_{false};
 };
 
-/// Ends the process when a signal asks for it and the store does not answer. Nothing is written to
-/// it, so this loses nothing.
+/// Ends the process if a signal asks for it and the store does not answer. This loses nothing,
+/// since nothing is written to the store.
 class Guard {
  public:
   explicit Guard(const Signals& signals) : done_(event_fd()) {
@@ -147,7 +148,7 @@ class Guard {
   std::jthread thread_;
 };
 
-/// A key that ends it.
+/// Whether a key was typed that ends the watch.
 bool reads_end(bool& keys) {
   std::array<char, 64> typed{};
   const ssize_t count = read(STDIN_FILENO, typed.data(), typed.size());
@@ -156,7 +157,8 @@ bool reads_end(bool& keys) {
                      [](char key) { return key == 'q' || key == 'Q' || key == '\x03'; });
 }
 
-/// Waits until then. True: it is over, by a signal, by a key, or because the reader of stdout left.
+/// Waits until `until`. Returns true if the watch is over, by a signal, by a key, or because the
+/// reader of stdout left.
 bool is_over_before(Clock::time_point until, const Signals& signals, bool& keys) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
@@ -181,7 +183,7 @@ std::string time_now() {
 void watch(const WatchOptions& options, const std::function<void()>& show) {
   const bool on_screen = !options.lines_only && is_screen(STDOUT_FILENO);
   Signals signals(kOk);
-  signals.end_at(0);  // the guard does
+  signals.end_at(0);  // the guard ends the process
   std::optional<Screen> screen;
   Guard guard(signals);
   bool keys = false;
@@ -205,7 +207,7 @@ void watch(const WatchOptions& options, const std::function<void()>& show) {
     } else {
       if (!options.lines_only) print("{}{}\n", first ? "" : "\n", time_now());
       write_out(text);
-      if (!flush_out()) return;  // main() says why, unless the reader left
+      if (!flush_out()) return;  // run_program() says why, unless the reader left
     }
     first = false;
     if (is_over_before(next, signals, keys)) return;

@@ -29,7 +29,7 @@ struct WorkOptions {
   bool wait{false};
 };
 
-/// Those of the configuration, or of these only that were asked for.
+/// The tasks of the configuration, or only those of the queues that were asked for.
 std::vector<config::TaskSpec> tasks_of(const WorkOptions& options, const config::Loaded& loaded) {
   std::vector<config::TaskSpec> tasks = loaded.config.tasks;
   if (tasks.empty())
@@ -56,8 +56,8 @@ Handlers::Run run_of(const config::TaskSpec& task) {
   return task::exec_handler(std::move(child));
 }
 
-/// Those of its queue. Those of queues without a handler here, whose tasks others do, belong to the
-/// first worker.
+/// The schedules of a queue. The first worker also has those of queues without a handler here,
+/// whose tasks others do.
 std::vector<Schedule> schedules_of(const std::string& queue, bool first,
                                    const config::Loaded& loaded) {
   std::vector<Schedule> mine;
@@ -70,7 +70,8 @@ std::vector<Schedule> schedules_of(const std::string& queue, bool first,
   return mine;
 }
 
-/// A type of one queue is unknown in another: a worker for each queue, with its handlers.
+/// Makes the worker of a queue, with its handlers. Each queue has one, since a type of one queue is
+/// unknown in another.
 std::unique_ptr<Worker> make_worker(const config::Loaded& loaded, const std::string& queue,
                                     const std::vector<config::TaskSpec>& tasks, bool first) {
   WorkerOptions options = loaded.config.worker;
@@ -114,7 +115,7 @@ void start(const WorkOptions& options, const config::Loaded& loaded, Worker& wor
   }
 }
 
-/// All share one grace period.
+/// Stops all workers, which share one grace period.
 StopReport stop_all(const std::vector<std::unique_ptr<Worker>>& workers,
                     std::chrono::milliseconds grace) {
   std::vector<StopReport> reports(workers.size());

@@ -13,10 +13,10 @@
 
 namespace outbox::health {
 
-/// The words are frozen, as are the names of checks.
+/// Scripts rely on these words and on the names of checks: neither may change.
 enum class Severity : std::uint8_t {
   ok,
-  note,     ///< To know; or what could not be looked at.
+  note,     ///< Worth knowing, or a question without an answer.
   warning,  ///< Will become a problem, or weakens a promise.
   error,    ///< Events are not delivered, or can be lost.
 };
@@ -25,18 +25,18 @@ enum class Severity : std::uint8_t {
 
 struct Finding {
   Severity severity{Severity::ok};
-  std::string check;    ///< "sequence"
-  std::string subject;  ///< Which one: a subscription, a table, a role; may be empty.
+  std::string check;    ///< The name of the check, such as "sequence".
+  std::string subject;  ///< The subscription, table or role in question; may be empty.
   std::string what;
   std::string reason{};   ///< What it means for events.
-  std::string command{};  ///< What mends it: for the shell, or a statement, which ends in ';'.
-  /// Something stands still, or is late, and a person has to act: `outbox status` names it, and its
-  /// --check fails.
+  std::string command{};  ///< What mends it: a shell command, or a statement, which ends in ';'.
+  /// Whether something stands still or is late, and a person has to act: `outbox status` names the
+  /// finding, and its --check fails.
   bool problem{false};
 
-  /// "sequence event_seq: has CACHE 32"
+  /// Returns a text such as "sequence event_seq: has CACHE 32".
   [[nodiscard]] std::string headline() const;
-  /// "relays: no relay is alive; nothing is delivered (hint: outbox relay)"
+  /// Returns a text such as "relays: no relay is alive; nothing is delivered (hint: outbox relay)".
   [[nodiscard]] std::string text() const;
 };
 
@@ -47,7 +47,7 @@ class Findings {
   /// `subject` may be empty.
   void add(Severity severity, std::string check, std::string subject, std::string what,
            std::string reason, std::string command);
-  /// The same of one that `outbox status` names and for which its --check fails.
+  /// Adds a finding that `outbox status` names and for which its --check fails.
   void problem(Severity severity, std::string check, std::string subject, std::string what,
                std::string reason, std::string command);
   void ok(std::string check, std::string what) {
@@ -56,19 +56,20 @@ class Findings {
          .subject = {},
          .what = std::move(what)});
   }
-  /// A note when a right is missing, else a warning: it might be wrong, and nobody knows.
+  /// Adds a note if a right is missing, else a warning, since something might be wrong and nobody
+  /// knows.
   void not_checked(std::string check, const Error& error);
-  /// Calls `judge` with the answer to a question about the store; one that was not answered is
-  /// not_checked().
+  /// Calls `judge` with the answer to a question about the store, or not_checked() if there is no
+  /// answer.
   template <class T, class Judge>
   void check(const char* name, const Result<T>& answer, const Judge& judge) {
     answer ? judge(*answer) : not_checked(name, answer.error());
   }
   void append(Findings others);
-  /// The worst first; of one severity in the order of adding.
+  /// The findings, the worst first; those of one severity in the order in which they were added.
   [[nodiscard]] std::vector<Finding> sorted() const;
   [[nodiscard]] const std::vector<Finding>& all() const noexcept { return all_; }
-  /// Of this check, anything but ok.
+  /// Whether the check has a finding that is not ok.
   [[nodiscard]] bool complains(std::string_view check) const;
 
  private:
@@ -77,13 +78,13 @@ class Findings {
 
 [[nodiscard]] std::size_t count(const std::vector<Finding>& findings, Severity severity);
 
-/// "3 h", "12 min", "45 s": rounded down to the largest unit.
+/// A text such as "3 h", "12 min" or "45 s", rounded down to the largest unit.
 [[nodiscard]] std::string about(std::chrono::microseconds length);
-/// "1.2 GiB"
+/// A text such as "1.2 GiB".
 [[nodiscard]] std::string about_bytes(std::int64_t bytes);
 /// A name in a statement, in double quotes.
 [[nodiscard]] std::string identifier(std::string_view name);
-/// For a shell: in single quotes unless it needs none.
+/// A word for a shell, in single quotes unless it needs none.
 [[nodiscard]] std::string shell_word(std::string_view word);
 
 }  // namespace outbox::health

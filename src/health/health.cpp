@@ -69,7 +69,7 @@ void judge_state(const SubscriptionOverview& one, Findings& findings) {
   }
 }
 
-/// Whether it is behind.
+/// Returns whether the subscription is behind.
 bool judge_pending(const SubscriptionOverview& one, std::chrono::milliseconds max_lag,
                    Findings& findings) {
   const bool active = one.row.state == SubscriptionState::active;
@@ -86,7 +86,7 @@ bool judge_pending(const SubscriptionOverview& one, std::chrono::milliseconds ma
   return true;
 }
 
-/// Whether some of its events are dead.
+/// Returns whether some events of the subscription are dead.
 bool judge_dead(const SubscriptionOverview& one, Findings& findings) {
   if (one.parked.dead == 0) return false;
   const auto queue = event::queue_of_subscription(one.row.spec.name);

@@ -1,4 +1,4 @@
-// The judge of health: what a store delivers, and what of it is not as it should be. `outbox
+// Judges the health of a store: what it delivers, and what of that is not as it should be. `outbox
 // status`, its --check and `outbox doctor` show the findings that are made here.
 #pragma once
 
@@ -23,18 +23,18 @@ namespace outbox::health {
 struct Deliveries {
   std::vector<store::SubscriptionOverview> subscriptions;
   Result<std::vector<store::RelayRow>> relays;
-  Result<std::vector<store::Hold>> holds;  ///< What subscriptions hold back of the history.
+  Result<std::vector<store::Hold>> holds;  ///< The history that subscriptions hold back.
   Result<Queues> queues;
 };
 
 struct HealthLimits {
-  /// How old a pending event of an active subscription may be. nullopt: its age is not judged.
+  /// How old a pending event of an active subscription may be; nullopt if its age is not judged.
   std::optional<std::chrono::milliseconds> max_lag;
   std::size_t quota{0};  ///< How much history a subscription may hold back. Unit: bytes.
 };
 
-/// Reads it. `keep`: how long history is kept after it was written. `limit`: how many pending
-/// events of a subscription are counted.
+/// Reads what the store delivers. `keep` is how long history is kept after it was written, `limit`
+/// how many pending events of a subscription are counted.
 [[nodiscard]] Result<Deliveries> look_at_deliveries(store::Store& store,
                                                     std::chrono::milliseconds keep,
                                                     std::int64_t limit);
@@ -57,7 +57,8 @@ void judge_history(const std::vector<store::Hold>& holds,
                    Findings& findings);
 void judge_queues(const Queues& queues, Findings& findings);
 
-/// Whether rows of adopted tables are forwarded. `outbox doctor` asks for more about each table.
+/// Judges whether rows of adopted tables are forwarded. `outbox doctor` asks for more about each
+/// table.
 void judge_adoptions(const std::vector<store::AdoptionRow>& rows, Findings& findings);
 
 }  // namespace outbox::health

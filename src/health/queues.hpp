@@ -15,16 +15,16 @@ namespace outbox::health {
 /// The tasks of one type in a queue.
 struct QueueLine {
   std::string queue;
-  std::string type;  ///< Empty: no type of the queue is known.
+  std::string type;  ///< Empty if no type of the queue is known.
   std::int64_t ready{0};
   std::int64_t running{0};
   std::int64_t scheduled{0};
   std::int64_t retrying{0};
   std::int64_t waiting{0};
   std::int64_t dead{0};
-  bool more{false};  ///< Not all were counted.
+  bool more{false};  ///< Whether not all tasks were counted.
   std::optional<std::chrono::microseconds> oldest{};
-  DurationCounts runs{};  ///< Of live workers.
+  DurationCounts runs{};  ///< Durations of the runs of live workers.
   bool has_handler{false};
 
   [[nodiscard]] std::int64_t tasks_to_do() const {
@@ -40,7 +40,7 @@ struct Queues {
   [[nodiscard]] bool has_worker(const std::string& queue) const;
 };
 
-/// Of those of the subscriptions that are queues. Reads nothing if there is none.
+/// Reads the queues among the subscriptions. If none is a queue, it reads nothing.
 [[nodiscard]] Result<Queues> look_at_queues(
     store::Store& store, const std::vector<store::SubscriptionOverview>& subscriptions,
     std::int64_t limit);

@@ -1,4 +1,4 @@
-// Tasks that were taken together, until each has begun: one copy of their text.
+// Tasks that a sink has taken together. A batch has one copy of their text.
 #pragma once
 
 #include <algorithm>
@@ -20,14 +20,15 @@
 
 namespace outbox::task {
 
-/// Which subscription of the queue sent a task: its place among them.
+/// The subscription of the queue that a task comes from, as its index among them.
 using Source = std::size_t;
 
-/// Of a queue: four, and four of each type with a subscription of its own.
+/// The most subscriptions of a queue. It has four, and four more for each type with subscriptions
+/// of its own.
 inline constexpr Source kMostSources = 1024;
 
-/// What takes less may wait behind others of its kind; anything else is taken only for a thread
-/// that is free.
+/// A task that usually takes less than this may wait behind other quick ones; any other task is
+/// taken only for a thread that is free.
 inline constexpr std::chrono::milliseconds kQuick{20};
 
 class Batch {
@@ -39,8 +40,8 @@ class Batch {
     std::int64_t seq{0};
     Timestamp created_at{};
     std::size_t attempt{1};
-    std::shared_ptr<const event::TaskRules> rules{};  ///< Null: its headers say nothing.
-    // Where its parts begin in the text, one after the other.
+    std::shared_ptr<const event::TaskRules> rules{};  ///< Null if its headers set no rules.
+    // The offsets at which its parts begin in the text, one after the other.
     std::size_t payload{0};
     std::size_t key{0};
     std::size_t content_type{0};
@@ -50,10 +51,10 @@ class Batch {
 
   Batch(Source source, TimePoint taken) : source_(source), taken_(taken) {}
   void add(TaskType& type, const Message& message, std::shared_ptr<const event::TaskRules> rules);
-  /// Its only task has a row that is this worker's already.
+  /// Notes that the only task of the batch has a row that already belongs to this worker.
   void keep(const sink::KeptRun& run) { kept_ = run; }
   [[nodiscard]] const std::optional<sink::KeptRun>& kept() const { return kept_; }
-  /// Until its tasks have ended.
+  /// Holds the permit until the tasks of the batch have ended.
   void hold(Permit permit) { permit_ = std::move(permit); }
   [[nodiscard]] Source source() const { return source_; }
   [[nodiscard]] TimePoint taken() const { return taken_; }
@@ -66,7 +67,7 @@ class Batch {
     return part(job.key, job.content_type);
   }
 
-  /// The next one to begin; none: all have begun.
+  /// The next task to begin; null if all have begun.
   [[nodiscard]] const Job* begin_next() {
     const std::size_t place = next_.fetch_add(1, std::memory_order_relaxed);
     return place < jobs_.size() ? &jobs_[place] : nullptr;
@@ -74,13 +75,13 @@ class Batch {
   [[nodiscard]] std::size_t left() const {
     return jobs_.size() - std::min(next_.load(std::memory_order_relaxed), jobs_.size());
   }
-  /// How long those that have not begun usually take.
+  /// How long the tasks that have not begun usually take.
   [[nodiscard]] std::chrono::nanoseconds work_left() const {
     return jobs_.empty() ? std::chrono::nanoseconds(0)
                          : usual_ * static_cast<std::int64_t>(left()) /
                                static_cast<std::int64_t>(jobs_.size());
   }
-  /// No more of them begin. Calls `each` for those that have not begun.
+  /// Lets no more tasks begin, and calls `each` for those that have not begun.
   void cut(const std::function<void(const Job&)>& each);
 
  private:

@@ -78,11 +78,11 @@ void set_nonblocking(const Fd& fd) {
   (void)::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
 }
 
-/// For execve(); valid as long as the texts.
+/// The pointers that execve() takes; they are valid as long as the texts.
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> all;
   all.reserve(texts.size() + 1);
-  // execve() does not change them.
+  // execve() does not change the texts.
   for (const std::string& text : texts) all.push_back(const_cast<char*>(text.c_str()));
   all.push_back(nullptr);
   return all;
@@ -108,12 +108,12 @@ struct Birth {
   int input;
   int output;
   int errors;
-  int report;  ///< Gets errno when the program cannot be run.
+  int report;  ///< Gets errno if the program cannot be run.
   pid_t parent;
 };
 
-/// In the child of a program with threads: only calls that are safe in a signal handler (fork(2),
-/// signal-safety(7)).
+/// Runs in the child of a program with threads, so it makes only calls that are safe in a signal
+/// handler (fork(2), signal-safety(7)).
 [[noreturn]] void become(const Birth& birth) {
   const auto give_up = [&] {
     const int reason = errno;
@@ -125,10 +125,11 @@ struct Birth {
   for (int number = 1; number < SIGRTMIN; ++number) (void)::signal(number, SIG_DFL);
   (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (::setpgid(0, 0) != 0 || ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up();
-  if (::getppid() != birth.parent) ::_exit(127);  // it has died before
+  if (::getppid() != birth.parent) ::_exit(127);  // the parent has died before
   if (::dup2(birth.input, 0) < 0 || ::dup2(birth.output, 1) < 0 || ::dup2(birth.errors, 2) < 0)
     give_up();
-  // All others have the flag close-on-exec already, if those who opened them were careful.
+  // Other descriptors have the flag close-on-exec only if those who opened them were careful, so
+  // all of them get it.
   (void)::syscall(SYS_close_range, 3U, ~0U, 1U << 2U);  // CLOSE_RANGE_CLOEXEC
   ::execve(birth.arguments[0], birth.arguments, birth.environment);
   give_up();
@@ -157,9 +158,10 @@ class Child {
   void signal(int number) const {
     if (pid_ > 0) (void)::kill(-pid_, number);
   }
-  /// Waits until it has ended, and ends its descendants, which have no use any more.
+  /// Waits until the child has ended, and kills what is left of its process group, which has no use
+  /// any more.
   int wait() {
-    // Until it is reaped, no other process group can have its number.
+    // Until the child is reaped, no other process group can have its number.
     siginfo_t ended{};
     while (::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT) < 0 &&
            errno == EINTR) {
@@ -206,7 +208,7 @@ Result<Child> Child::start(const ChildOptions& options) {
   if (pid < 0) return tl::unexpected(system_error("fork"));
   if (pid == 0) become(birth);
   Child child(pid);
-  (void)::setpgid(pid, pid);  // whoever of us is first
+  (void)::setpgid(pid, pid);  // both parent and child do so: either may be first
   report.write.close();
   int reason = 0;
   ssize_t size = 0;
@@ -225,7 +227,7 @@ Result<Child> Child::start(const ChildOptions& options) {
   return child;
 }
 
-/// Moves texts between us and the child until it ends.
+/// Moves texts between this process and the child until the child ends.
 class Conversation {
  public:
   Conversation(Child& child, const ChildOptions& options, std::string_view input,
@@ -244,7 +246,7 @@ class Conversation {
   }
 
  private:
-  /// True: the child has ended.
+  /// Returns true if the child has ended.
   bool step() {
     std::array<pollfd, 5> fds{{{child_.pidfd().get(), POLLIN, 0},
                                {end_.told ? -1 : stopped_.fd(), POLLIN, 0},
@@ -305,8 +307,8 @@ class Conversation {
   std::optional<Clock::time_point> kill_at_;
 };
 
-/// A pipe that nobody reads must not end this process. The signal is blocked in this thread, and
-/// taken back.
+/// Writing to a pipe that nobody reads must not end this process. SIGPIPE is blocked in this
+/// thread, and a pending one is taken before it is unblocked.
 class NoPipeSignal {
  public:
   NoPipeSignal() {

@@ -1,6 +1,6 @@
 // How long the runs of a type took in the last minutes.
 //
-// Threads: add() by any; turn() by one at a time; counts() by any.
+// Threads: any may call add() and counts(), one at a time calls turn().
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ class Durations {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  /// Without a lock. `runs`: for how many this one stands.
+  /// Takes no lock. `runs` is how many runs this one stands for.
   void add(std::chrono::nanoseconds took, std::uint32_t runs) noexcept {
     minutes_[now_.load(std::memory_order_relaxed)][duration_bucket(took)].fetch_add(
         runs, std::memory_order_relaxed);

@@ -10,7 +10,7 @@
 namespace outbox::task {
 namespace {
 
-/// A worker whose last heartbeat is older has no free threads.
+/// A worker whose last heartbeat is older than this many heartbeats has no free threads.
 constexpr int kMissed = 3;
 
 }  // namespace
@@ -46,7 +46,7 @@ Status Exchange::look_for_others(store::TaskRuns& rows, TimePoint now) {
   return {};
 }
 
-/// Whether there are free threads matters to others, not how many.
+/// It matters to others whether there are free threads, not how many.
 Status Exchange::announce(store::TaskRuns& rows, TimePoint now) {
   if (alone_) return {};
   bool changed = false;
@@ -63,13 +63,13 @@ Status Exchange::announce(store::TaskRuns& rows, TimePoint now) {
 }
 
 Status Exchange::claim(store::TaskRuns& rows, Queue& queue, TimePoint now) {
-  // Also alone: others may have left some behind.
+  // A worker that is alone claims, too: others may have left tasks behind.
   queue.claim_at = now + (alone_ ? options_.heartbeat : options_.claim_every);
   const std::size_t free = queue.tasks->free_threads();
   OUTBOX_TRY(const auto claimed, rows.claim(worker_, queue.tasks->subscriptions(),
                                             queue.tasks->types_to_claim(), free));
   queue.tasks->add_claimed(claimed, now);
-  // There may be more for a thread that becomes free.
+  // There may be more tasks for a thread that becomes free.
   if (claimed.tasks.size() == free) queue.claim_at = now;
   return {};
 }

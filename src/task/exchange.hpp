@@ -1,5 +1,6 @@
-// Tasks that find no thread here while another worker has one, and those that others have no thread
-// for (docs/design/tasks.md, "Sharing"). Called by the run tracker, on its connection.
+// Shares tasks among workers: those that find no thread here while another worker has one, and
+// those that other workers have no thread for (docs/design/tasks.md, "Sharing"). The run tracker
+// calls it, on its connection.
 #pragma once
 
 #include <chrono>
@@ -17,12 +18,14 @@
 namespace outbox::task {
 
 struct ExchangeOptions {
-  std::chrono::milliseconds heartbeat{std::chrono::seconds(10)};  ///< Of workers.
-  /// So long a queue is free, or is not, before others are told.
+  std::chrono::milliseconds heartbeat{std::chrono::seconds(10)};  ///< Of each worker.
+  /// A queue tells others that it has, or no longer has, a free thread only after this has been so
+  /// for this long.
   std::chrono::milliseconds settled{100};
-  /// While there are other workers. Costs no statement as long as nothing changes.
+  /// The time between turns while there are other workers. A turn costs no statement as long as
+  /// nothing changes.
   std::chrono::milliseconds turn{100};
-  /// Without a notification, which a pooler holds back.
+  /// The time between claims without a notification, since a pooler holds notifications back.
   std::chrono::milliseconds claim_every{std::chrono::seconds(1)};
 };
 
@@ -35,16 +38,17 @@ class Exchange {
   void start_over();
   /// There may be tasks to claim.
   void told() { told_ = true; }
-  /// When it wants its next turn.
+  /// The time at which it wants its next turn.
   [[nodiscard]] TimePoint next_at() const { return next_at_; }
   [[nodiscard]] Status turn(store::TaskRuns& rows, TimePoint now);
 
  private:
   struct Queue {
     std::shared_ptr<RunnerCore> tasks;
-    bool free{false};   ///< As it was last.
-    TimePoint since{};  ///< It is so.
-    /// Free threads. None: what is in the store may be from before.
+    bool free{false};   ///< Whether it had a free thread at the last turn.
+    TimePoint since{};  ///< Since when `free` has its value.
+    /// The number of free threads that the store was told; nullopt if it was told none on this
+    /// connection.
     std::optional<std::size_t> announced{};
     TimePoint claim_at{};
     TimePoint look_at{};

@@ -11,7 +11,7 @@
 namespace outbox::task {
 namespace {
 
-/// Of what a program wrote, in a task's reason.
+/// The most bytes of what a program wrote that go into a task's reason.
 constexpr std::size_t kLongestReason = 2000;
 
 std::vector<std::string> environment_of(const TaskRun& run) {

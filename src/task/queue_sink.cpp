@@ -10,7 +10,7 @@ namespace outbox::task {
 namespace {
 
 constexpr std::size_t kMostTaken = 8192;
-/// What is due later is looked at again then.
+/// A task that is due later than this is looked at again after this time.
 constexpr std::chrono::microseconds kLongestPause = std::chrono::years(10);
 
 }  // namespace
@@ -43,7 +43,7 @@ void QueueSink::follow(const sink::RunRules& rules) {
   }
 }
 
-/// What was given up may be sent again, and must not run twice at once here.
+/// A task that was given up may be sent again, and must not run twice at once here.
 Status QueueSink::open() {
   const std::size_t running = runner_->given_up(source_);
   if (running == 0) return {};
@@ -74,7 +74,7 @@ Result<QueueSink::Rules> QueueSink::rules_of(const Message& message) {
   return std::make_shared<const event::TaskRules>(std::move(rules));
 }
 
-/// The store alone says what time it is.
+/// Only the clock of the store says whether the time of a task has come.
 QueueSink::Time QueueSink::watch_time(const Message& message, const event::TaskRules& rules,
                                       TimePoint now) {
   if (!rules.execute_at_us) return Time::come;
@@ -86,7 +86,7 @@ QueueSink::Time QueueSink::watch_time(const Message& message, const event::TaskR
   return Time::ahead;
 }
 
-/// False: it cannot begin soon, and stays in the log.
+/// Returns false if the task cannot begin soon and stays in the log.
 bool QueueSink::take(const Message& message, Load& load, Batch& batch, TimePoint now) {
   auto rules = rules_of(message);
   if (!rules) {
@@ -130,7 +130,8 @@ bool QueueSink::take(const Message& message, Load& load, Batch& batch, TimePoint
   return true;
 }
 
-/// Not one whose beginning is written, nor of a type whose runs this worker counts.
+/// A task is not given away if its beginning is written, nor if this worker counts the runs of its
+/// type.
 bool QueueSink::give_away(const TaskType& type, const Message& message,
                           const event::TaskRules* rules, TimePoint now) {
   const bool own = type.limit() != nullptr || (rules != nullptr && !rules->unique_key.empty());
@@ -146,7 +147,7 @@ bool QueueSink::is_paused(const Message& message) const {
                                              message.event->event_type) != paused_types_.end();
 }
 
-/// False: its limit is reached.
+/// Returns false if the limit of the type is reached.
 bool QueueSink::take_limited(TaskType& type, const Message& message, Permit& permit,
                              TimePoint now) {
   if (type.limit() == nullptr) return true;
@@ -172,7 +173,7 @@ void QueueSink::postpone(const Message& message, Duration pause, std::string rea
                     .retry_after = pause});
 }
 
-/// No run can succeed.
+/// Rejects a task for good, since no run can succeed.
 void QueueSink::refuse(const Message& message, std::string reason) {
   ready_.push_back({.token = message.token,
                     .kind = Outcome::Kind::rejected,

@@ -1,5 +1,6 @@
-// Tasks of one queue, to their handlers. A task is taken when a thread can begin it soon; the
-// others stay in the log. Not gapless: the relay keeps one task of a key in flight.
+// A sink that passes the tasks of one queue to their handlers. A task is taken when a thread can
+// begin it soon; the others stay in the log. The sink is not gapless: the relay keeps one task of a
+// key in flight.
 #pragma once
 
 #include <chrono>
@@ -25,19 +26,20 @@ struct QueueOptions {
   std::size_t threads{8};
   std::chrono::milliseconds unknown_type_pause{std::chrono::seconds(30)};
   std::chrono::milliseconds row_after{std::chrono::seconds(1)};
-  bool of_type{false};  ///< The subscription delivers one type.
-  /// Of a type that has a subscription of its own by now, tasks that got a row before: they cannot
-  /// wait in the log.
+  bool of_type{false};  ///< Whether the subscription delivers one type.
+  /// How long a task is postponed that got a row before its type had a subscription of its own:
+  /// such a task cannot wait in the log.
   std::chrono::milliseconds limited_pause{std::chrono::seconds(1)};
   std::chrono::milliseconds paused_pause{std::chrono::seconds(10)};
-  /// Without a thread; then another worker may do it.
+  /// After this time without a free thread another worker may run the task.
   std::chrono::milliseconds long_without_thread{200};
   std::function<TimePoint()> now{now_steady};
 };
 
 class QueueSink final : public Sink, public sink::RunOwner {
  public:
-  /// `source`: of the runner, whose types these are. `worker`: who keeps what runs for long.
+  /// `source` is one of `runner`, which also knows the types. `worker` is who keeps what runs for
+  /// long.
   QueueSink(std::shared_ptr<RunnerCore> runner, Source source, QueueOptions options,
             const EventId& worker, std::shared_ptr<const StoreClock> clock);
   ~QueueSink() override;
@@ -69,7 +71,8 @@ class QueueSink final : public Sink, public sink::RunOwner {
     }
   };
 
-  /// The task finds no thread here, and another worker has one.
+  /// Gives away a task that finds no thread here while another worker has one. Returns false if the
+  /// task stays.
   [[nodiscard]] bool give_away(const TaskType& type, const Message& message,
                                const event::TaskRules* rules, TimePoint now);
   [[nodiscard]] bool is_paused(const Message& message) const;
@@ -94,7 +97,7 @@ class QueueSink final : public Sink, public sink::RunOwner {
   const std::shared_ptr<const StoreClock> clock_;
   event::Arena arena_;
   std::vector<std::string> paused_types_;
-  std::optional<TimePoint> refuses_since_;  ///< No task could be taken; none: one could.
+  std::optional<TimePoint> refuses_since_;  ///< Since when no task can be taken.
 };
 
 }  // namespace outbox::task

@@ -115,7 +115,7 @@ Status RunTracker::follow(const RunTrackerNews& news) const {
   return news.replaced.empty() ? Status{} : remove(news.replaced);
 }
 
-/// A connection of its own does it, as for a person.
+/// The tasks are removed on a connection of its own, as if a person did it.
 Status RunTracker::remove(const std::vector<store::ReplacedTask>& tasks) const {
   std::map<std::int32_t, std::vector<std::int64_t>> seqs;
   for (const store::ReplacedTask& task : tasks) seqs[task.subscription].push_back(task.seq);

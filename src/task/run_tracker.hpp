@@ -1,6 +1,6 @@
 // Looks after the runs that have a row, on a thread and a connection of its own, so that runs go on
-// whatever becomes of the lanes (docs/design/tasks.md, "Runs with a row"). What it asks the store,
-// and when, its core decides.
+// whatever becomes of the lanes (docs/design/tasks.md, "Runs with a row"). Its core decides what it
+// asks the store, and when.
 //
 // Threads: one of its own; start() and stop() by one thread at a time.
 #pragma once
@@ -22,7 +22,7 @@ namespace outbox::task {
 
 class RunTracker {
  public:
-  /// `worker`: the name in the rows.
+  /// `worker` is the name of this worker in the rows.
   RunTracker(const EventId& worker, store::StoreOptions store, RunTrackerOptions options,
              EventFd bell);
   RunTracker(const RunTracker&) = delete;
@@ -32,15 +32,15 @@ class RunTracker {
   ~RunTracker();
 
   [[nodiscard]] const EventId& worker() const { return core_.worker(); }
-  /// Set with each heartbeat.
+  /// The clock is set with each heartbeat.
   [[nodiscard]] std::shared_ptr<const StoreClock> clock() const { return core_.clock(); }
-  /// Before start().
+  /// Must be called before start().
   void add(const std::shared_ptr<RunnerCore>& queue);
   void start();
-  /// Claims no more tasks of others. Any thread.
+  /// Claims no more tasks of others. Any thread may call it.
   void claim_no_more() { core_.claim_no_more(); }
-  /// Waits at most `grace` for the runs. The others are told to stop and given back, with no
-  /// attempt counted. Returns how many.
+  /// Waits at most `grace` for the runs. Those that last longer are told to stop and given back,
+  /// with no attempt counted. Returns how many were given back.
   std::size_t stop(std::chrono::milliseconds grace);
 
  private:
@@ -55,11 +55,11 @@ class RunTracker {
   const store::StoreOptions where_;
   const std::string name_;
   const EventFd bell_;   ///< The queues ring it until the core is gone.
-  RunTrackerCore core_;  ///< The thread's.
+  RunTrackerCore core_;  ///< Belongs to the thread while that runs.
 
-  // The same.
+  // These belong to the thread, too.
   std::unique_ptr<store::TaskRuns> rows_;
-  std::optional<TimePoint> again_at_;  ///< After a failure.
+  std::optional<TimePoint> again_at_;  ///< When to try again after a failure.
   int failures_{0};
   Outage outage_;
 

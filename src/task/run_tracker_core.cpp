@@ -11,20 +11,21 @@
 namespace outbox::task {
 namespace {
 
-/// Others are looked at twice in a heartbeat. With the silence that makes one dead, of two
-/// heartbeats, and the first look at it, the runs of a dead worker begin again within three
-/// heartbeats of its last one.
+/// Other workers are looked at twice in a heartbeat. A worker is dead after a silence of two
+/// heartbeats since it was first looked at, so its runs begin again within three heartbeats of its
+/// last one.
 constexpr int kLooks = 2;
 constexpr std::chrono::seconds kProgress{1};
 /// Deadlines are looked at this often while something runs.
 constexpr std::chrono::milliseconds kWatch{100};
 constexpr std::size_t kMostRows = 1000;
-/// Of its own rows: more than it has threads.
+/// The most rows of its own that are read: more than it has threads.
 constexpr std::size_t kAllRows = 1'000'000;
-/// Somebody else has locked the row of a unique key.
+/// The pause before a task is asked for again while somebody else has locked the row of its unique
+/// key.
 constexpr std::chrono::milliseconds kAskAgain{50};
 
-/// A task that never begins.
+/// The end of a task that never begins.
 FinishedRun replaced(const Batch& batch) {
   const Batch::Job& job = batch.job(0);
   FinishedRun run{.source = batch.source(),
@@ -96,7 +97,7 @@ Result<bool> RunTrackerCore::step(store::TaskRuns& rows, TimePoint now) {
 // ---- the stop
 
 bool RunTrackerCore::is_over(store::TaskRuns* rows, TimePoint now) {
-  // In this order: a run that ends in between is among the ends.
+  // The runs are looked at before the ends: a run that ends in between is among the ends.
   const bool runs = runs_something();
   take_ends();
   if (!stop_) return false;
@@ -109,8 +110,8 @@ bool RunTrackerCore::is_over(store::TaskRuns* rows, TimePoint now) {
   }
   if (rows == nullptr) return true;
   if (!std::exchange(stop_->compared, true)) {
-    // The relay may have written the row of a run that it gave up when it stopped: nobody else
-    // gives it back. Twice: see OwnRows.
+    // When the relay stopped, it may have written the row of a run that it gave up: nobody else
+    // gives that back. The rows are compared twice, which OwnRows needs.
     begin_comparison(1, beat_at_);
     return false;
   }
@@ -142,8 +143,8 @@ void RunTrackerCore::take_ends() {
   }
 }
 
-/// Those with a unique key begin once that is written: from then on one that takes their place
-/// begins after them.
+/// A task with a unique key begins once its beginning is written: from then on a task that takes
+/// its place begins after it.
 Result<bool> RunTrackerCore::begin_unique(store::TaskRuns& rows, TimePoint /*now*/) {
   while (asked_queues_ < queues_.size()) {
     RunnerCore& queue = *queues_[asked_queues_++];
@@ -234,7 +235,7 @@ void RunTrackerCore::begin_comparison(int more, TimePoint beat_at) {
   Comparison& comparison = comparison_.emplace();
   comparison.more = more;
   comparison.beat_at = beat_at;
-  // In this order: a run that is kept in between is among both.
+  // The unkept runs are collected first: a run that becomes kept in between is among both.
   for (const auto& queue : queues_) {
     for (const EventId& id : queue->unkept()) comparison.unkept.push_back(id);
   }
@@ -256,7 +257,7 @@ Result<bool> RunTrackerCore::compare_own_rows(store::TaskRuns& rows, TimePoint /
   return true;
 }
 
-/// The runner that has such a run knows it; to the others it means nothing.
+/// Every runner is asked: the one that has the run knows it, the others ignore it.
 void RunTrackerCore::follow(const OwnRows::Difference& difference) {
   for (const store::TaskRunRow& row : difference.runless) {
     store::TaskRunEnd back = end_of({.run = {.subscription = row.subscription,
@@ -288,7 +289,7 @@ std::vector<std::string> RunTrackerCore::subscriptions() const {
   return all;
 }
 
-/// For people: `outbox status`.
+/// The note about the types of this worker that `outbox status` shows.
 std::string RunTrackerCore::note_of_types(TimePoint now) const {
   store::WorkerNote note{.heartbeat = options_.sharing.heartbeat};
   for (const auto& queue : queues_) {
@@ -342,8 +343,8 @@ const RetrySchedule& RunTrackerCore::retries_of(const store::TaskRunRow& row) co
   return options_.retries;
 }
 
-/// Parked tasks that others with their unique keys have replaced: they would hold their keys until
-/// it is their turn. Rarely any.
+/// Looks for parked tasks that others with their unique keys have replaced: they would hold their
+/// keys until it is their turn. There are rarely any.
 Result<bool> RunTrackerCore::look_for_replaced(store::TaskRuns& rows, TimePoint now) {
   if (!std::exchange(looked_, false)) return false;
   OUTBOX_TRY(news_.replaced, rows.replaced(subscriptions()));

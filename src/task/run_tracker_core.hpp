@@ -4,7 +4,7 @@
 // what it is told, and asks the store that it is given; tests/sim steps it
 // (docs/design/task-cores.md).
 //
-// Threads: one thread at a time; claim_no_more(): any.
+// Threads: one thread at a time; any thread may call claim_no_more().
 #pragma once
 
 #include <array>
@@ -27,44 +27,44 @@
 namespace outbox::task {
 
 struct RunTrackerOptions {
-  RetrySchedule retries;  ///< After a run of a type that has no handler here.
-  std::string name{};     ///< Of the worker, for people.
-  /// At a stop, for the last ends to be written.
+  RetrySchedule retries;  ///< For a failed run of a type that has no handler here.
+  std::string name{};     ///< The name of the worker, for people.
+  /// How long a stop waits for the last ends to be written.
   std::chrono::milliseconds last_write{std::chrono::seconds(2)};
   ExchangeOptions sharing{};
 };
 
-/// What has come of the last statements: to be logged, or done elsewhere.
+/// What the last statements have found, for the driver to log or to act on.
 struct RunTrackerNews {
   std::vector<EventId> cancelled;  ///< Tasks whose handlers were told to stop.
   std::vector<sink::KeptRun> lost;
   std::vector<store::TaskRunRow> runless;
-  std::vector<EventId> dead;                               ///< Workers.
-  std::vector<std::pair<EventId, std::size_t>> recovered;  ///< Of a dead worker, so many tasks.
-  std::vector<store::ReplacedTask> replaced;               ///< To be removed.
+  std::vector<EventId> dead;                               ///< Workers that are dead.
+  std::vector<std::pair<EventId, std::size_t>> recovered;  ///< Dead workers, with counts of tasks.
+  std::vector<store::ReplacedTask> replaced;               ///< Tasks to be removed.
 };
 
 class RunTrackerCore {
  public:
-  /// `worker`: the name in the rows.
+  /// `worker` is the name of this worker in the rows.
   RunTrackerCore(const EventId& worker, RunTrackerOptions options);
 
   [[nodiscard]] const EventId& worker() const { return worker_; }
-  /// Set with each heartbeat.
+  /// The clock is set with each heartbeat.
   [[nodiscard]] std::shared_ptr<const StoreClock> clock() const { return clock_; }
   void add(std::shared_ptr<RunnerCore> queue);
 
   void start();
   /// Claims no more tasks of others.
   void claim_no_more() { claims_ = false; }
-  /// What still runs at that time is told to stop and given back, with no attempt counted.
+  /// A run that still runs at this time is told to stop and given back, with no attempt counted.
   void stop(TimePoint by);
   [[nodiscard]] std::size_t given_back() const { return given_back_; }
 
   // ---- the driver's loop: waits until next_at() or until it is told, begins a round, steps to its
   // end, asks whether it is over
 
-  /// `reconnect_at`: there is no connection until then.
+  /// If `reconnect_at` is set, there is no connection until then.
   [[nodiscard]] TimePoint next_at(TimePoint now, std::optional<TimePoint> reconnect_at) const;
   /// There may be tasks to claim.
   void told() { exchange_.told(); }
@@ -72,41 +72,42 @@ class RunTrackerCore {
   /// What was asked and not answered is asked again in another round.
   void disconnected();
   void begin_round(TimePoint now);
-  /// Asks the store for the next thing. False: the round is over. Nothing but the exchange makes
-  /// more than one statement of it.
+  /// Asks the store for the next thing. Returns false if the round is over. Only the step of the
+  /// exchange makes more than one statement.
   [[nodiscard]] Result<bool> step(store::TaskRuns& rows, TimePoint now);
   [[nodiscard]] RunTrackerNews news() { return std::exchange(news_, {}); }
-  /// Stopping, and nothing is left to do or to wait for. `rows`: null without a connection.
+  /// Whether it was told to stop and nothing is left to do or to wait for. `rows` is null without a
+  /// connection.
   [[nodiscard]] bool is_over(store::TaskRuns* rows, TimePoint now);
   [[nodiscard]] std::size_t unwritten() const { return ends_.size() + finished_.size(); }
 
  private:
-  /// What is written about a run.
+  /// What is to be written about a run.
   struct End {
     store::TaskRunEnd end;
-    RunnerCore* runner{nullptr};  ///< Whose loop is told; null: none here.
+    RunnerCore* runner{nullptr};  ///< The runner whose loop is told; null if there is none here.
   };
   /// An end that the relay gets once it is written.
   struct Finished {
     FinishedRun run;
     RunnerCore* runner{nullptr};
   };
-  /// What ran before the rows of this worker are read.
+  /// The runs of this worker from before its rows are read.
   struct Comparison {
     std::vector<EventId> unkept;
     std::vector<sink::KeptRun> kept;
-    int more{0};        ///< Comparisons after this one.
-    TimePoint beat_at;  ///< The next heartbeat after it.
+    int more{0};        ///< The number of comparisons after this one.
+    TimePoint beat_at;  ///< The time of the next heartbeat after it.
   };
   struct Stop {
     TimePoint by;
-    bool looked{false};  ///< Whether it is over, for the first time.
+    bool looked{false};  ///< Whether is_over() was called since the stop.
     bool given_up{false};
-    bool compared{false};  ///< The rows of this worker, after the relay had stopped.
+    bool compared{false};  ///< Whether the rows were compared since the relay stopped.
   };
   using Part = Result<bool> (RunTrackerCore::*)(store::TaskRuns& rows, TimePoint now);
 
-  // The parts of a round. False: it has nothing (more) to ask.
+  // The parts of a round. Each returns false if it has nothing more to ask.
   [[nodiscard]] Result<bool> beat(store::TaskRuns& rows, TimePoint now);
   [[nodiscard]] Result<bool> compare_own_rows(store::TaskRuns& rows, TimePoint now);
   [[nodiscard]] Result<bool> begin_unique(store::TaskRuns& rows, TimePoint now);
@@ -136,8 +137,8 @@ class RunTrackerCore {
   const EventId worker_;
   const RunTrackerOptions options_;
   std::vector<std::shared_ptr<RunnerCore>> queues_;
-  std::vector<End> ends_;           ///< Not written.
-  std::vector<Finished> finished_;  ///< The same.
+  std::vector<End> ends_;           ///< Ends that are not written.
+  std::vector<Finished> finished_;  ///< Ends of finished runs that are not written.
   OwnRows own_rows_;
   Heartbeats others_;
   Exchange exchange_;
@@ -150,16 +151,17 @@ class RunTrackerCore {
   std::size_t given_back_{0};
   std::atomic<bool> claims_{true};
 
-  // Of the round.
+  // The state of the round.
   std::size_t part_{kRound.size()};
-  std::size_t asked_queues_{0};  ///< For unique tasks.
-  bool some_are_busy_{false};    ///< Unique tasks that are asked for again.
+  std::size_t asked_queues_{0};  ///< How many queues were asked for unique tasks.
+  bool some_are_busy_{false};    ///< Whether unique tasks have to be asked for again.
   bool shared_{false};
   bool looked_{false};
-  /// The store has said so; the time of the next step is not before it.
+  /// The time that the store has told. The next step sets the clock: its time is not before the
+  /// answer.
   std::optional<std::int64_t> store_us_{};
   std::optional<Comparison> comparison_{};
-  std::vector<EventId> dead_{};  ///< Not recovered.
+  std::vector<EventId> dead_{};  ///< Workers whose runs are not recovered.
   std::vector<store::TaskRunRow> rows_of_dead_{};
 };
 

@@ -11,9 +11,9 @@
 namespace outbox::task {
 namespace {
 
-/// In heartbeats.
+/// A worker that is silent for this many heartbeats is dead.
 constexpr int kSilence = 2;
-/// The schedule of the type decides.
+/// A policy that says nothing, since the schedule of the type decides.
 const subscription::RetryPolicy kNoPolicy{SubscriptionSpec{}};
 
 }  // namespace
@@ -62,9 +62,10 @@ store::TaskRunEnd end_of_dead(const store::TaskRunRow& row, const EventId& worke
 
 // ---- own rows
 
-/// A run whose row is gone was taken from us. A row without a run was written for one that the
-/// relay gave up: it runs again. One of a run that is not kept yet is not such a row. When it is so
-/// twice: the relay may be about to hear how a run has ended.
+/// A run whose row is gone was taken from this worker. A row without a run was written for a run
+/// that the relay gave up: the task runs again. The row of a run that is not kept yet is not such a
+/// row. A row counts only when it was without a run twice: the first time, the relay may be about
+/// to hear how its run has ended.
 OwnRows::Difference OwnRows::compare(std::span<const EventId> unkept,
                                      std::span<const sink::KeptRun> kept,
                                      std::span<const store::TaskRunEnd> ended,

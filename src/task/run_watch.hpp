@@ -25,7 +25,7 @@ namespace outbox::task {
 /// What is written about a kept run of this worker.
 [[nodiscard]] store::TaskRunEnd end_of(const KeptEnd& kept, const EventId& worker);
 
-/// The same about a run that failed with its worker.
+/// What is written about a run that failed with its worker.
 [[nodiscard]] store::TaskRunEnd end_of_dead(const store::TaskRunRow& row, const EventId& worker,
                                             const RetrySchedule& retries);
 
@@ -38,7 +38,8 @@ class OwnRows {
     std::vector<sink::KeptRun> cancelled;    ///< Runs that a person has cancelled.
   };
 
-  /// `unkept`, then `kept`: what ran before the rows were read. `ended`: not written yet.
+  /// `unkept` and `kept` are the runs from before the rows were read, collected in this order.
+  /// `ended` are the ends that are not written yet.
   [[nodiscard]] Difference compare(std::span<const EventId> unkept,
                                    std::span<const sink::KeptRun> kept,
                                    std::span<const store::TaskRunEnd> ended,
@@ -51,14 +52,15 @@ class OwnRows {
   std::set<Place> strays_;
 };
 
-/// The heartbeats of other workers, as we first saw them by our clock: theirs does not matter.
+/// The heartbeats of other workers, with the time by our clock at which each was first seen. The
+/// clocks of other workers do not matter.
 class Heartbeats {
  public:
-  /// `others`: those that have runs. Returns those that were silent for two heartbeats, their own
-  /// or, if those are longer, ours.
+  /// `others` are the workers that have runs. Returns those that were silent for two heartbeats, of
+  /// their own interval or, if it is longer, of ours.
   [[nodiscard]] std::vector<EventId> silent(std::span<const store::OtherWorker> others,
                                             TimePoint now, std::chrono::milliseconds heartbeat);
-  /// Its runs are recovered. Should it come back, its silence begins anew.
+  /// The runs of the worker are recovered. If it comes back, its silence begins anew.
   void forget(const EventId& worker) { others_.erase(worker); }
 
  private:

@@ -15,10 +15,10 @@
 namespace outbox::task {
 namespace {
 
-/// At the end, for handlers that run. The relay's grace period is over by then.
+/// How long the end waits for handlers that run. The relay's grace period is over by then.
 constexpr std::chrono::milliseconds kLastGrace{500};
 
-/// Shared by the threads: it lives as long as a handler does not return.
+/// The threads share it, so it lives as long as a handler does not return.
 struct Runner : std::enable_shared_from_this<Runner> {
   Runner(std::string queue, RunnerCore::Types types, const RunnerCore::Options& options,
          std::size_t bytes)
@@ -57,7 +57,8 @@ void Runner::wake(std::size_t tasks) {
     const MutexLock lock(threads_mutex);
     for (std::size_t place = 0; place < threads.size(); ++place) start_thread_of(place);
   }
-  // A thread that has just found nothing waits by now.
+  // The mutex is taken so that a thread which has just found nothing already waits, and is
+  // notified.
   { const MutexLock lock(mutex); }
   tasks == 1 ? changed.notify_one() : changed.notify_all();
 }
@@ -94,7 +95,7 @@ void Runner::work(RunnerCore::Slot& slot) {
   }
 }
 
-/// False: the batch has no more, or the thread is over.
+/// Returns false if the batch has no more tasks, or if the thread was replaced.
 bool Runner::run_next(RunnerCore::Slot& slot, Batch& batch) {
   const TimePoint began = now_steady();
   auto begun = core.begin(slot, batch, began);

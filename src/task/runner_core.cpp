@@ -15,7 +15,7 @@ bool is_same(const sink::KeptRun& a, const sink::KeptRun& b) {
   return a.subscription == b.subscription && a.seq == b.seq && a.token == b.token;
 }
 
-/// What no thread has begun.
+/// Whether the batch has tasks that no thread has begun.
 bool is_left(const std::shared_ptr<Batch>& batch) { return batch->left() > 0; }
 
 void drop_begun(std::deque<std::shared_ptr<Batch>>& batches) {
@@ -63,7 +63,8 @@ std::shared_ptr<Batch> RunnerCore::next_batch() {
 }
 
 std::optional<RunnerCore::Begun> RunnerCore::begin(Slot& slot, Batch& batch, TimePoint now) {
-  // With the mutex held: who gives it up must see it as running, or cut it off before.
+  // A task begins with the mutex held: whoever gives it up must see it as running, or cut it off
+  // before.
   const MutexLock lock(slot.mutex);
   if (slot.replaced) return std::nullopt;
   const Batch::Job* const job = batch.begin_next();
@@ -80,7 +81,8 @@ void RunnerCore::end(Slot& slot, const TaskEnd& end, TimePoint now) {
     source = slot.run->batch->source();
     slot.run->job->type->took(now - slot.run->began);
     for_tracker = report(slot, end);
-    // Who has told it to stop may do so only now: that must not reach the next run.
+    // Whoever has chosen this run to be stopped may request the stop only now: that must not reach
+    // the next run.
     if (slot.run->told) slot.stop = std::stop_source();
     slot.run.reset();
   }
@@ -98,7 +100,8 @@ std::optional<RunnerCore::Run> RunnerCore::run_of(const Slot& slot) {
   return slot.run;
 }
 
-/// To whom its run belongs. True: to the tracker, which is to be told.
+/// Reports an end to the one to whom the run belongs. Returns true if that is the tracker, which
+/// has to be told.
 bool RunnerCore::report(Slot& slot, const TaskEnd& end) {
   const Run& run = *slot.run;
   if (run.dropped) return false;
@@ -124,7 +127,8 @@ bool RunnerCore::report(Slot& slot, const TaskEnd& end) {
   return true;
 }
 
-/// None: nothing is written about its end, or, of one that failed, with its row.
+/// What is written about the end of a run; nullopt if nothing is. The end of a run that failed is
+/// written with its row.
 std::optional<store::TaskFinish> RunnerCore::finish_of(const Run& run, const TaskEnd& end) const {
   const Batch::Job& job = *run.job;
   const bool cancelled = end.kind() == TaskEnd::Kind::cancelled;
@@ -231,7 +235,7 @@ void RunnerCore::collect(Source source, TimePoint now, std::vector<Outcome>& out
 }
 
 void RunnerCore::give_up(Source source, std::vector<Outcome>& outcomes) {
-  // First: none of them begins any more.
+  // The waiting tasks are given up first, so that none of them begins any more.
   source_queues_[source]->give_up_waiting(outcomes);
   stop_runs([&](const auto& /*slot*/, Run& run) {
     if (run.kept || run.batch->source() != source || std::exchange(run.dropped, true)) return false;
@@ -242,7 +246,7 @@ void RunnerCore::give_up(Source source, std::vector<Outcome>& outcomes) {
                       .value()});
     return true;
   });
-  // Last: what ended meanwhile is among them.
+  // The ends are taken last, so that what ended meanwhile is among them.
   take_ended(source, outcomes);
   source_queues_[source]->give_up_ended(outcomes);
 }
@@ -276,8 +280,8 @@ bool RunnerCore::take_elsewhere() {
   return left > 0;
 }
 
-/// Those that are chosen are told to stop, with no mutex held: that calls what their handlers have
-/// registered.
+/// Tells the chosen runs to stop. No mutex is held meanwhile, since a request to stop calls what
+/// the handlers have registered.
 void RunnerCore::stop_runs(const std::function<bool(const std::shared_ptr<Slot>&, Run&)>& choose) {
   for (const auto& slot : slots()) {
     std::optional<std::stop_source> stop;
@@ -306,9 +310,9 @@ bool RunnerCore::is_stuck(const Run& run, TimePoint now) const {
   return now >= run.deadline() + options_.deadline_grace;
 }
 
-/// The handler of this slot does not return, unless it did so while other handlers were told to
-/// stop: the thread may have begun another run since. What other runs of the thread ended with is
-/// kept.
+/// Replaces the thread of a slot whose handler does not return. If the handler has returned while
+/// other handlers were told to stop, the thread may have begun another run since, and stays. The
+/// outcomes of earlier runs of the thread are kept.
 void RunnerCore::replace(const std::shared_ptr<Slot>& stuck, TimePoint now) {
   std::size_t place = 0;
   Source source = 0;
@@ -382,7 +386,7 @@ void RunnerCore::noted(const FinishedRun& run) {
 
 // ---- for the tracker: runs with a row
 
-/// A claimed one that begins meanwhile may be there twice, but is never left out.
+/// A claimed run that begins meanwhile may be in the list twice, but is never left out.
 std::vector<sink::KeptRun> RunnerCore::kept() const {
   std::vector<sink::KeptRun> all;
   {
@@ -431,7 +435,7 @@ std::vector<RunProgress> RunnerCore::progress() {
   return all;
 }
 
-/// False: it has begun, or is not here.
+/// Returns false if the run has begun, or is not here.
 bool RunnerCore::take_claimed(const sink::KeptRun& run) {
   bool taken = false;
   const MutexLock lock(mutex_);
@@ -521,13 +525,14 @@ void RunnerCore::add_claimed(const store::ClaimedTasks& claimed, TimePoint now) 
                             .id = task.event.id,
                             .attempts = task.attempts,
                             .token = task.token};
-    // What goes back is due, at the owner of its lane.
+    // A task that goes back is due at the owner of its lane.
     if (!add_claimed(task, run, now)) add_kept_end({.run = run});
   }
   if (!claimed.tasks.empty()) actions_.wake(claimed.tasks.size());
 }
 
-/// False: it cannot run here. It may have been given away when its type had no limit.
+/// Returns false if the task cannot run here. It may have been given away when its type had no
+/// limit.
 bool RunnerCore::add_claimed(const store::ClaimedTask& task, const sink::KeptRun& run,
                              TimePoint now) {
   const std::vector<std::string> known = subscriptions();

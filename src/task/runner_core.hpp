@@ -1,7 +1,7 @@
-// What the threads of a queue, its sinks and the run tracker know together: what was taken, what
-// runs in which slot, and to whom its end belongs. What runs belongs to the relay, which gets its
-// outcome, until it is kept: then its end is for the tracker. So is an end that is noted in the
-// store before the relay may know it, and the beginning of a task with a unique key. Pure: it
+// What the threads of a queue, its sinks and the run tracker share: what was taken, what runs in
+// which slot, and to whom its end belongs. A run belongs to the relay, which gets its outcome,
+// until it is kept; then its end is for the tracker. The tracker also gets an end that is noted in
+// the store before the relay may know it, and the beginning of a task with a unique key. Pure: it
 // starts no thread, waits for nothing, and knows no time but what it is told; tests/sim steps it
 // (docs/design/task-cores.md).
 //
@@ -38,29 +38,29 @@ namespace outbox::task {
 /// A kept run that has ended, or does not count any more.
 struct KeptEnd {
   sink::KeptRun run;
-  std::optional<Outcome> outcome{};  ///< None: it was given up, and runs again.
+  std::optional<Outcome> outcome{};  ///< Unset if the run was given up and the task runs again.
   std::optional<store::TaskFinish> finish{};
 };
 
-/// A run that has ended, and is noted before the relay gets its outcome.
+/// A run that has ended, and has to be noted before the relay gets its outcome.
 struct FinishedRun {
   Source source{0};
   Outcome outcome;
   store::TaskFinish finish;
 };
 
-/// What a handler has reported since it was asked last.
+/// What a handler has reported since progress() was called last.
 struct RunProgress {
   sink::KeptRun run;
   std::size_t percent{0};
   std::string text;
 };
 
-/// What the threads have to do before a task of a source.
+/// What the threads have to do before they begin a task of a source.
 struct Load {
   std::size_t running{0};
-  std::size_t long_running{0};  ///< Of them, for longer than kQuick.
-  std::size_t waiting{0};       ///< Taken, and not begun.
+  std::size_t long_running{0};  ///< Those that have run for longer than kQuick.
+  std::size_t waiting{0};       ///< Tasks that were taken and have not begun.
   std::chrono::nanoseconds work_waiting{0};
   bool urgent_wants{false};  ///< A more urgent source has tasks for the next free thread.
 };
@@ -70,19 +70,19 @@ class RunnerCore {
   using Types = std::vector<std::shared_ptr<TaskType>>;
   struct Options {
     std::size_t threads{8};
-    /// After its deadline, for a handler that was told to stop.
+    /// How long after its deadline a handler that was told to stop may return.
     std::chrono::milliseconds deadline_grace{std::chrono::seconds(10)};
-    /// Taken for a thread that has not become free since: it goes back.
+    /// A task that was taken and has found no free thread for this long goes back.
     std::chrono::milliseconds longest_wait{500};
-    /// A sink that has left tasks where they are is heard for so long. The relay offers them again
-    /// within 1 ms; one that was paused says nothing more.
+    /// How long it counts that a sink has left tasks in the log because no thread was free. The
+    /// relay offers them again within 1 ms; a relay that was paused says nothing more.
     std::chrono::milliseconds wants{50};
   };
-  /// What the driver does. Called with no mutex held.
+  /// What the driver does. The core calls it with no mutex held.
   struct Actions {
-    /// Wakes threads that wait: there are so many tasks to begin.
+    /// Wakes threads that wait: there are `tasks` to begin.
     std::function<void(std::size_t tasks)> wake;
-    /// A handler of this type does not return: another thread takes the new slot at its place.
+    /// A handler of this type does not return: another thread takes the new slot at this place.
     std::function<void(std::size_t place, const std::string& type)> replace;
   };
 
@@ -91,17 +91,17 @@ class RunnerCore {
     const Batch* batch{nullptr};
     const Batch::Job* job{nullptr};
     TimePoint began{};
-    bool told{false};     ///< To stop.
-    bool dropped{false};  ///< Its outcome was reported without it, or does not count.
+    bool told{false};     ///< Whether the handler was told to stop.
+    bool dropped{false};  ///< Whether its outcome was reported before its end, or does not count.
     std::optional<sink::KeptRun> kept{};
-    std::optional<RunProgress> progress{};  ///< Not asked for yet.
+    std::optional<RunProgress> progress{};  ///< What progress() has not returned yet.
 
     [[nodiscard]] TimePoint deadline() const {
       return began + job->type->handler().options.deadline;
     }
   };
   using Ended = std::map<Source, std::vector<Outcome>>;
-  /// The place of a thread. For the core only; a handler reports its progress here.
+  /// The place of a thread. Only the core uses it; a handler reports its progress here.
   struct Slot {
     explicit Slot(Ended before = {}) : ended(std::move(before)) {}
     void report(std::size_t percent, std::string_view text);
@@ -110,25 +110,26 @@ class RunnerCore {
     std::optional<Run> run OUTBOX_GUARDED_BY(mutex);
     std::stop_source stop OUTBOX_GUARDED_BY(mutex);
     Ended ended OUTBOX_GUARDED_BY(mutex);
-    bool replaced OUTBOX_GUARDED_BY(mutex){false};  ///< Its thread ends after its run.
+    bool replaced OUTBOX_GUARDED_BY(mutex){false};  ///< Whether its thread ends after its run.
   };
 
-  /// `types`: of all jobs, kept as long as the core.
+  /// `types` are those of all jobs, and live as long as the core.
   RunnerCore(std::string queue, Types types, const Options& options, Actions actions);
 
   // ---- for the sinks
 
-  /// Of the subscription of this name; those with the lowest number go first. The same source for
-  /// the same name.
+  /// The source of the subscription of this name, the same for the same name; kMostSources if there
+  /// are too many. Sources with the lowest `priority` go first.
   [[nodiscard]] Source add_source(const std::string& subscription, std::size_t priority);
   [[nodiscard]] std::vector<std::string> subscriptions() const;
-  /// Called by any thread when collect() has something, or rows_changed(); none: no longer.
+  /// Any thread calls `ready` when collect() or rows_changed() has something, until an empty one is
+  /// set.
   void on_ready(Source source, std::function<void()> ready);
   void add(std::shared_ptr<Batch> batch);
-  /// Of one task that has a unique key.
+  /// Adds a batch of one task that has a unique key.
   void add_unique(std::shared_ptr<Batch> batch);
   [[nodiscard]] Load load(Source source, TimePoint now) const;
-  /// Whether its sink has left tasks where they are until a thread is free.
+  /// Sets whether the sink of the source has left tasks in the log until a thread is free.
   void want(Source source, bool more, TimePoint now);
   /// Appends the outcomes of runs that have ended, and of tasks that have waited for a thread for
   /// too long.
@@ -136,64 +137,68 @@ class RunnerCore {
   /// Appends an outcome for everything that was taken and is not kept. Runs go on, are told to
   /// stop, and their ends do not count.
   void give_up(Source source, std::vector<Outcome>& outcomes);
-  /// Runs that were given up and have not ended.
+  /// The number of runs that were given up and have not ended.
   [[nodiscard]] std::size_t given_up(Source source) const;
-  /// False: it does not run (any more).
+  /// Notes that the run has a row now. Returns false if it does not run, or not any more.
   [[nodiscard]] bool keep(Source source, Token token, const sink::KeptRun& run);
-  /// Since the last call.
+  /// Whether rows have changed since the last call.
   [[nodiscard]] bool rows_changed(Source source) { return source_queues_[source]->rows_changed(); }
-  /// Tells runs past their deadline to stop. One that does not gets its end without having ended,
-  /// and its thread is replaced.
+  /// Tells runs past their deadline to stop. A run that does not end within the grace period is
+  /// recorded as failed, and its thread is replaced.
   void watch(TimePoint now);
-  /// True: another worker has a thread for a task that finds none here.
+  /// Takes one of the free threads of other workers for a task that finds none here. Returns false
+  /// if there is none.
   [[nodiscard]] bool take_elsewhere();
 
   // ---- for the threads
 
   [[nodiscard]] std::shared_ptr<Slot> slot(std::size_t place) const;
-  /// One with tasks to begin. Null: there is none, the thread waits until it is woken.
+  /// A batch with tasks to begin. If it is null there is none, and the thread waits until it is
+  /// woken.
   [[nodiscard]] std::shared_ptr<Batch> next_batch();
   struct Begun {
     const Batch::Job* job{nullptr};
     std::stop_token stop;
   };
-  /// None: the batch has no more tasks, or the thread was replaced.
+  /// Begins the next task; returns nullopt if the batch has no more tasks, or if the thread was
+  /// replaced.
   [[nodiscard]] std::optional<Begun> begin(Slot& slot, Batch& batch, TimePoint now);
   void end(Slot& slot, const TaskEnd& end, TimePoint now);
   [[nodiscard]] static bool is_replaced(const Slot& slot);
-  /// None: it is busy with nothing.
+  /// The run in the slot; nullopt if there is none.
   [[nodiscard]] static std::optional<Run> run_of(const Slot& slot);
 
   // ---- for the tracker
 
-  /// Nothing is taken for them.
+  /// The number of threads for which nothing is taken.
   [[nodiscard]] std::size_t free_threads() const;
-  /// No thread is free, and a sink has left tasks where they are.
+  /// Whether no thread is free and a sink has left tasks in the log.
   [[nodiscard]] bool is_starved(TimePoint now) const;
-  /// So many threads of other workers are free.
+  /// Sets how many threads of other workers are free.
   void set_elsewhere(std::size_t threads) { elsewhere_ = threads; }
-  /// It has handlers for them.
+  /// The names of the types that have a handler here.
   [[nodiscard]] std::vector<std::string> types_to_claim() const;
-  /// They are kept runs from the beginning.
+  /// Adds tasks that were claimed. They already have a row, so their runs are kept from the
+  /// beginning.
   void add_claimed(const store::ClaimedTasks& claimed, TimePoint now);
   [[nodiscard]] const std::string& queue() const { return queue_; }
   [[nodiscard]] const Types& types() const { return types_; }
-  /// Null: it has no handler here.
+  /// The type of this name; null if it has no handler here.
   [[nodiscard]] TaskType* find_type(std::string_view name) const;
   /// Tells the sinks to look again.
   void announce();
   void announce_changed_rows();
 
-  /// Called when one of the lists below has something; none: no longer.
+  /// `ready` is called when one of the lists below has something, until an empty one is set.
   void on_work(std::function<void()> ready) { tracker_bell_.set(std::move(ready)); }
   [[nodiscard]] std::vector<std::shared_ptr<Batch>> to_begin() const;
   void begin_unique(const std::shared_ptr<Batch>& batch);
-  /// It never begins. False: it was given up.
+  /// The task never begins. Returns false if it was given up.
   [[nodiscard]] bool refuse(const std::shared_ptr<Batch>& batch);
-  /// The task that it replaces still runs: it is offered again in a while.
+  /// The task that this one replaces still runs: this one is offered again in a while.
   void postpone(const std::shared_ptr<Batch>& batch);
   [[nodiscard]] std::vector<FinishedRun> finished();
-  /// It is noted: the relay gets its outcome, unless the run was given up.
+  /// The end is noted: the relay gets the outcome of the run, unless the run was given up.
   void noted(const FinishedRun& run);
 
   [[nodiscard]] std::vector<sink::KeptRun> kept() const;
@@ -201,14 +206,14 @@ class RunnerCore {
   [[nodiscard]] std::vector<EventId> unkept() const;
   [[nodiscard]] std::vector<KeptEnd> kept_ends();
   [[nodiscard]] std::vector<RunProgress> progress();
-  /// It belongs to another worker now: it is told to stop, and its end does not count.
+  /// The run belongs to another worker now: it is told to stop, and its end does not count.
   void lose(const sink::KeptRun& run);
-  /// A person has cancelled it: it is told to stop, and what it ends with counts. False: it was
-  /// told before.
+  /// A person has cancelled the run: it is told to stop, and what it ends with counts. Returns
+  /// false if it was told before, or is not here.
   [[nodiscard]] bool cancel(const sink::KeptRun& run);
-  /// All that are kept: they are told to stop, and are among the next kept_ends().
+  /// Gives up all kept runs: they are told to stop, and are among the next kept_ends().
   void give_up_kept();
-  /// Everything, at the end: nobody is told any more.
+  /// Gives up everything at the end, when nobody is to be told any more.
   void close();
 
  private:
@@ -234,10 +239,10 @@ class RunnerCore {
   const Types types_;
   const Options options_;
   const Actions actions_;
-  // Only grow: what is below `sources_` stays where it is.
+  // Source queues are only added: those below `sources_` stay where they are.
   std::array<std::unique_ptr<SourceQueue>, kMostSources> source_queues_;
   std::atomic<std::size_t> sources_{0};
-  /// Threads of other workers for which no task was given up yet.
+  /// The number of threads of other workers for which no task was given away yet.
   std::atomic<std::size_t> elsewhere_{0};
   Bell tracker_bell_;
 
@@ -246,7 +251,7 @@ class RunnerCore {
   mutable Mutex mutex_;
   std::vector<std::string> subscriptions_ OUTBOX_GUARDED_BY(mutex_);
   std::vector<SourceQueue*> by_priority_ OUTBOX_GUARDED_BY(mutex_);
-  /// Each of one task, which is kept. Those that have begun are removed later.
+  /// Batches of one task each, whose run is kept. Those that have begun are removed later.
   std::deque<std::shared_ptr<Batch>> claimed_ OUTBOX_GUARDED_BY(mutex_);
   Mutex ends_mutex_;
   std::vector<KeptEnd> kept_ends_ OUTBOX_GUARDED_BY(ends_mutex_);

@@ -20,14 +20,15 @@ namespace {
 
 /// How often a sink may look at its own deadlines (outbox/sink.hpp).
 constexpr std::chrono::milliseconds kLookAtDeadlines{100};
-/// What a receiver of requests has given up for good (RFC 9110, 15.5.11).
+/// The origin of an error that says that the target is gone for good (RFC 9110, 15.5.11).
 constexpr std::string_view kGone = "http:410";
 
 Outcome not_sent(Outcome::Kind kind, Error error) {
   return {.kind = kind, .error = std::move(error)};
 }
 
-/// A sink for one run at a time. Threads: One thread at a time, but for ring().
+/// A sink for one run at a time. Only one thread at a time may use it, except that any may call
+/// ring().
 class Sender {
  public:
   explicit Sender(std::unique_ptr<Sink> sink)
@@ -46,16 +47,16 @@ class Sender {
 
   [[nodiscard]] const Sink& sink() const { return *sink_; }
   [[nodiscard]] format::RenderBuffer& buffer() { return buffer_; }
-  /// To the message that was acked last.
+  /// The answer to the message that was acked last.
   [[nodiscard]] sink::AnswerBody answer() {
     return answers_ != nullptr ? answers_->take_answer() : sink::AnswerBody();
   }
 
-  /// Waits for what becomes of the message. On a stop it is given up; what it is, is the outcome
-  /// then.
+  /// Sends the message and waits for its outcome. On a stop the message is given up, and the
+  /// outcome is what is known then.
   [[nodiscard]] Outcome send(const Message& message, const std::stop_token& stop) {
     Outcome outcome = try_to_send(message, stop);
-    // After any other failure it is the destination that failed.
+    // After any other failure, which is the destination's, the sink is opened again.
     open_ = open_ &&
             (outcome.kind == Outcome::Kind::acked ||
              (outcome.kind == Outcome::Kind::rejected && outcome.error.effect == Effect::none));
@@ -109,10 +110,10 @@ class Sender {
   format::RenderBuffer buffer_;
   bool open_{false};
   const std::unique_ptr<Sink> sink_;
-  sink::Answers* const answers_;  ///< The sink; null: it has none.
+  sink::Answers* const answers_;  ///< The sink; null if it keeps no answers.
 };
 
-/// Of a run that succeeded.
+/// The end of a run that succeeded.
 TaskEnd done_with(sink::AnswerBody answer, const TaskRun& run) {
   if (answer.longer) {
     log::warn("a result is too large and is not kept",
@@ -128,7 +129,7 @@ class SinkHandler {
   SinkHandler(SubscriptionSpec spec, MakeSink make, format::Renderer renderer)
       : spec_(std::move(spec)), make_(std::move(make)), renderer_(std::move(renderer)) {}
 
-  /// The settings are right if this is.
+  /// Makes a first sender. If that succeeds, the settings are right.
   [[nodiscard]] Status prepare() {
     OUTBOX_TRY(auto sender, take());
     renderer_.bind(sender->sink().traits());
@@ -198,7 +199,8 @@ class SinkHandler {
   std::vector<std::unique_ptr<Sender>> idle_ OUTBOX_GUARDED_BY(mutex_);
 };
 
-/// Of a rejected one. An address that depends on the task may exist by the next run.
+/// Whether a rejected message may succeed later: an address that depends on the task may exist by
+/// the next run.
 bool can_succeed_later(const Error& error) { return error.code == Errc::not_found; }
 
 }  // namespace

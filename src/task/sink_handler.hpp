@@ -10,18 +10,18 @@
 
 namespace outbox::task {
 
-/// Which run of its task a message is of: a header beside those of the format.
+/// A header, beside those of the format, that says which run of its task a message belongs to.
 inline constexpr std::string_view kAttemptHeader = "outbox-task-attempt";
 
-/// What became of its message means for a task.
+/// What the outcome of its message means for a task.
 [[nodiscard]] TaskEnd end_of_outcome(const Outcome& outcome);
 
-/// open() has not been called.
+/// Makes a sink that is not open yet.
 using MakeSink = std::function<Result<std::unique_ptr<Sink>>(const SubscriptionSpec&)>;
 
-/// `spec`: the sink, its settings, and what its messages are. Runs that happen at once have a sink
-/// each, which is kept for later ones. A run that is told to stop gives up its message. Opens
-/// nothing yet; an error is one of the settings.
+/// `spec` is the sink, its settings, and what its messages are. Runs that happen at once have a
+/// sink each, which is kept for later runs. A run that is told to stop gives up its message.
+/// Nothing is opened yet, so an error is one of the settings.
 [[nodiscard]] Result<Handlers::Run> sink_handler(SubscriptionSpec spec);
 [[nodiscard]] Result<Handlers::Run> sink_handler(SubscriptionSpec spec, MakeSink make);
 

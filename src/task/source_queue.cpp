@@ -13,7 +13,7 @@ Outcome outcome(Token token, Outcome::Kind kind, std::string reason) {
           .error = fail(Errc::internal, Remedy::retry_call, std::move(reason)).value()};
 }
 
-/// For a task that has replaced one that runs.
+/// The pause of a task that has replaced one that still runs.
 constexpr std::chrono::seconds kWhileItRuns{1};
 
 Outcome postponed(const Batch::Job& job, Duration pause, std::string reason) {

@@ -47,40 +47,41 @@ class SourceQueue {
   // ---- what was taken and has not begun
 
   void add(std::shared_ptr<Batch> batch);
-  /// A batch that has tasks left; null: none.
+  /// The first batch that has tasks left; null if there is none.
   [[nodiscard]] std::shared_ptr<Batch> front();
   [[nodiscard]] Waiting waiting() const;
   void add_unique(std::shared_ptr<Batch> batch);
   [[nodiscard]] std::vector<std::shared_ptr<Batch>> to_begin() const;
-  /// Its sink has tasks that no thread can begin yet: those of less urgent source queues wait. It
-  /// says so again while that is so.
+  /// The sink has tasks that no thread can begin yet, so those of less urgent source queues wait.
+  /// The sink says so again while that is so.
   void want(TimePoint until) { wants_until_ = until; }
   [[nodiscard]] bool wants(TimePoint now) const { return now < wants_until_.load(); }
-  /// Any thread may begin it now. False: it was given up; so with those that follow.
+  /// Any thread may begin the task now. This and the next two return false if the task was given
+  /// up.
   [[nodiscard]] bool begin_unique(const std::shared_ptr<Batch>& batch);
-  /// It never begins, and is awaited until that is noted.
+  /// The task never begins, and is awaited until that is noted.
   [[nodiscard]] bool refuse_unique(const std::shared_ptr<Batch>& batch);
-  /// It goes back for a while.
+  /// The task goes back for a while.
   [[nodiscard]] bool postpone_unique(const std::shared_ptr<Batch>& batch);
-  /// Those that were taken before this time go back.
+  /// Tasks that were taken before this time and have not begun go back.
   void return_late(TimePoint before, std::vector<Outcome>& outcomes);
 
   // ---- ends that are noted before the relay gets them
 
   void await(Token token);
-  /// False: nobody waits for it any more.
+  /// Returns false if nobody waits for the outcome any more.
   [[nodiscard]] bool note(const Outcome& outcome);
 
   void collect(std::vector<Outcome>& outcomes);
-  /// Outcomes of all that has not begun.
+  /// Appends outcomes of all tasks that have not begun.
   void give_up_waiting(std::vector<Outcome>& outcomes);
-  /// Outcomes of all that has ended, also of what is awaited.
+  /// Appends outcomes of all tasks that have ended, also of those that are awaited.
   void give_up_ended(std::vector<Outcome>& outcomes);
 
   // ---- the bell
 
   void on_ready(std::function<void()> ready) { bell_.set(std::move(ready)); }
-  /// Once until collected().
+  /// Rings the bell once until collected().
   void announce() {
     if (!announced_.exchange(true)) bell_.ring();
   }

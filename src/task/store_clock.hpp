@@ -17,7 +17,7 @@ class StoreClock {
 
   /// The store has just said that it is `store_us`, in microseconds since 1970.
   void set(std::int64_t store_us, TimePoint now) { ahead_us_ = store_us - us_of(now); }
-  /// None: it has not been asked yet.
+  /// The time of the store; nullopt if the store was not asked yet.
   [[nodiscard]] std::optional<std::int64_t> now_us(TimePoint now) const {
     const std::int64_t ahead = ahead_us_;
     if (ahead == kUnknown) return std::nullopt;

@@ -16,13 +16,13 @@ using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-/// A schedule may be added or resumed elsewhere.
+/// The longest wait, since a schedule may be added or resumed elsewhere.
 constexpr seconds kLookForSchedules{10};
-/// The same without any schedule of the queues: then no connection is kept either.
+/// The wait while the queues have no schedule: then no connection is kept either.
 constexpr seconds kLookWithout{60};
-/// While one is due that another worker is at, or that cannot be ticked here.
+/// The wait while a schedule is due that another worker is at, or that cannot be ticked here.
 constexpr seconds kLookAgain{1};
-/// The clock of the store may be slower than ours.
+/// The shortest wait, since the clock of the store may be slower than ours.
 constexpr std::chrono::milliseconds kShortest{5};
 constexpr BackoffPolicy kTickerReconnect{.first = std::chrono::milliseconds(50),
                                          .longest = seconds(1)};
@@ -92,7 +92,8 @@ Status Ticker::connect() {
   return {};
 }
 
-/// Once per start: what a person, or a worker with a newer configuration, changes later stays.
+/// Applies the schedules once per start: what a person, or a worker with a newer configuration,
+/// changes later stays.
 Status Ticker::apply() {
   if (applied_) return {};
   OUTBOX_TRY(const std::int64_t now_us, rows_->now_us());
@@ -110,7 +111,7 @@ Status Ticker::apply() {
 
 Result<bool> Ticker::tick(const store::ScheduleRow& row, std::int64_t now_us) {
   const Schedule& schedule = row.schedule;
-  // What was written by hand may be anything.
+  // A schedule that was written by hand may be anything.
   const Status valid = validate(schedule);
   const auto ticks = valid ? schedule::Ticks::of(schedule) : tl::unexpected(valid.error());
   if (!ticks) return complain(row, ticks.error()), false;
@@ -130,7 +131,7 @@ Result<bool> Ticker::tick(const store::ScheduleRow& row, std::int64_t now_us) {
     if (!done && done.error().remedy != Remedy::fix) return fail(done.error());
     if (!done) return complain(row, done.error()), false;
     if (!*done) return i > 0;
-    // As the store has it now.
+    // This is how the store has the row now.
     ++current.revision;
     current.next_at_us = one.next_at_us;
   }

@@ -23,7 +23,7 @@ namespace outbox::task {
 
 class Ticker {
  public:
-  /// Applies `schedules`, and ticks all of these queues and theirs. They are valid.
+  /// Applies `schedules`, which are valid, and ticks all schedules of `queues` and of their queues.
   Ticker(std::vector<Schedule> schedules, const std::set<std::string>& queues,
          store::StoreOptions store);
   Ticker(const Ticker&) = delete;
@@ -45,7 +45,7 @@ class Ticker {
   [[nodiscard]] Result<std::chrono::nanoseconds> work(const std::stop_token& stop);
   [[nodiscard]] Status connect();
   [[nodiscard]] Status apply();
-  /// False: nothing of it was done here, by whatever reason.
+  /// Returns false if no tick of the schedule was done here, for whatever reason.
   [[nodiscard]] Result<bool> tick(const store::ScheduleRow& row, std::int64_t now_us);
   void complain(const store::ScheduleRow& row, const Error& error);
   void note(const Status& status);
@@ -54,12 +54,12 @@ class Ticker {
   const store::StoreOptions where_;
   std::vector<std::string> queues_;
 
-  // The thread's.
+  // These belong to the thread while it runs.
   std::unique_ptr<store::Schedules> rows_;
   bool applied_{false};
   int failures_{0};
   Outage outage_;
-  std::map<std::string, Outage> faults_;  ///< Of single schedules.
+  std::map<std::string, Outage> faults_;  ///< The faults of single schedules.
 
   Mutex mutex_;
   std::condition_variable_any stopped_;

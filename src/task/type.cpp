@@ -10,9 +10,9 @@
 namespace outbox::task {
 namespace {
 
-/// An average follows each 16th run, and every one that takes much longer.
+/// The average follows each 16th run, and every run that takes much longer.
 constexpr std::uint32_t kSampled = 16;
-/// What takes less is counted each 16th time, for sixteen.
+/// Of the runs that take less than this, each 16th is counted, for sixteen.
 constexpr std::chrono::milliseconds kAllCounted{1};
 
 SubscriptionSpec spec_of(Delays delays, std::size_t jitter) {
@@ -47,7 +47,7 @@ void RetrySchedule::decide(Outcome& outcome, std::size_t attempt,
     return;
   }
   if (outcome.retry_after) return;
-  // More runs than pauses: the last pause again.
+  // If there are more runs than pauses, the last pause is used again.
   outcome.retry_after = policy_.pause_after(std::min(attempt, runs_ - 1), seed_of(id));
 }
 
@@ -66,7 +66,7 @@ TaskType::TaskType(Handlers::Handler handler, const RetrySchedule& retries)
     : handler_(std::move(handler)), retries_(retries), limit_(limit_of(handler_.options)) {}
 
 void TaskType::took(std::chrono::nanoseconds time) {
-  // Two threads may overwrite each other's: it is an average.
+  // Two threads may overwrite each other's value, which is only an average.
   const std::int64_t before = usual_ns_.load(std::memory_order_relaxed);
   const std::int64_t took = std::max<std::int64_t>(time.count(), 1);
   const bool sixteenth = runs_.fetch_add(1, std::memory_order_relaxed) % kSampled == 0;

@@ -23,20 +23,21 @@ namespace outbox::task {
 /// The pauses after failed runs. Pure.
 class RetrySchedule {
  public:
-  /// `delays` and `jitter`: without errors.
+  /// `delays` and `jitter` must be valid.
   RetrySchedule(Delays delays, std::size_t jitter);
 
-  /// Of a run that has ended: when the task runs again, or that it is dead. `max_attempts`: of this
-  /// task; none: one more than there are pauses.
+  /// Decides after a run that has ended when the task runs again, or that it is dead.
+  /// `max_attempts` is that of this task; if it is nullopt, there is one attempt more than there
+  /// are pauses.
   void decide(Outcome& outcome, std::size_t attempt, std::optional<std::size_t> max_attempts,
               const EventId& id) const;
 
  private:
-  std::size_t runs_;  ///< At most, as long as the task does not say otherwise.
+  std::size_t runs_;  ///< The most runs, unless the task says otherwise.
   subscription::RetryPolicy policy_;
 };
 
-/// For the relay, and for what the tracker writes: without a schedule.
+/// The outcome for the relay, and for what the tracker writes, before a schedule has decided.
 [[nodiscard]] Outcome outcome_of(Token token, const TaskEnd& end);
 
 /// Whether runs of the type are limited.
@@ -44,19 +45,19 @@ class RetrySchedule {
   return options.max_running > 0 || options.rate.count > 0;
 }
 
-/// What Handlers::Options say is checked.
+/// A type of task. Its Handlers::Options must be valid.
 class TaskType {
  public:
   TaskType(Handlers::Handler handler, const RetrySchedule& retries);
   [[nodiscard]] const Handlers::Handler& handler() const { return handler_; }
   [[nodiscard]] const RetrySchedule& retries() const { return retries_; }
-  /// A moving average; zero: no run has ended yet.
+  /// How long a run usually takes, as a moving average; zero if no run has ended yet.
   [[nodiscard]] std::chrono::nanoseconds usual() const {
     return std::chrono::nanoseconds(usual_ns_.load(std::memory_order_relaxed));
   }
   void took(std::chrono::nanoseconds time);
   [[nodiscard]] Durations& durations() { return durations_; }
-  /// Null: it has none.
+  /// The limit of the type; null if it has none.
   [[nodiscard]] TypeLimit* limit() const { return limit_.get(); }
 
  private:

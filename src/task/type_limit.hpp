@@ -15,22 +15,23 @@ namespace outbox::task {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
-/// That a task was taken; given back when it is destroyed.
+/// The permit to run a task; it is given back when it is destroyed.
 using Permit = std::shared_ptr<const void>;
 
 class TypeLimit : public std::enable_shared_from_this<TypeLimit> {
  public:
-  /// `most`: at once. `rate`: per second, of all workers. Zero: no such limit.
+  /// `most` is how many may run at once, `rate` how many may begin per second in all workers
+  /// together. Zero means that there is no such limit.
   TypeLimit(std::size_t most, double rate) : most_(most), rate_(rate) {}
 
-  /// What part of the rate is this worker's.
+  /// Sets what part of the rate is this worker's.
   void set_share(double share, TimePoint now) {
     const MutexLock lock(mutex_);
     if (rate_ <= 0 || share == share_) return;
     share_ = share;
     bucket_.emplace(rate_ * share, now);
   }
-  /// Null: not now.
+  /// A permit; null if no task may begin now.
   [[nodiscard]] Permit take(TimePoint now) {
     const MutexLock lock(mutex_);
     if (most_ > 0 && taken_ >= most_) return nullptr;

@@ -27,8 +27,8 @@ constexpr std::chrono::milliseconds kShortestHeartbeat{100};
 constexpr std::chrono::milliseconds kLongestDeadline = std::chrono::hours(24 * 366);
 constexpr std::chrono::milliseconds kLongestGrace = kLongestDeadline;
 constexpr std::chrono::milliseconds kShortestRowAfter{10};
-/// Of a priority and worker; with more, nothing is read. What is scheduled for next month must not
-/// stop what is to be done now.
+/// The most rows of a priority and worker: with more, nothing is read. They are so many because
+/// what is scheduled for next month must not stop what is to be done now.
 constexpr std::size_t kMostRows = 1'000'000;
 
 Status check_delays(const Delays& delays) {
@@ -51,7 +51,8 @@ Status check_schedules(const std::vector<Schedule>& schedules) {
   return {};
 }
 
-/// A type with a limit is named in the filter of its subscription.
+/// A type with a limit is named in the filter of its subscription, so its name may have no
+/// wildcard.
 Status check_limits(const Handlers::Handler& handler) {
   if (!task::has_limit(handler.options)) return {};
   if (handler.type.find_first_of("*?") != std::string::npos)
@@ -89,12 +90,13 @@ Status check(const WorkerOptions& options, const Handlers& handlers) {
   return check_delays(options.delays);
 }
 
-/// One for all priorities, so that a worker has the same lanes of each.
+/// One group for all priorities, so that a worker has the same lanes of each.
 std::string group_of(const std::string& queue) {
   return subscription::custom_group(event::subscription_of_queue(queue));
 }
 
-/// Where the settings of the worker lead; whoever starts last with other ones sets them for all.
+/// The subscription that follows from the settings of the worker. The worker that starts last with
+/// other settings sets them for all.
 SubscriptionSpec subscription_of(const std::string& queue, std::size_t priority,
                                  const WorkerOptions& options) {
   SubscriptionSpec spec;
@@ -108,7 +110,7 @@ SubscriptionSpec subscription_of(const std::string& queue, std::size_t priority,
   return spec;
 }
 
-/// Also those of types with a limit.
+/// All subscriptions of a queue, also those of types with a limit.
 std::vector<SubscriptionSpec> subscriptions_of(const std::string& queue, const Handlers& handlers,
                                                const WorkerOptions& options) {
   std::vector<SubscriptionSpec> all;
@@ -137,13 +139,13 @@ task::Source source_of(task::RunnerCore& runner, const SubscriptionSpec& spec) {
   return runner.add_source(spec.name, event::place_of(spec.aggregate_types.front()).priority);
 }
 
-/// Its threads, which all its subscriptions share, and a sink for each of them, also for those that
-/// others add later.
+/// Adds the threads of a queue, which all its subscriptions share, and a sink for each of them,
+/// also for those that others add later.
 Status add_queue(const std::string& queue, const Handlers& handlers, const WorkerOptions& options,
                  task::RunTracker& tracker, Relay& relay) {
   const auto runner = task::make_runner(queue, types_of(handlers, options),
                                         {.threads = options.threads}, options.result_bytes);
-  // Also without lanes the worker looks after what dead ones left behind.
+  // A worker without lanes, too, looks after what dead workers left behind.
   for (const SubscriptionSpec& spec : subscriptions_of(queue, handlers, options))
     (void)source_of(*runner, spec);
   tracker.add(runner);
@@ -224,7 +226,7 @@ StopReport Worker::stop(std::chrono::milliseconds grace) {
   ticker_->request_stop();
   tracker_->claim_no_more();
   StopReport report = relay_->stop(grace);
-  // What lasts was left to the tracker.
+  // The relay has left runs that last to the tracker.
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       until - std::chrono::steady_clock::now());
   const std::size_t given_back = tracker_->stop(std::max(left, std::chrono::milliseconds(0)));

@@ -75,7 +75,7 @@ Result<std::vector<IdCompare::Record>> IdCompare::read(std::FILE* file) {
   return records;
 }
 
-/// Of one id.
+/// Counts the messages of one id by their parts of the destination.
 void IdCompare::count_parts(std::span<const Record> messages, bool known, Found& found) {
   for (const Record& message : messages) {
     Part& part = found.parts[message.detail];
@@ -105,7 +105,7 @@ void IdCompare::compare(std::vector<Record>& records, std::int64_t young_s, Foun
     const auto [settled, pending, aside, sink] = of_side;
     const std::int64_t known = settled + pending;
     found.in_sink += sink;
-    // The messages are last.
+    // The messages are the last records of an id, since Side::sink is the greatest.
     count_parts({first - sink, first}, known > 0, found);
     if (known == 0 && sink > 0) {
       ++found.ghosts;

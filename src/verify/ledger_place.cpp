@@ -11,7 +11,7 @@ bool same(const VisiblePtr& a, const VisiblePtr& b) {
   return a == b || (a != nullptr && b != nullptr && *a == *b);
 }
 
-/// What `a` sees, `b` does.
+/// Whether `b` sees all that `a` sees.
 bool within(const VisiblePtr& a, const VisiblePtr& b) {
   return a == b || (a->xmax <= b->xmax &&
                     std::all_of(b->running.begin(), b->running.end(), [&](std::uint64_t xid) {
@@ -19,7 +19,7 @@ bool within(const VisiblePtr& a, const VisiblePtr& b) {
                     }));
 }
 
-/// A pair of which nothing is done has not begun.
+/// A pair whose position is 0 has not begun.
 Place place_in_pair(const store::LedgerRow& row, std::int64_t position) {
   if (position == 0 || row.s2 == nullptr) return {.s1 = row.s1};
   return {.s1 = row.s1,

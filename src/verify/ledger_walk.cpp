@@ -26,13 +26,13 @@ Tally claimed_by(const LedgerRow& row) {
   return all;
 }
 
-/// For people.
+/// A place as people read it.
 std::string text_of(const Place& place) {
   if (place.begun()) return "seq " + std::to_string(place.position);
   return place.s1->xmax == 0 ? "the beginning" : "transaction " + std::to_string(place.s1->xmax);
 }
 
-/// Strands that read the same events read them together.
+/// Adds a range. Strands that need the same events read them together.
 void add_range(LaneMask lanes, store::EventRange range, std::vector<store::EventRange>& ranges) {
   range.lanes = lanes;
   for (store::EventRange& other : ranges) {
@@ -87,7 +87,8 @@ void LedgerWalk::row_fault(FaultKind kind, const Entry& entry, LaneMask lanes, s
 void LedgerWalk::add(LedgerRow row) {
   if (row.kind == SettlementKind::retry) report_.retried += row.acked;
   if (row.kind == SettlementKind::reset) {
-    // What was parked, and delivered by retries, when the subscription was reset.
+    // The row repeats what had been parked, and delivered by retries, when the subscription was
+    // reset.
     report_.parked += row.parked;
     report_.retried += row.acked;
     report_.carried += row.parked.count;
@@ -104,14 +105,15 @@ void LedgerWalk::add(LedgerRow row) {
     }
     strand->last = {.generation = entry->row.generation, .id = entry->row.id};
   }
-  // Void or disputed on all its lanes, it leads nowhere.
+  // The settlement is void on all its lanes: it is no step of any strand, so nothing releases it
+  // later.
   if (entry->row.kind == SettlementKind::settle && entry->open == 0) settle_up(*entry);
 }
 
 std::vector<LedgerWalk::Strand*> LedgerWalk::strands_of(LaneMask lanes) {
   std::vector<Strand*> found;
   LaneMask known = 0;
-  // Also visits what is appended here: the other halves, which have none of the lanes.
+  // The loop does not visit the halves that it appends: they have none of the lanes.
   for (std::size_t i = 0, count = strands_.size(); i < count; ++i) {
     Strand& strand = strands_[i];
     known |= strand.lanes;
@@ -243,13 +245,14 @@ void LedgerWalk::force_to(Strand& strand, const Place& place, const LedgerRow& r
 
 std::size_t LedgerWalk::due_steps(const Strand& strand) const {
   if (finished_) return strand.steps.size();
-  // All strands together have so many.
+  // The limits are those of all strands together.
   const std::size_t window = std::max<std::size_t>(1, limits_.window / strands_.size());
   const std::size_t longest = std::max(window, limits_.longest / strands_.size());
   if (strand.steps.size() < window + limits_.tail) return 0;
   std::size_t due = strand.steps.size() - limits_.tail;
   if (due >= longest) return due;
-  // Elsewhere the events before a place are found only by reading its whole pair.
+  // A window ends at a cheap place if it can: the events before any other place are found only by
+  // reading its whole pair.
   const auto cheap = [&](const Place& end) {
     return !end.begun() ||
            (strand.base.begun() && *end.s1 == *strand.base.s1 && *end.s2 == *strand.base.s2);
@@ -299,7 +302,7 @@ LedgerWalk::Standing LedgerWalk::count(const store::LedgerEvent& event) {
     return strand->place(step).has(event.xid, event.seq);
   };
   if (before(0) || !before(strand->due)) return Standing::elsewhere;
-  // Events of one settlement come together.
+  // Events of one settlement come one after the other.
   std::size_t low = strand->hint;
   std::size_t high = strand->hint + 1;
   if (high > strand->due || before(low) || !before(high)) {
@@ -395,7 +398,7 @@ bool LedgerWalk::is_explained(const Strand& strand, const LedgerRow& row,
                               const Place& place) const {
   const bool others = row.generation > strand.last.generation;
   if (pruned_.newest > strand.last && (others || within(strand.cursor(), place))) return true;
-  // Where rows are gone, what is left behind the gap may be void.
+  // Where rows were removed, the settlements after the gap may be void.
   for (std::size_t i = 0; others && i < strand.steps.size(); ++i) {
     if (strand.steps[i].entry->use == Use::uncovered && within(strand.place(i), place) &&
         within(place, strand.steps[i].end))

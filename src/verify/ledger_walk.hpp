@@ -23,62 +23,62 @@
 
 namespace outbox::verify {
 
-/// Words for scripts; frozen.
+/// Scripts rely on these words: they may not change.
 enum class FaultKind : std::uint8_t {
   counts,     ///< A settlement counts other events than the log has.
-  uncovered,  ///< Events between two settlements.
+  uncovered,  ///< Events that no settlement covers.
   disjoint,   ///< A settlement does not begin at the cursor.
   cursor,     ///< A claim moves the cursor.
   beginning,  ///< The first settlement of lanes is missing.
-  overlap,    ///< Parts of void settlements do not add up.
-  parked,     ///< What was parked, and what became of it, differ.
+  overlap,    ///< A partly void settlement counts too few events.
+  parked,     ///< Settlements and rows disagree on what became of parked events.
   sum,        ///< enqueued = delivered + ... does not hold.
-  lost,       ///< Delivered, and not in the destination.
-  ghosts,     ///< In the destination, and not in the log.
+  lost,       ///< Delivered events that are not in the destination.
+  ghosts,     ///< Ids in the destination that are not in the log.
 };
 [[nodiscard]] const char* to_string(FaultKind kind) noexcept;
 
 struct Fault {
   FaultKind kind{FaultKind::counts};
-  std::int64_t settlement{0};  ///< Its id; 0: none.
+  std::int64_t settlement{0};  ///< The id of the settlement; 0 if there is none.
   store::LaneMask lanes{0};
   std::int64_t at_us{0};
-  std::int64_t first_seq{0};  ///< Of the events in question that are in the log; 0: there are none.
+  std::int64_t first_seq{0};  ///< The lowest of the events in question; 0 if the log has none.
   std::int64_t last_seq{0};
   std::string text;
 };
 
-/// Where the ledger of some lanes begins: what is before it never counted.
+/// Where the ledger of some lanes begins. It does not count the events before this place.
 struct Beginning {
   store::LaneMask lanes{0};
   Place place;
 };
 
 struct LedgerReport {
-  // Of settlements that count.
+  // Sums of the settlements that are not void.
   store::Tally acked{};
   store::Tally filtered{};
   store::Tally parked{};
   store::Tally retried{};    ///< Parked events that were delivered.
-  std::int64_t carried{0};   ///< Of the parked ones, those from before the subscription was reset.
-  std::int64_t repeated{0};  ///< Counted above, and again by a later settlement.
+  std::int64_t carried{0};   ///< Parked events from before the subscription was reset.
+  std::int64_t repeated{0};  ///< Events counted above, and again by a later settlement.
 
-  std::int64_t events{0};       ///< Of the log, before the cursors and beyond the baseline.
-  std::int64_t pending{0};      ///< Of the log, beyond the cursors.
-  std::int64_t skipped{0};      ///< Of the log, passed by a reset.
-  std::int64_t settlements{0};  ///< Compared.
-  std::int64_t unchecked{0};    ///< Their events are gone, or partly.
+  std::int64_t events{0};       ///< Events of the log between the baseline and the cursors.
+  std::int64_t pending{0};      ///< Events of the log beyond the cursors.
+  std::int64_t skipped{0};      ///< Events of the log that a reset passed.
+  std::int64_t settlements{0};  ///< Settlements that were compared.
+  std::int64_t unchecked{0};    ///< Settlements whose events are gone, at least partly.
   std::int64_t voided{0};
   std::size_t fault_count{0};
-  std::vector<Fault> faults{};          ///< The first of them.
-  std::vector<Beginning> beginnings{};  ///< Of each lane one.
+  std::vector<Fault> faults{};          ///< The first faults.
+  std::vector<Beginning> beginnings{};  ///< Each lane is in one of them.
 };
 
 class LedgerWalk {
  public:
   struct Limits {
-    std::size_t window{2000};    ///< Steps that are compared together, of all strands.
-    std::size_t longest{40000};  ///< The most, while no pair ends.
+    std::size_t window{2000};    ///< Steps of all strands that are compared together.
+    std::size_t longest{40000};  ///< From this many on, a window may end inside a pair.
     std::size_t tail{256};       ///< Newest steps that a claim may still make void.
   };
   explicit LedgerWalk(store::Pruned pruned = {});
@@ -86,18 +86,18 @@ class LedgerWalk {
 
   /// The next row, in the order of (generation, id).
   void add(store::LedgerRow row);
-  /// There are steps to compare.
+  /// Whether there are steps to compare.
   [[nodiscard]] bool full() const;
-  /// No more rows: what is beyond the cursors, up to `now`, is pending.
+  /// There are no more rows: what is beyond the cursors, up to `now`, is pending.
   void finish(const Place& now);
 
-  /// What has to be read for the steps that are to be compared.
+  /// The events that have to be read for the steps that are to be compared.
   [[nodiscard]] std::vector<store::EventRange> window();
   /// What an event is to this subscription.
   enum class Standing : std::uint8_t { elsewhere, settled, pending };
-  /// One event of the window. Others are ignored: `elsewhere`.
+  /// Counts one event of the window. Any other event is ignored, and is `elsewhere`.
   Standing count(const store::LedgerEvent& event);
-  /// All events of the window were counted: compares, and forgets the steps.
+  /// Compares and forgets the steps of the window, once all its events were counted.
   void close();
 
   void fault(Fault fault);
@@ -105,12 +105,12 @@ class LedgerWalk {
 
  private:
   enum class Use : std::uint8_t { compare, disputed, uncovered, skipped, pending, ignored };
-  /// What led to a place: a settlement, or something that stands for none.
+  /// What led to a place: a settlement, or a gap that no settlement covers.
   struct Entry {
     Use use{Use::compare};
     store::LedgerRow row{};
     store::LaneMask open{0};    ///< Lanes whose events are not counted yet.
-    store::LaneMask voided{0};  ///< Lanes for which it does not count.
+    store::LaneMask voided{0};  ///< Lanes for which the settlement does not count.
     store::Tally found{};
     std::int64_t first_seq{0};
     std::int64_t last_seq{0};
@@ -122,11 +122,11 @@ class LedgerWalk {
   };
   struct Strand {
     store::LaneMask lanes{0};
-    store::LedgerRank last{};  ///< Its newest row so far.
-    Place base;                ///< Before the first step.
+    store::LedgerRank last{};  ///< The rank of its newest row so far.
+    Place base;                ///< The place before the first step.
     std::deque<Step> steps{};
     std::size_t due{0};   ///< Steps in the window.
-    std::size_t hint{0};  ///< Where the last event was found.
+    std::size_t hint{0};  ///< The step of the last event.
 
     [[nodiscard]] const Place& cursor() const { return steps.empty() ? base : steps.back().end; }
     [[nodiscard]] const Place& place(std::size_t step) const {
@@ -142,19 +142,20 @@ class LedgerWalk {
   void settle(Strand& strand, const EntryPtr& entry);
   void push(Strand& strand, const EntryPtr& entry, const Place& end);
   void push_gap(Strand& strand, Use use, const store::LedgerRow& row, const Place& end);
-  /// Back to an earlier place; false: the strand was never there, as far as is known.
+  /// Sets the strand back to an earlier place. Returns false if the strand was never there, as far
+  /// as is known.
   bool set_back(Strand& strand, const Place& place);
-  /// There, whatever was there: a gap leads from the last step before it. After a fault, a reset,
-  /// or removed rows.
+  /// Moves the strand to a place, wherever it was: a gap leads there from the last step before the
+  /// place. This is done after a fault, a reset, or removed rows.
   void force_to(Strand& strand, const Place& place, const store::LedgerRow& row, Use gap);
   void pop_to(Strand& strand, std::size_t kept);
   void release(const EntryPtr& entry, store::LaneMask lanes);
   void settle_up(const Entry& entry);
   void compare(const Entry& entry);
   [[nodiscard]] std::size_t due_steps(const Strand& strand) const;
-  /// Retention may have removed rows between the strand's newest and this one that explain why this
-  /// one stands there: settlements, so that it leads on from further ahead, and, if it is another
-  /// owner's, the claim.
+  /// Whether retention may have removed rows after the strand's newest one that explain why this
+  /// row stands at `place`: settlements, so that this row goes on from further ahead, and, if this
+  /// row is another owner's, the claim.
   [[nodiscard]] bool is_explained(const Strand& strand, const store::LedgerRow& row,
                                   const Place& place) const;
   [[nodiscard]] bool is_pruned(const Place& start) const;

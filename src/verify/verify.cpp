@@ -16,7 +16,7 @@ using store::EventRange;
 using store::LedgerReader;
 
 constexpr std::size_t kRows = 1000;
-/// How often it begins again because retention removed history meanwhile.
+/// The number of tries: each one fails if retention removes history meanwhile.
 constexpr int kTries = 5;
 
 Status compare(LedgerWalk& walk, LedgerReader& reader, LedgerObserver* observer) {
@@ -46,7 +46,7 @@ Status walk_rows(LedgerWalk& walk, LedgerReader& reader, const Place& now,
   return compare(walk, reader, observer);
 }
 
-/// What is in the log between the beginning of some lanes and now.
+/// Counts what is in the log between the beginning of some lanes and now.
 Result<std::int64_t> count(LedgerReader& reader, const Beginning& beginning,
                            const store::LedgerMoment& moment) {
   const auto& [lanes, place] = beginning;
@@ -60,8 +60,8 @@ Result<std::int64_t> count(LedgerReader& reader, const Beginning& beginning,
   return events - before;
 }
 
-/// What is in the log between the beginnings and now. Lanes that begin at one place are counted
-/// together.
+/// Counts what is in the log between the beginnings and now. Lanes that begin at one place are
+/// counted together.
 Result<std::int64_t> count(LedgerReader& reader, const std::vector<Beginning>& beginnings,
                            const store::LedgerMoment& moment) {
   std::vector<Beginning> places;
@@ -107,7 +107,7 @@ void check_parked(LedgerWalk& walk, const store::ParkedLedger& parked) {
   }
 }
 
-/// Once nothing else is wrong: any other fault would show here too.
+/// The sum is checked only if nothing else is wrong: any other fault would show here, too.
 void check_sum(LedgerWalk& walk, const Verification& found) {
   if (walk.report().fault_count > 0 || found.sum() == found.enqueued) return;
   walk.fault({.kind = FaultKind::sum,
@@ -131,7 +131,7 @@ Result<Verification> verify_once(LedgerReader& reader, std::int32_t subscription
     walk.fault({.kind = FaultKind::beginning,
                 .text = "it has no settlement at all: the row of its first cursor is missing"});
   }
-  // The hashes of what settlements parked and delivered go with them.
+  // Removed settlements take the hashes of what they parked and delivered with them.
   if (!pruned.any() && pruned.newest == store::LedgerRank{}) check_parked(walk, moment.parked);
   OUTBOX_TRY(const std::int64_t events, count(reader, walk.report().beginnings, moment));
   Verification found{.ledger = walk.report(),
@@ -148,7 +148,7 @@ Result<Verification> verify_once(LedgerReader& reader, std::int32_t subscription
 
 Place place_of(const store::LedgerMoment& moment) {
   if (moment.last_seq == store::kNoSeqBound) return {.s1 = moment.now};
-  // SQLite: its one pair, up to a seq.
+  // SQLite has one pair, which is read up to a seq.
   if (moment.last_seq == 0) return {.s1 = store::Visible::nothing()};
   return {.s1 = store::Visible::nothing(), .s2 = moment.now, .position = moment.last_seq};
 }

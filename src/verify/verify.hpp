@@ -14,10 +14,10 @@ struct Verification {
   LedgerReport ledger;
   store::ParkedLedger parked;
   store::Pruned pruned;
-  Place moment;              ///< Everything before it was looked at.
-  std::int64_t enqueued{0};  ///< Since the baseline, counted by the database.
+  Place moment;              ///< Everything before this place was looked at.
+  std::int64_t enqueued{0};  ///< Events since the baseline, counted by the database.
 
-  // enqueued = sum(): what retention removed is part of both sides.
+  // `enqueued` should equal sum(). What retention removed is part of both sides.
   [[nodiscard]] std::int64_t delivered() const {
     return ledger.acked.count + ledger.retried.count - ledger.repeated + pruned.acked;
   }
@@ -29,7 +29,7 @@ struct Verification {
   [[nodiscard]] bool ok() const { return ledger.fault_count == 0; }
 };
 
-/// Sees each event and each parked one on the way.
+/// Is told each event of the log and each parked event while the ledger is verified.
 class LedgerObserver {
  public:
   LedgerObserver() = default;
@@ -39,7 +39,7 @@ class LedgerObserver {
   LedgerObserver& operator=(LedgerObserver&&) = delete;
   virtual ~LedgerObserver() = default;
 
-  /// It begins, or begins again.
+  /// The verification begins, or begins again.
   [[nodiscard]] virtual Status restart() = 0;
   virtual void event(const store::LedgerEvent& event, LedgerWalk::Standing standing) = 0;
   virtual void parked(const store::ParkedEntry& entry) = 0;
@@ -53,7 +53,7 @@ struct VerifyOptions {
 [[nodiscard]] Result<Verification> verify(store::LedgerReader& reader, std::int32_t subscription,
                                           const VerifyOptions& options = {});
 
-/// Everything before the moment.
+/// The place that has everything before it that the moment sees.
 [[nodiscard]] Place place_of(const store::LedgerMoment& moment);
 
 }  // namespace outbox::verify

@@ -14,7 +14,7 @@ namespace {
 
 using Side = IdCompare::Side;
 
-/// Collects the log's side while it is verified.
+/// Collects the ids of the log while the ledger is verified.
 class Collector final : public LedgerObserver {
  public:
   explicit Collector(IdCompare ids) : ids_(std::move(ids)) {}
@@ -27,8 +27,8 @@ class Collector final : public LedgerObserver {
     ids_.add(event.id, standing == LedgerWalk::Standing::settled ? Side::settled : Side::pending,
              event.created_at_us / 1'000'000);
   }
-  /// A copy of an edited event is not in the log. What was delivered in the end is in the
-  /// destination.
+  /// A corrected copy is not in the log, so its id is added here. A parked event that was delivered
+  /// in the end is in the destination, so it is not set aside.
   void parked(const store::ParkedEntry& entry) override {
     if (entry.copied) ids_.add(entry.id, Side::settled);
     if (entry.outcome != store::ParkedOutcome::delivered) ids_.add(entry.id, Side::aside);
@@ -40,7 +40,8 @@ class Collector final : public LedgerObserver {
   IdCompare ids_;
 };
 
-/// What the walk has not seen: before the baseline, and since its moment.
+/// Adds the events that the walk has not seen: those before the baseline, and those since its
+/// moment.
 Status add_rest(store::LedgerReader& reader, std::int32_t subscription, const Verification& ledger,
                 IdCompare& ids) {
   const auto add = [&ids](std::span<const store::LedgerEvent> events) {
@@ -157,14 +158,14 @@ Result<SinkVerification> verify_sink(store::LedgerReader& reader, std::int32_t s
   Collector collector(std::move(empty));
   OUTBOX_TRY(Verification ledger, verify(reader, subscription, {.observer = &collector}));
   IdCompare& ids = collector.ids();
-  // After the ledger, so that all it calls delivered is there; before the rest of the log, so that
-  // the log has all that is there.
+  // The destination is read after the ledger, so that it has all that the ledger calls delivered,
+  // and before the rest of the log, so that the log has all that the destination has.
   OUTBOX_TRY(const sink::ReadParts parts, read_sink([&ids](std::uint32_t part, const EventId& id) {
                ids.add_message(id, part);
              }));
   OUTBOX_TRY(add_rest(reader, subscription, ledger, ids));
   OUTBOX_TRY(IdCompare::Found compared, ids.compare());
-  // The log does not have what retention removed.
+  // A message of an event that retention removed cannot be told from a ghost.
   const bool ghosts_known = !ledger.pruned.any();
   SinkVerification found{.ledger = std::move(ledger),
                          .sink = sum_parts(std::move(compared), parts, ghosts_known)};

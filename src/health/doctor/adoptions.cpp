@@ -17,12 +17,13 @@ using store::AdoptionFault;
 using store::AdoptionRow;
 using store::ColumnChange;
 
-/// "outbox adopt public.t --undo --apply"
+/// Returns a command such as "outbox adopt public.t --undo --apply".
 std::string adopt(const StoreName& name, const std::string& table, const std::string& options) {
   return name.command(fmt::format("adopt {} {}", shell_word(table), options));
 }
 
-/// Begins an adoption with the same options. Without a backlog it takes over what is pending.
+/// Returns the command that begins an adoption with the same options. If `backlog` is empty, the
+/// adoption takes over the pending rows.
 std::string begin_again(const StoreName& name, const AdoptionFacts& one, const std::string& table,
                         const char* backlog) {
   std::string options;
@@ -31,13 +32,14 @@ std::string begin_again(const StoreName& name, const AdoptionFacts& one, const s
   return adopt(name, table, options + "--apply");
 }
 
-/// Ends the adoption and begins another one.
+/// Returns the commands that end the adoption and begin another one.
 std::string adopt_anew(const StoreName& name, const AdoptionFacts& one, const char* backlog) {
   return adopt(name, one.row.table, "--undo --apply") + " && " +
          begin_again(name, one, one.row.table, backlog);
 }
 
-/// Nothing would tell a row that comes between the two commands from those that were forwarded.
+/// Writers have to stop first: nothing would tell a row that is inserted between the two commands
+/// from the rows that were forwarded.
 std::string adopt_anew_at_rest(const StoreName& name, const AdoptionFacts& one) {
   return fmt::format("stop what inserts into {}, then: {}", one.row.table,
                      adopt_anew(name, one, "none"));
@@ -47,9 +49,10 @@ bool can_say_what_was_forwarded(const AdoptionFacts& one) {
   return one.marks_sent || one.has_order;
 }
 
-/// Which rows of the table were forwarded only a person knows, but for one that was made anew.
+/// Returns what makes the INSERTs events again. Only a person knows which rows of the table were
+/// forwarded, unless the table was made anew: then none was.
 std::string mend_trigger(const AdoptionFacts& one, const StoreName& name) {
-  // The other table is adopted beside the one that had its name.
+  // The table that has the name now is adopted beside the one that had it before.
   const bool beside = one.row.fault == AdoptionFault::replaced;
   const auto again = [&](const char* backlog) {
     return beside ? begin_again(name, one, one.row.fault_at, backlog)
@@ -67,8 +70,8 @@ std::string mend_trigger(const AdoptionFacts& one, const StoreName& name) {
          anew;
 }
 
-/// What status and doctor say of it; the doctor, which knows the table's columns, knows what mends
-/// it.
+/// The finding about a fault as `outbox status` shows it. The doctor, which knows the table's
+/// columns, replaces the command by one that mends the fault.
 Finding fault_of(const AdoptionRow& row, const StoreName& name) {
   Finding found{
       .severity = Severity::error,
@@ -139,7 +142,7 @@ void judge_change(const AdoptionFacts& one, const ColumnChange& change, const St
   } else if (change.says_sent || (change.needed && row.is_unfinished())) {
     command = fmt::format("ALTER TABLE {} ADD COLUMN {} {};", row.table, column, change.type);
   } else if (change.needed) {
-    // Another column may be recognised in its place.
+    // A new adoption may recognise another column in place of the dropped one.
     command = one.took_pending ? adopt_anew(name, one, "") : adopt_anew_at_rest(name, one);
   }
   findings.add(

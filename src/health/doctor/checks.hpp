@@ -18,8 +18,8 @@ namespace outbox::health {
 class Checks {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  /// Each group of findings that the check has, as soon as it has it. Any thread, until the check
-  /// ends.
+  /// A check passes each group of its findings to this function as soon as it has them. Any thread
+  /// may call it until the check ends.
   using Report = std::function<void(Findings)>;
   using Check = std::function<void(const Report&)>;
 
@@ -28,17 +28,17 @@ class Checks {
   Checks& operator=(const Checks&) = delete;
   Checks(Checks&&) = delete;
   Checks& operator=(Checks&&) = delete;
-  /// Waits for all of them.
+  /// Waits for all checks.
   ~Checks() = default;
 
-  /// Any thread, also from a check. `name` and `subject` are those of the finding if it does not
-  /// end.
+  /// Any thread may call it, also a check. If the check does not end, the finding about that has
+  /// this `name` and `subject`.
   void start(const std::string& name, const std::string& subject, Check check);
 
-  /// All findings until the last check ends, or until then. One that has not ended is a finding
-  /// itself, as is one that throws.
+  /// Returns all findings once the last check has ended, or at `until`. A check that has not ended,
+  /// or that threw, is itself a finding.
   [[nodiscard]] Findings wait(TimePoint until);
-  /// Some had not ended: their threads cannot be ended, only the process.
+  /// Whether some checks have not ended. Their threads cannot be ended; only the process can.
   [[nodiscard]] bool hangs();
 
  private:

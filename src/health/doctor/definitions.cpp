@@ -18,8 +18,8 @@ namespace {
 using store::Definition;
 using store::DefinitionChange;
 
-/// By how the name of a part begins: how bad it is that it was added, and what that means. The last
-/// is for all others.
+/// How bad it is, and what it means, that a part was added whose name begins with `begins`. The
+/// last addition matches every name.
 struct Addition {
   std::string_view begins;
   Severity severity;
@@ -125,7 +125,7 @@ class Comparison {
                   reason_of_lack(object, part, is_gone(object)), std::move(command));
   }
 
-  /// With what stands there instead, where that is short.
+  /// Returns the name of the part with the definition that stands there instead, if that is short.
   [[nodiscard]] static std::string name_of(const DefinitionChange& one) {
     constexpr std::size_t kShort = 200;
     std::string name = one.wanted->part.empty() ? "its definition" : one.wanted->part;
@@ -133,7 +133,7 @@ class Comparison {
     return name;
   }
 
-  /// Everything that belongs to it, with its rights.
+  /// Returns the statements that make everything that belongs to the object, with its rights.
   [[nodiscard]] std::string all_of(const std::string& object) const {
     std::vector<std::string> statements;
     for (const Definition& one : facts_.wanted) {
@@ -153,7 +153,7 @@ class Comparison {
                   kind->reason, restore_(one.undoes, false));
   }
 
-  /// A right that was taken away is one that is there as a REVOKE.
+  /// A right that was taken away appears as a REVOKE that was found but not wanted.
   void judge_rights() {
     struct Rights {
       std::vector<std::string> names;

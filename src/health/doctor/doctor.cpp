@@ -16,7 +16,7 @@
 namespace outbox::health {
 namespace {
 
-/// Enough to know how far behind a subscription is.
+/// Counting this many pending events is enough to know how far behind a subscription is.
 constexpr std::int64_t kPendingLimit = 10'000;
 constexpr std::chrono::minutes kMaxLag{5};
 constexpr std::string_view kCustom = "custom";
@@ -25,7 +25,7 @@ store::StoreOptions store_options(const RelayOptions& relay) {
   return {.url = relay.store_url, .schema = relay.schema, .application = "outbox"};
 }
 
-/// Whether workers deliver it.
+/// Whether workers deliver the subscription.
 bool is_of_queue(const SubscriptionSpec& spec) {
   return event::queue_of_subscription(spec.name) || event::is_of_queue(spec);
 }
@@ -153,7 +153,7 @@ void Doctor::look_at_deliveries(const Checks::Report& report) {
 }
 
 void Doctor::start_sink(const SubscriptionSpec& spec) {
-  // Some are delivered by an application, or by workers.
+  // The destination of such a subscription is an application or workers, which cannot be inspected.
   if (spec.sink == kCustom || is_of_queue(spec)) return;
   checks_.start("sink", spec.name, [this, spec](const Checks::Report& report) {
     auto inspected = sink::inspect(spec);
@@ -174,7 +174,7 @@ void Doctor::note_sizes(const store::Diagnosis& diagnosis) {
   if (diagnosis.postgres->log) sizes_.limit = diagnosis.postgres->log->payload_limit;
 }
 
-/// Once both the destinations and the store have answered.
+/// Called after all checks: the sizes of the destinations and of the store are known only then.
 void Doctor::compare_sizes(Findings& findings) {
   const MutexLock lock(mutex_);
   for (const auto& [name, one] : inspected_)

@@ -1,6 +1,6 @@
 // All checks of `outbox doctor`: of the configuration, of the store, of what is delivered from it,
-// of each destination. None changes anything, and none waits for another, but for those that need
-// the store.
+// of each destination. No check changes anything. Only the checks that need the store wait for
+// another one.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@
 
 namespace outbox::health {
 
-/// What is looked at.
+/// What the doctor examines.
 struct Patient {
   config::Loaded loaded;
   StoreName store;
@@ -29,21 +29,22 @@ struct Patient {
 
 /// The problems of a configuration that cannot be used as it is.
 [[nodiscard]] Findings judge_problems(const config::Problems& problems);
-/// The warnings of one that can.
+/// The warnings of a configuration that can be used.
 [[nodiscard]] Findings judge_configuration(const config::Loaded& loaded);
-/// How the store differs from the subscriptions of the configuration in this file.
+/// Finds how the store differs from the subscriptions of the configuration in `file`.
 void judge_difference(const std::vector<SubscriptionSpec>& wanted,
                       const std::vector<store::SubscriptionOverview>& subscriptions,
                       const std::string& file, Findings& findings);
 
 class Doctor {
  public:
-  /// `patient` must outlive it.
+  /// `patient` must outlive the doctor.
   Doctor(const Patient& patient, std::chrono::milliseconds timeout);
 
   /// Starts all checks and waits for them, not longer than the time limit.
   [[nodiscard]] Findings examine();
-  /// Some have not ended: this object cannot be destroyed, the process has to be ended.
+  /// Whether some checks have not ended. Then this object cannot be destroyed, and the process has
+  /// to be ended.
   [[nodiscard]] bool hangs() { return checks_.hangs(); }
 
  private:
@@ -61,11 +62,11 @@ class Doctor {
   /// from the answers.
   const TimePoint last_question_;
   Mutex mutex_;
-  /// By the names of their subscriptions.
+  /// The inspections of sinks by the names of their subscriptions.
   std::map<std::string, std::pair<SubscriptionSpec, sink::Inspection>> inspected_
       OUTBOX_GUARDED_BY(mutex_);
   PayloadSizes sizes_ OUTBOX_GUARDED_BY(mutex_);
-  Checks checks_;  ///< The last: its threads use the others.
+  Checks checks_;  ///< The last member, since its threads use the others.
 };
 
 }  // namespace outbox::health

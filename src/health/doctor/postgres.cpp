@@ -12,7 +12,7 @@ namespace {
 using store::PostgresFacts;
 using store::RoleFacts;
 
-/// A login must keep what it is for other uses, and a relay gets one of its own.
+/// The login is left as it is, since it may have other uses; a relay gets a login of its own.
 constexpr const char* kOwnLogin = "CREATE ROLE outbox_relay1 LOGIN IN ROLE outbox_relay;";
 
 }  // namespace

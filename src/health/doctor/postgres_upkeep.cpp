@@ -13,17 +13,17 @@ using store::HolderFacts;
 using store::PostgresFacts;
 
 constexpr std::int64_t kMinuteUs = 60'000'000;
-/// Transactions of this age are rarely meant to be so old.
+/// A transaction that reaches this age is rarely meant to be so old.
 constexpr std::int64_t kLongUs = 15 * kMinuteUs;
 constexpr std::int64_t kManyXids = 10'000'000;
 /// The server refuses to write at 2^31 less 3 million.
 constexpr std::int64_t kWraparound = (std::int64_t{1} << 31) - 3'000'000;
 constexpr std::int64_t kManyDead = 100'000;
 constexpr std::int64_t kMuchWal = std::int64_t{10} << 30;
-/// Of a slot that nobody reads: it can only become more.
+/// The limit for a slot that nobody reads is lower: the WAL that it keeps can only grow.
 constexpr std::int64_t kMuchUnusedWal = std::int64_t{1} << 30;
 
-/// For a statement.
+/// The login as a statement names it.
 std::string login_of(const PostgresFacts& facts) {
   return facts.server ? identifier(facts.server->login) : "CURRENT_USER";
 }
@@ -66,8 +66,8 @@ std::string end_of(const HolderFacts& holder) {
     case HolderFacts::Kind::standby:
       return "on the standby, end its long query: SELECT pg_cancel_backend(PID);";
     case HolderFacts::Kind::prepared:
-      // Which of the two only its transaction manager, or a person, knows; and only in its
-      // database.
+      // Only its transaction manager, or a person, knows which of the two is right. Either works
+      // only in the database of the transaction.
       return fmt::format(
           "in database {0}, as was decided: COMMIT PREPARED {1}; or ROLLBACK PREPARED {1};",
           holder.state, holder.quoted_name);
@@ -101,7 +101,7 @@ void judge_wraparound(const store::VacuumFacts& vacuum, Findings& findings) {
       "VACUUM (FREEZE);");
 }
 
-/// What a replication slot keeps of the WAL.
+/// Judges how much WAL a replication slot keeps.
 void judge_slot(const store::SlotFacts& slot, Findings& findings) {
   if (slot.wal_status == "lost") {
     return findings.add(

@@ -19,7 +19,7 @@ constexpr std::int64_t kFullDisk = kMiB;
 constexpr std::uint32_t kOthersWrite = 02;
 constexpr std::uint32_t kOthersRead = 04;
 
-/// Beside the database: what a program of another user left, and would keep others out.
+/// Judges a file beside the database. If a program of another user left it, it may keep others out.
 void judge_companion(const FileFacts& database, const FileFacts& file, Findings& findings) {
   if (file.path.ends_with("-journal")) {
     if (file.bytes == 0) return;
@@ -108,7 +108,7 @@ void judge_journal(const SqliteFacts& facts, Findings& findings) {
                fmt::format("outbox migrate --store {}", shell_word("sqlite:" + facts.path)));
 }
 
-/// Only of a log that this program can read.
+/// Judges only a log that this program can read.
 void judge_sequence(const SqliteFacts& facts, Findings& findings) {
   if (!facts.version || facts.version->version != facts.version->wanted) return;
   if (!facts.beyond_log) return findings.not_checked("sequence", facts.beyond_log.error());

@@ -13,7 +13,8 @@ void unreachable(const Error& error, const StoreName& name, Findings& findings) 
                "nothing is delivered while a relay cannot use the store", error.hint);
 }
 
-/// What is made belongs to who makes it.
+/// An object belongs to the role that makes it, so statements that make one run as the owner of the
+/// schema.
 std::string in_psql(const store::PostgresFacts& facts, const std::string& statements, bool makes) {
   if (!makes || statements.find("CREATE ") == std::string::npos) return statements + ";";
   const auto& found = facts.schema_facts->found;
@@ -105,7 +106,7 @@ void judge_version(const Result<store::SchemaState>& version, const StoreName& n
 
 void judge_clock(const Result<store::ClockFacts>& clock, Findings& findings) {
   if (!clock) return findings.not_checked("clock", clock.error());
-  // It was somewhere between the two readings.
+  // The store read its clock at some time between the two readings here.
   std::int64_t off = 0;
   if (clock->store_us < clock->before_us) off = clock->store_us - clock->before_us;
   if (clock->store_us > clock->after_us) off = clock->store_us - clock->after_us;

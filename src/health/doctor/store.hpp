@@ -13,9 +13,9 @@ namespace outbox::health {
 /// How the store is named in commands.
 struct StoreName {
   std::string shown;    ///< Its address without passwords.
-  std::string options;  ///< " --store sqlite:shop.db"; empty: the configuration is found without.
+  std::string options;  ///< " --store sqlite:shop.db"; empty if commands need none.
 
-  /// "outbox migrate --store sqlite:shop.db"
+  /// Returns a command such as "outbox migrate --store sqlite:shop.db".
   [[nodiscard]] std::string command(std::string_view words) const {
     return "outbox " + std::string(words) + options;
   }
@@ -23,17 +23,17 @@ struct StoreName {
 
 /// All findings about the store itself.
 [[nodiscard]] Findings judge(const store::Diagnosis& diagnosis, const StoreName& name);
-/// The schema is the one of this program, and this login may read it, on a primary: what is in it
-/// can be looked at.
+/// Whether the deliveries in the store can be read: its schema is that of this program, this login
+/// may read it, and the server is a primary.
 [[nodiscard]] bool can_be_read(const store::Diagnosis& diagnosis);
 
 // The parts of judge().
 void judge_version(const Result<store::SchemaState>& version, const StoreName& name,
                    Findings& findings);
-/// The command that runs statements; those that make an object have to run as the owner of the
-/// others.
+/// Returns the command that runs the statements. If `makes`, they may make an object, and have to
+/// run as the owner of the others.
 using Restore = std::function<std::string(const std::string& statements, bool makes)>;
-/// What the schema consists of.
+/// Judges what the schema consists of.
 void judge_schema(const Result<store::SchemaFacts>& facts, const StoreName& name,
                   const Restore& restore, Findings& findings);
 void judge_clock(const Result<store::ClockFacts>& clock, Findings& findings);
@@ -53,11 +53,11 @@ void judge(const store::PostgresFacts& facts, const store::WakeFacts& wake, Find
 void judge(const store::PostgresFacts& facts, const store::ConnectionFacts& connections,
            Findings& findings);
 void judge(const store::AdoptionsFacts& adoptions, const StoreName& name, Findings& findings);
-/// The tables, the WAL, and what replication slots keep of it.
+/// Judges the sizes of the tables and of the WAL, and how much WAL replication slots keep.
 void judge_disk(const store::PostgresFacts& facts, Findings& findings);
 
 void judge(const store::SqliteFacts& facts, const StoreName& name, Findings& findings);
-/// What is free where the file is.
+/// Judges how much space is free on the disk of the file.
 void judge_disk(const store::SqliteFacts& facts, Findings& findings);
 
 }  // namespace outbox::health
