@@ -157,7 +157,7 @@ struct WakeFacts {
 };
 
 struct ConnectionFacts {
-  std::int64_t allowed{0};  ///< Without those that only superusers get.
+  std::int64_t allowed{0};  ///< Without those reserved for superusers.
   std::int64_t used{0};
   std::int64_t role_limit{-1};  ///< -1 if there is no limit.
   std::int64_t role_used{0};
@@ -269,8 +269,7 @@ struct SqliteFacts {
   Result<SchemaState> version{not_asked()};
   Result<SchemaFacts> schema_facts{not_asked()};
   Result<std::string> journal_mode{not_asked()};
-  /// How far a subscription stands beyond the end of the log, which is impossible if it is more
-  /// than 0.
+  /// How far a subscription stands beyond the end of the log. More than 0 is an error.
   Result<std::int64_t> beyond_log{not_asked()};
   /// The pids that have the write lock, as far as they can be seen; empty if nobody has it for
   /// long.

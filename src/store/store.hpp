@@ -72,7 +72,7 @@ struct SchemaState {
 };
 
 /// It may be used by any thread. Each part has a connection of its own and keeps what it needs, so
-/// the store may be destroyed before it.
+/// the store may be destroyed before its parts.
 class Store : public Interface {
  public:
   /// It is safe to run this twice and from two processes at once. Returns the names of the

@@ -136,7 +136,8 @@ Status AdoptSteps::create_functions(const FoundTable& table, const AdoptShape& s
   return {};
 }
 
-/// Without this right, nobody can make another table's trigger call the functions.
+/// Without the right to execute the functions, nobody can create a trigger of another table with
+/// them.
 Status AdoptSteps::withdraw_functions(const FoundTable& table, const std::string& id) {
   for (const AdoptMode mode : {AdoptMode::stage, AdoptMode::forward}) {
     OUTBOX_TRY(run(

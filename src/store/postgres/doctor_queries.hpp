@@ -109,7 +109,7 @@ SELECT {schema}.partitions_end(), pg_snapshot_xmax(pg_current_snapshot())::text:
 (SELECT count(*) - 1 FROM pg_inherits WHERE inhparent = '{schema}.event'::regclass),
 EXISTS (SELECT FROM ONLY {schema}.event_default WHERE xid > '0'::xid8))");
 
-  // One row.
+  // It reads one row.
   Query vacuum = of("look at autovacuum", R"(
 SELECT current_setting('autovacuum')::boolean, current_setting('track_counts')::boolean,
 current_setting('autovacuum_freeze_max_age')::bigint, age(datfrozenxid)::bigint, mxid_age(datminmxid)::bigint

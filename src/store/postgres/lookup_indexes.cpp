@@ -13,8 +13,8 @@ struct LookupIndex {
 };
 constexpr std::array<LookupIndex, 2> kLookupIndexes{
     {{"event_by_id", "id"}, {"event_by_key", "aggregate_type, aggregate_id, seq"}}};
-/// The table's name in front of an index's name; the rest, such as "_by_id", is added to a
-/// partition's name.
+/// The length of the table's name, with which the name of an index begins. The rest, such as
+/// "_by_id", is added to the name of a partition.
 constexpr std::size_t kTableName = std::string_view("event").size();
 
 /// The number of attempts to get a lock, of 200 ms each; in between, the writers that queued behind

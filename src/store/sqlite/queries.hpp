@@ -352,7 +352,8 @@ inline constexpr std::string_view kOldestSeq =
     "/* read oldest seq */ SELECT seq FROM outbox_event ORDER BY seq LIMIT 1";
 inline constexpr std::string_view kCreatedFrom =
     "/* find time */ SELECT seq, created_at FROM outbox_event WHERE seq >= ?1 AND seq < ?2 ORDER BY seq LIMIT 1";
-// By the rowid.
+// The first statement searches by the rowid, the second one by outbox_event_by_id, where that was
+// made.
 inline constexpr std::string_view kSeqsBetweenWithId =
     "/* find event */ SELECT seq FROM outbox_event WHERE seq >= ?1 AND seq < ?2 AND +id = CAST(?3 AS BLOB) ORDER BY seq";
 inline constexpr std::string_view kSeqsWithId =

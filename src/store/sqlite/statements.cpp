@@ -106,7 +106,8 @@ changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?1)"},
     .running_replay = {.text = R"(
 /* look for a replay */ SELECT EXISTS (SELECT 1 FROM outbox_replay WHERE subscription = ?1
 AND state IN ('loading', 'running')))"},
-    // ?1 id. Drops the subscription and all its rows.
+    // ?1 id. Drops the subscription with its parked events and replays; retention removes its other
+    // rows later.
     .drop = {.text = R"(
 /* note a dropped subscription */ INSERT INTO outbox_dropped (subscription, at) VALUES (?1, outbox_now());
 /* drop subscription */ DELETE FROM outbox_subscription WHERE id = ?1;
