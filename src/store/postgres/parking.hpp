@@ -17,8 +17,8 @@ namespace outbox::store::postgres {
 // A transaction that writes rows of several subscriptions first locks all their lanes, in one
 // order, and then writes the rows in the order of the subscriptions' ids. Otherwise two such
 // transactions could deadlock.
-/// The last statement returns the keys of the batch that have no parked events any more. Nothing is
-/// sent for an empty batch.
+/// The last statement returns the keys of the batch that have no row in `parked_key` any more.
+/// Nothing is sent for an empty batch.
 void send_rows(Connection& connection, std::span<const ParkedEvent> parked,
                std::span<const RetryResult> results);
 [[nodiscard]] std::vector<ReleasedKey> released_keys(const Rows& rows);

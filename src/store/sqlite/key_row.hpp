@@ -30,8 +30,8 @@ class KeyRow {
   [[nodiscard]] static Result<KeyRow> read(Connection& connection, std::int64_t subscription,
                                            std::uint64_t number);
 
-  /// Nullopt if the key has no parked events. Change it with the functions of parking_law.hpp, then
-  /// call write().
+  /// Nullopt if the key has no row. Change it with the functions of parking_law.hpp, then call
+  /// write().
   [[nodiscard]] std::optional<law::Key>& key() { return key_; }
   /// The seq of the key's first event that is not dead.
   [[nodiscard]] Result<std::optional<std::int64_t>> first() const;

@@ -29,7 +29,7 @@ namespace outbox::store::sqlite {
                                          std::int64_t seq, std::string_view actor,
                                          std::string_view reason, std::int64_t now);
 [[nodiscard]] Status insert_event(Connection& connection, const Event& event);
-/// Those of these keys that have no parked events any more, in order.
+/// Those of these keys that have no row in `parked_key` any more, in order.
 [[nodiscard]] Result<std::vector<ReleasedKey>> released_keys(Connection& connection,
                                                              std::span<const ParkedEvent> parked,
                                                              std::span<const RetryResult> results);
