@@ -52,7 +52,7 @@ std::string_view usable_headers(std::string_view headers) {
   return event::for_each_member(headers, nothing) ? std::string_view("{}") : headers;
 }
 
-/// A file or folder is on the disk once it was synced itself.
+/// A file or folder is on the disk only after it was synced itself.
 bool sync_path(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;

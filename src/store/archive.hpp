@@ -4,9 +4,9 @@
 //    "event_type":"OrderPlaced","payload":{"total":12.5},
 //    "content_type":"application/json","headers":{},"created_at":"2026-01-05T08:09:12.000000Z"}
 //
-// The payload is verbatim if it is JSON (line breaks between tokens become spaces), else a string
-// if it is UTF-8, else the member is "payload_base64". "occurred_at" is there if the writer gave
-// it.
+// The payload is verbatim if it is JSON (line breaks between tokens become spaces), or else a
+// string if it is UTF-8, or else the member "payload_base64". "occurred_at" is there if the writer
+// gave it.
 #pragma once
 
 #include <cstdio>
@@ -20,10 +20,11 @@ namespace outbox::store {
 /// Appends the line and its line feed. Pure.
 void append_archive_line(std::string& out, const EventView& event);
 
-/// Has a temporary name until close(); without that it is removed. One thread at a time.
+/// The file has a temporary name until close(), and is removed if it is not closed. It is used by
+/// one thread at a time.
 class ArchiveFile {
  public:
-  /// `name` without an extension. A file of that name is replaced.
+  /// `name` is without an extension. A file of that name is replaced.
   [[nodiscard]] static Result<ArchiveFile> create(const std::string& directory,
                                                   const std::string& name);
   ArchiveFile(ArchiveFile&& other) noexcept = default;
@@ -33,7 +34,7 @@ class ArchiveFile {
   ~ArchiveFile();
 
   [[nodiscard]] Status add(const EventView& event);
-  /// The file is complete and on the disk, under its name.
+  /// Gives the file its name. Afterwards it is complete and on the disk.
   [[nodiscard]] Status close();
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
@@ -49,7 +50,7 @@ class ArchiveFile {
         temporary_(std::move(temporary)) {}
   [[nodiscard]] tl::unexpected<Error> failed(const char* what) const;
 
-  std::unique_ptr<std::FILE, Close> file_;  ///< Null: closed.
+  std::unique_ptr<std::FILE, Close> file_;  ///< Null after close().
   std::string directory_;
   std::string path_;
   std::string temporary_;

@@ -18,12 +18,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a line has before its meaning is known.
+/// The members of a line before their meaning is known.
 struct Line {
   ArchivedEvent event;
   std::string_view payload;
   bool base64{false};
-  std::string wrong;  ///< A member that is not what it should be.
+  std::string wrong;  ///< The name of a member that is not what it should be.
 };
 
 bool is_string(std::string_view value) { return !value.empty() && value.front() == '"'; }
@@ -66,7 +66,7 @@ bool take(Line& line, const std::string& name, std::string_view value) {
   return true;
 }
 
-/// False: it is none.
+/// Returns false if the line has no valid payload.
 bool read_payload(Line& line) {
   ArchivedEvent& event = line.event;
   if (line.payload.empty()) return false;
@@ -82,7 +82,7 @@ bool read_payload(Line& line) {
 
 tl::unexpected<Error> unreadable(const std::string& what) { return fail(Errc::corrupt, what); }
 
-/// In the order of their names, which begin with the time.
+/// The files in the order of their names, which begin with the time.
 Result<std::vector<std::string>> files_of(const std::string& directory) {
   std::error_code error;
   std::vector<std::string> files;

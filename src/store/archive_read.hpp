@@ -25,16 +25,17 @@ struct ArchivedEvent {
   Timestamp created_at{};
   std::optional<Timestamp> occurred_at{};
 
-  /// Points into this.
+  /// The view points into this object.
   [[nodiscard]] EventView view() const;
 };
 
-/// One line, without its line feed. Pure. Members that this version does not know are ignored.
+/// Reads one line, without its line feed. Members that this version does not know are ignored.
+/// Pure.
 [[nodiscard]] Result<ArchivedEvent> read_archive_line(std::string_view line);
 
 /// Calls `visit` for each event in the files of a folder, in the order of their names; an error of
-/// it ends the reading. An event may come twice. A line that cannot be read is an error that names
-/// file and line.
+/// `visit` ends the reading. An event may occur twice. A line that cannot be read is an error that
+/// names the file and the line.
 [[nodiscard]] Status read_archive(const std::string& directory,
                                   const std::function<Status(const ArchivedEvent&)>& visit);
 

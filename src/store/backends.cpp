@@ -1,4 +1,4 @@
-// A new store is a folder with a `backend`, a StoreKind, and its lines here.
+// A new store needs a folder with a `backend`, a StoreKind, and its lines here.
 #include "store/backends.hpp"
 
 #include "base/error.hpp"

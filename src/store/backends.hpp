@@ -18,11 +18,11 @@ struct Backend {
   /// Whether the URL is valid. The message follows the name of the setting ("has a blank").
   Status (*check_url)(const std::string& url);
   // The next three take URLs that check_url() accepts.
-  /// Whether the place that it names on this machine can be used.
+  /// Whether the place on this machine that the URL names can be used.
   Status (*check_place)(const std::string& url);
-  /// The path of a file as it is written; empty: no file.
+  /// The path of the file as it is written; empty if the store is not a file.
   std::string (*file_of)(const std::string& url);
-  /// For people and logs.
+  /// The URL as it may be shown to people and in logs.
   std::string (*shown_url)(const std::string& url);
   Result<std::unique_ptr<Store>> (*open)(StoreOptions options);
   Result<std::unique_ptr<SubscriptionChanges>> (*open_changes)(const StoreOptions& options);
@@ -30,7 +30,7 @@ struct Backend {
   Diagnosis (*diagnose)(const StoreOptions& options, std::chrono::steady_clock::time_point until);
 };
 
-/// Null: this program was built without it.
+/// Null if this program was built without the store.
 [[nodiscard]] const Backend* backend_of(StoreKind kind) noexcept;
 
 }  // namespace outbox::store

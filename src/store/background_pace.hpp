@@ -1,5 +1,5 @@
 // Background work takes a quarter of what it could use: after each part it rests three times as
-// long as that took.
+// long as the part took.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace outbox::store {
 
-/// One thread at a time.
+/// It is used by one thread at a time.
 class BackgroundPace {
  public:
   using Clock = std::chrono::steady_clock;

@@ -30,7 +30,8 @@ bool has(const ByKey& map, const Definition& one) {
   return same != nullptr && *same == one;
 }
 
-/// "default of column c" is removed with "column c".
+/// Whether the definition is removed together with another one, as "default of column c" with
+/// "column c".
 bool goes_with_another(const Definition& one, const Definitions& added) {
   return std::any_of(added.begin(), added.end(), [&](const Definition& other) {
     return !other.part.empty() && other.object == one.object &&

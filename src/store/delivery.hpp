@@ -44,7 +44,7 @@ struct PageRequest {
 /// Rows of the log in order, including those that no filter matches.
 struct Page {
   std::shared_ptr<const Pair> pair;
-  std::int64_t from{0};      ///< The position before this page; 0: the pair begins here.
+  std::int64_t from{0};      ///< The position before this page; 0 if the pair begins here.
   std::int64_t position{0};  ///< The position after it.
   bool drained{false};       ///< The pair ends with this page.
   bool caught_up{false};     ///< The log had no more rows when this page was read.
@@ -68,7 +68,8 @@ struct Page {
   return tally;
 }
 
-/// One thread at a time. A fetch is split in two so that a page is read while the last one is sent.
+/// It is used by one thread at a time. A fetch is split in two so that a page is read while the
+/// last one is sent.
 class LogReader : public Interface {
  public:
   /// Prepares to read from these cursors; precedes start(). PostgreSQL writes its mark here.
@@ -87,14 +88,14 @@ class LogReader : public Interface {
 
 // ---- Wakes an idle reader when events are committed.
 
-/// interrupt() from any thread; the rest from one thread at a time.
+/// interrupt() may be called by any thread; the rest is used by one thread at a time.
 class Wakeup : public Interface {
  public:
   enum class Wake : std::uint8_t { notified, timeout, interrupted };
 
-  /// True: from now on every commit wakes (nearly every one while another relay is armed instead);
-  /// poll once more, then call wait(). False: keep polling; writers are in flight or the store
-  /// cannot notify.
+  /// Returns true if from now on every commit wakes (nearly every one while another relay is armed
+  /// instead); then poll once more and call wait(). Returns false if the relay must keep polling,
+  /// since writers are in flight or the store cannot notify.
   [[nodiscard]] virtual Result<bool> arm() = 0;
   [[nodiscard]] virtual Status disarm() = 0;
   /// If stays_armed(), wait() may follow a timeout and a poll that found nothing without arm().
@@ -126,7 +127,7 @@ struct ProgressBatch {
          std::any_of(batch.results.begin(), batch.results.end(), runs);
 }
 
-/// One thread at a time.
+/// It is used by one thread at a time.
 class Progress : public Interface {
  public:
   /// The newest cursors of these lanes, grouped. A subscription without one is an error.

@@ -1,5 +1,5 @@
 // What `outbox doctor` asks of a store (docs/design/doctor.md). Each fact is asked for on its own,
-// so that one that this login may not know, or that takes too long, leaves the others. Nothing is
+// so that the others remain when this login may not know a fact, or it takes too long. Nothing is
 // judged here, and nothing is changed.
 #pragma once
 
@@ -22,35 +22,36 @@ namespace outbox::store {
 /// One fact about the schema, as the statement that makes it so. It can also be run where the fact
 /// is only different.
 struct Definition {
-  std::string object{};  ///< "table outbox.parked"; empty: not of the schema, but about the list.
-  /// Of the object: "index parked_id", "SELECT ON outbox.parked"; may be empty.
+  std::string object{};  ///< Such as "table outbox.parked"; empty for an entry about the list
+                         ///< itself.
+  /// A part of the object, such as "index parked_id" or "SELECT ON outbox.parked"; may be empty.
   std::string part{};
-  std::string grantee{};  ///< Of a right; "PUBLIC" is everybody.
+  std::string grantee{};  ///< Who has a right; "PUBLIC" is everybody.
   std::string makes{};
-  std::string undoes{};  ///< Empty: only by removing the object.
+  std::string undoes{};  ///< Empty if only removing the object undoes it.
 
   [[nodiscard]] bool operator==(const Definition&) const = default;
 };
 
 using Definitions = std::vector<Definition>;
 
-/// Both: it differs.
+/// A difference. If both members are set, the definition differs.
 struct DefinitionChange {
-  std::optional<Definition> wanted{};  ///< None: it was added.
-  std::optional<Definition> found{};   ///< None: it is missing.
+  std::optional<Definition> wanted{};  ///< Nullopt if it was added.
+  std::optional<Definition> found{};   ///< Nullopt if it is missing.
 };
 
-/// What tells how the list was made, by which server and program; lists that differ in it cannot be
-/// compared. Empty: there is no list.
+/// How the list was made, and by which server and program; lists that differ in this cannot be
+/// compared. Empty if there is no list.
 [[nodiscard]] std::string made_by(const Definitions& list);
 
-/// In the order of `wanted`, then what was added. Additions that are no change of ours are left
-/// out: whole objects of somebody else, and indexes that can refuse no row.
+/// The changes in the order of `wanted`, then what was added. Additions that are no change of ours
+/// are left out: whole objects of somebody else, and indexes that can refuse no row.
 [[nodiscard]] std::vector<DefinitionChange> changes_between(const Definitions& wanted,
                                                             const Definitions& found);
 
-/// What is wanted after a migration that found `before` and left `after`: what somebody had changed
-/// before stays a change.
+/// What is wanted after a migration that found `before` and left `after`: a change that somebody
+/// had made before remains a change.
 [[nodiscard]] Definitions wanted_after(const Definitions& wanted, const Definitions& before,
                                        const Definitions& after);
 
@@ -69,9 +70,9 @@ struct ServerFacts {
   std::string login{};
   bool standby{false};
   bool superuser{false};
-  bool may_read{false};       ///< Events. False also where there are none.
-  bool sees_sessions{false};  ///< Of other logins, in full.
-  bool pooler{false};         ///< Between this program and the server.
+  bool may_read{false};  ///< Whether the login may read events; also false if there is no outbox.
+  bool sees_sessions{false};  ///< Whether the login sees the sessions of others in full.
+  bool pooler{false};         ///< Whether a pooler is between this program and the server.
   bool fsync{true};
   bool full_page_writes{true};
   std::string synchronous_commit{};
@@ -80,13 +81,13 @@ struct ServerFacts {
 /// What the cursors rely on.
 struct LogFacts {
   bool own_lineage{true};         ///< Transaction ids and snapshots are of this database.
-  std::int64_t payload_limit{0};  ///< Bytes.
+  std::int64_t payload_limit{0};  ///< In bytes.
 };
 
 /// A sequence whose last number is not above those that are in use.
 struct SequenceFacts {
   std::string name{};
-  std::string quoted_name{};  ///< As a literal.
+  std::string quoted_name{};  ///< The name as a literal.
   std::int64_t last{0};
   std::int64_t used{0};
 };
@@ -96,11 +97,12 @@ struct RoleFacts {
   bool exists{true};
   std::string name{};
   std::string what{};       ///< "has DELETE ON outbox.event, as a member of pg_write_all_data"
-  std::string statement{};  ///< Mends it.
+  std::string statement{};  ///< The statement that corrects it.
 };
 
 struct PartitionFacts {
-  std::optional<std::int64_t> end{};  ///< Of the newest one. None: there is no partition.
+  std::optional<std::int64_t> end{};  ///< The end of the newest one; nullopt if there is no
+                                      ///< partition.
   std::int64_t next_xid{0};
   std::int64_t width{0};  ///< Transaction ids in about six hours.
   std::int64_t xids_per_h{0};
@@ -119,8 +121,8 @@ struct VacuumFacts {
   bool autovacuum{true};
   bool track_counts{true};
   std::int64_t freeze_max_age{0};
-  std::int64_t database_age{0};        ///< Of the oldest transaction id that is not frozen.
-  std::int64_t database_multi_age{0};  ///< The same of multixacts.
+  std::int64_t database_age{0};        ///< The age of the oldest transaction id that is not frozen.
+  std::int64_t database_multi_age{0};  ///< The same for multixacts.
   std::vector<TableFacts> tables{};
 };
 
@@ -129,13 +131,14 @@ struct HolderFacts {
   enum class Kind : std::uint8_t { session, standby, prepared, slot };
   Kind kind{Kind::session};
   std::int64_t pid{0};
-  std::string name{};  ///< The application; of a prepared transaction its gid, of a slot its name.
-  std::string quoted_name{};  ///< As a literal.
+  std::string name{};  ///< The application's name; the gid of a prepared transaction; the name of a
+                       ///< slot.
+  std::string quoted_name{};  ///< The name as a literal.
   std::string login{};
-  std::string state{};  ///< "idle in transaction"
+  std::string state{};  ///< Such as "idle in transaction".
   std::optional<std::int64_t> age_us{};
   std::int64_t xids{0};
-  bool active{true};  ///< Of a slot.
+  bool active{true};  ///< Whether a slot is active.
 };
 
 /// WAL that a replication slot keeps.
@@ -149,14 +152,14 @@ struct SlotFacts {
 
 struct WakeFacts {
   bool notified{false};            ///< LISTEN and NOTIFY work.
-  bool armed{false};               ///< A relay sleeps, or listens.
+  bool armed{false};               ///< A relay holds the lock of the armed wake-up.
   std::int64_t queue_permille{0};  ///< How full the queue of notifications is.
 };
 
 struct ConnectionFacts {
-  std::int64_t allowed{0};  ///< Without those that only superusers get.
+  std::int64_t allowed{0};  ///< Without those reserved for superusers.
   std::int64_t used{0};
-  std::int64_t role_limit{-1};  ///< -1: none.
+  std::int64_t role_limit{-1};  ///< -1 if there is no limit.
   std::int64_t role_used{0};
   std::int64_t database_limit{-1};
   std::int64_t database_used{0};
@@ -166,27 +169,29 @@ struct ConnectionFacts {
 struct ColumnChange {
   std::string column{};
   std::string type{};
-  std::optional<std::string> type_now{};    ///< None: the column is gone.
-  std::optional<std::string> renamed_to{};  ///< It is probably this one.
+  std::optional<std::string> type_now{};    ///< Nullopt if the column is gone.
+  std::optional<std::string> renamed_to{};  ///< The column that it probably is now.
   bool says_sent{false};                    ///< It tells which rows were sent.
   bool needed{false};                       ///< No event can be made without it.
 };
 
 struct AdoptionFacts {
   AdoptionRow row{};
-  bool marks_sent{false};              ///< The table says which rows were sent.
-  bool took_pending{false};            ///< So whatever is pending in it was forwarded.
-  bool has_order{false};               ///< A column gives the order of its rows.
-  std::vector<std::string> options{};  ///< With which it was adopted, without --backlog.
+  bool marks_sent{false};    ///< The table says which rows were sent.
+  bool took_pending{false};  ///< Its pending rows were taken over, so that every pending row was
+                             ///< forwarded.
+  bool has_order{false};     ///< A column gives the order of its rows.
+  std::vector<std::string> options{};  ///< The options with which it was adopted, without
+                                       ///< --backlog.
   std::vector<ColumnChange> changes{};
   bool replicated{false};  ///< It gets rows by logical replication.
 };
 
-/// Whose sessions have session_replication_role = replica, in which no trigger of an adopted table
+/// Sessions that have session_replication_role = replica, in which no trigger of an adopted table
 /// fires.
 struct SilentSessions {
-  std::string login{};     ///< As it is written in a statement; empty: every login.
-  std::string database{};  ///< The same; empty: every database.
+  std::string login{};     ///< As it is written in a statement; empty means every login.
+  std::string database{};  ///< The same; empty means every database.
 };
 
 /// Tables whose INSERTs are forwarded.
@@ -195,7 +200,7 @@ struct AdoptionsFacts {
   std::vector<SilentSessions> silent{};
 };
 
-/// What the schema should consist of, and does. Both of the same program.
+/// What the schema should consist of, and what it consists of. Both lists are of the same program.
 struct SchemaFacts {
   Definitions wanted{};
   Definitions found{};
@@ -208,7 +213,7 @@ struct SizeFacts {
   std::int64_t rest{0};
 };
 
-/// What a fact is until its question is asked.
+/// The value of a fact that has not been asked for.
 [[nodiscard]] inline tl::unexpected<Error> not_asked() {
   return fail(Errc::unsupported, "not asked");
 }
@@ -218,7 +223,7 @@ struct PostgresFacts {
   Result<ServerFacts> server{not_asked()};
   Result<ClockFacts> clock{not_asked()};
   Result<SchemaState> version{not_asked()};
-  // Only where the version is the one that this program needs:
+  // These are asked for only if the version is the one that this program needs.
   Result<LogFacts> log{not_asked()};
   Result<SchemaFacts> schema_facts{not_asked()};
   Result<std::vector<SequenceFacts>> sequences{not_asked()};
@@ -228,8 +233,9 @@ struct PostgresFacts {
   Result<SizeFacts> sizes{not_asked()};
   Result<WakeFacts> wake{not_asked()};
   Result<AdoptionsFacts> adoptions{not_asked()};
-  Result<std::int64_t> recent_payload{not_asked()};  ///< The largest of the newest events. Bytes.
-  // Always:
+  Result<std::int64_t> recent_payload{not_asked()};  ///< The largest payload of the newest events,
+                                                     ///< in bytes.
+  // These are always asked for.
   Result<std::vector<HolderFacts>> holders{not_asked()};
   Result<std::vector<SlotFacts>> slots{not_asked()};
   Result<ConnectionFacts> connections{not_asked()};
@@ -257,32 +263,34 @@ struct SqliteFacts {
   std::string path{};
   std::string library{};  ///< "3.40.1"
   bool wal_reset_bug{false};
-  /// The database first, then -wal, -shm and -journal, those that exist.
+  /// The database comes first, then those of -wal, -shm and -journal that exist.
   Result<std::vector<FileFacts>> files;
   Result<DiskFacts> disk;
   Result<SchemaState> version{not_asked()};
   Result<SchemaFacts> schema_facts{not_asked()};
   Result<std::string> journal_mode{not_asked()};
-  /// How far a subscription stands behind the end of the log, which is impossible: more than 0.
+  /// How far a subscription stands beyond the end of the log. More than 0 is an error.
   Result<std::int64_t> beyond_log{not_asked()};
-  /// Who has the write lock, as far as it can be seen: pids. Empty: nobody for long.
+  /// The pids that have the write lock, as far as they can be seen; empty if nobody has it for
+  /// long.
   struct Busy {
     bool locked{false};
     std::vector<std::int64_t> pids{};
   };
   Result<Busy> busy{not_asked()};
-  Result<std::int64_t> recent_payload{not_asked()};  ///< The largest of the newest events. Bytes.
+  Result<std::int64_t> recent_payload{not_asked()};  ///< The largest payload of the newest events,
+                                                     ///< in bytes.
 };
 
-/// One of the two, or why the store cannot be reached: then of a SQLite file what is known of it
-/// from outside.
+/// The facts of one of the two stores, or why the store cannot be reached; then `sqlite` has what
+/// is known of a SQLite file from outside.
 struct Diagnosis {
   Status reached{};
   std::optional<PostgresFacts> postgres{};
   std::optional<SqliteFacts> sqlite{};
 };
 
-/// Asks for all facts. What is not answered at `until` is an error of that fact.
+/// Asks for all facts. A fact that is not answered at `until` is an error.
 [[nodiscard]] Diagnosis diagnose(const StoreOptions& options,
                                  std::chrono::steady_clock::time_point until);
 

@@ -1,4 +1,4 @@
-// What enqueueing does before it reaches the database, and how it reports.
+// What enqueueing does before it reaches the database, and how it reports errors.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +22,14 @@ namespace outbox::store {
 /// The events' own ids, and new ones for those without.
 [[nodiscard]] std::vector<EventId> ids_of(std::span<const Event> events);
 
-/// As JSON.
+/// The event's headers as JSON.
 [[nodiscard]] std::string headers_text(const Event& event);
 
-/// A task that was not enqueued because this one has its unique key. Throws where that is an error.
+/// Returns `holder`, the task because of which another one with the same unique key was not
+/// enqueued. Throws if that is an error.
 [[nodiscard]] EventId holder_of_key(const EventId& holder, const Task& task);
 
-// For what throws in the transactions of applications.
+// These are for functions that throw in the transactions of applications.
 
 inline void throw_if_failed(Status status) {
   if (!status) throw Exception(std::move(status.error()));
@@ -40,15 +41,15 @@ template <class T>
   return std::move(*result);
 }
 
-/// The attempts of with_transaction(), counted, with pauses between them.
+/// Counts the attempts of with_transaction(), and pauses between them.
 class Attempts {
  public:
-  /// Throws when the options are not valid. They must outlive it.
+  /// Throws when the options are not valid. The options must outlive the object.
   explicit Attempts(const RetryOptions& options);
 
   /// Whether an exception of the function says that it was a conflict.
   [[nodiscard]] bool calls_conflict(const std::exception& thrown) const;
-  /// After a conflict: waits, and says whether there is another attempt.
+  /// After a conflict: waits, and returns whether there is another attempt.
   [[nodiscard]] bool next();
 
  private:

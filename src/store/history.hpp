@@ -85,7 +85,7 @@ struct EventPage {
 /// The most events that a search without a suitable index reads.
 inline constexpr std::int64_t kMostSearched = 1'000'000;
 
-/// One thread at a time.
+/// It is used by one thread at a time.
 class Events : public Interface {
  public:
   /// Returns at most `limit` events, the newest first. A search by id also finds events that are
@@ -215,7 +215,7 @@ struct LedgerMoment {
   ParkedLedger parked{};
 };
 
-/// One thread at a time. Writes nothing; no transaction is open between calls.
+/// It is used by one thread at a time. Writes nothing; no transaction is open between calls.
 class LedgerReader : public Interface {
  public:
   /// Fixes the moment as of which next_rows(), scan() and count() read.
@@ -257,7 +257,7 @@ struct LogPiece {
   State state{State::in_use};
   std::vector<std::int32_t> held_by{};  ///< Empty if it is held for lack of subscriptions.
   std::int64_t bytes{0};                ///< Includes indexes; an estimate in SQLite.
-  std::int64_t newest_us{0};            ///< Time of its newest event; 0: it is empty.
+  std::int64_t newest_us{0};            ///< The time of its newest event; 0 if it is empty.
   std::int64_t last_seq{0};             ///< 0 if it is empty.
   // For the store: transaction ids (PostgreSQL; 0: default partition) or seqs (SQLite).
   std::uint64_t first{0};
@@ -278,17 +278,18 @@ struct Hold {
 
 /// The result of remove().
 struct Removal {
-  bool removed{false};  ///< False: something holds or locks it; nothing changed.
+  bool removed{false};  ///< False if something holds or locks it; then nothing changed.
   std::int64_t events{0};
   std::string archived{};  ///< The file to which the events were written.
 };
 
-/// One thread at a time.
+/// It is used by one thread at a time.
 class Retention : public Interface {
  public:
   using Duration = std::chrono::milliseconds;
 
-  /// Makes `who` the one that removes history, or extends its lease. False if another one has it.
+  /// Makes `who` the one that removes history, or extends its lease. Returns false if another one
+  /// has it.
   [[nodiscard]] virtual Result<bool> hold(const EventId& who, Duration lease) = 0;
   [[nodiscard]] virtual Status release(const EventId& who) = 0;
 

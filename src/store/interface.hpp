@@ -3,7 +3,7 @@
 
 namespace outbox::store {
 
-/// Owned through a pointer, never copied or moved.
+/// An object is owned through a pointer, and never copied or moved.
 class Interface {
  public:
   Interface() = default;

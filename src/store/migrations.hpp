@@ -10,9 +10,9 @@
 
 namespace outbox::store {
 
-/// Never edited after a release.
+/// A migration is never edited after a release.
 struct Migration {
-  int version{0};  ///< 1, 2, 3 ...: the number its name begins with.
+  int version{0};  ///< 1, 2, 3 ...: the number that its name begins with.
   std::string_view name;
   std::string_view sql;
   std::string_view checksum;  ///< SHA-256 of the file, in hex.
@@ -24,19 +24,20 @@ struct AppliedMigration {
   std::string checksum;
 };
 
-/// Both in order of version.
+/// Both lists must be in the order of their versions.
 [[nodiscard]] SchemaState schema_state(std::span<const Migration> ours,
                                        std::span<const AppliedMigration> applied);
 
 /// Whether migrations can be applied: refuses a newer schema, and one whose migrations had another
-/// text, which would leave two databases of one version with different tables. `place`: for the
+/// text, which would leave two databases of one version with different tables. `place` is for the
 /// message, such as "schema outbox".
 [[nodiscard]] Status check_migratable(const SchemaState& state, const std::string& place);
-/// Whether this program can work with the schema. `migrate`: the command that brings it up to date.
+/// Whether this program can work with the schema. `migrate` is the command that brings it up to
+/// date.
 [[nodiscard]] Status check_version(const SchemaState& state, const std::string& place,
                                    const std::string& migrate);
 
-/// The migration with its record, as a script. `sql`: its text as this store runs it.
+/// The migration with its record, as a script. `sql` is its text as this store runs it.
 [[nodiscard]] std::string migration_script(const Migration& migration, std::string_view begin,
                                            std::string_view sql, std::string_view table);
 

@@ -25,11 +25,11 @@ struct RelayIdentity {
   std::vector<std::string> groups{"*"};  ///< The groups it serves (event/group.hpp).
 };
 
-/// One thread at a time.
+/// It is used by one thread at a time.
 class Membership : public Interface {
  public:
-  /// Registers this relay or renews its lease. False: it had been taken for dead; it is registered
-  /// again and owns nothing.
+  /// Registers this relay or renews its lease. Returns false if the relay had been taken for dead;
+  /// then it is registered again and owns nothing.
   [[nodiscard]] virtual Result<bool> keep(std::chrono::milliseconds lease) = 0;
   /// Gives back all lanes of this relay and removes its row.
   [[nodiscard]] virtual Status leave() = 0;
@@ -76,15 +76,16 @@ struct Holding {
   bool operator==(const Holding&) const = default;
 };
 
-/// One thread at a time.
+/// It is used by one thread at a time.
 class LaneOwners : public Interface {
  public:
-  /// Is cheap, because it is called often.
+  /// It is called often, so it must be cheap.
   [[nodiscard]] virtual Result<Fleet> look() = 0;
   /// Takes these lanes of the group, except those that another live relay owns, under a new
   /// generation, with a claim for every subscription of the group, and gives back all its others,
-  /// in one durable transaction. Nothing may be delivered or settled in the group meanwhile. Not
-  /// set: a lock was taken, and nothing changed. Error lease_lost: the relay is not registered.
+  /// in one durable transaction. Nothing may be delivered or settled in the group meanwhile.
+  /// Returns nullopt if a lock was taken; then nothing changed. The error is lease_lost if the
+  /// relay is not registered.
   [[nodiscard]] virtual Result<std::optional<Holding>> change(const std::string& group,
                                                               LaneMask wanted) = 0;
 };
@@ -100,14 +101,14 @@ struct FormerRun {
   std::int64_t generation{0};
   LaneMask lanes{0};
   std::string place;     ///< The place of the strand's cursor when the run began.
-  std::size_t range{0};  ///< How many events were on trial when it ended; 0: none.
-  std::int64_t seq{0};   ///< The first of these events; 0: none was sent.
+  std::size_t range{0};  ///< How many events were on trial when it ended; 0 if none were.
+  std::int64_t seq{0};   ///< The first of these events; 0 if none was sent.
   bool parked{false};    ///< Whether the event `seq` is parked.
   bool alive{false};     ///< It did not die: it ended in order during a trial, or its relay lives.
   bool counted{false};   ///< A later run on these lanes has begun since.
 };
 
-/// One thread at a time. All is committed, and flushed, on return.
+/// It is used by one thread at a time. Everything is committed and flushed when a call returns.
 class Trials : public Interface {
  public:
   /// Runs on these lanes that have ended, of other relays and of `relay`, the newest first.

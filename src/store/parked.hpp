@@ -93,7 +93,7 @@ struct AskedState {
 /// rows.
 struct DueLimits {
   std::size_t events{1000};  ///< The most keys that are due.
-  /// Of how many of them, from the first, waiting events are read, too.
+  /// For how many of them, from the first on, waiting events are read, too.
   std::size_t keys{100};
   std::size_t behind{100};  ///< The most waiting events of each of these keys.
 };
@@ -195,7 +195,8 @@ enum class ParkedOutcome : std::uint8_t { delivered, discarded, edited };
 /// The most events that one retry() or discard() takes, since the relay waits for them.
 inline constexpr std::size_t kMostChanged = 1000;
 
-/// One thread at a time. Each change is one transaction; the relay notices it within a second.
+/// It is used by one thread at a time. Each change is one transaction; the relay notices it within
+/// a second.
 class ParkedEvents : public Interface {
  public:
   /// At most `limit` parked events, by subscription and seq. `whole` adds payloads and headers.

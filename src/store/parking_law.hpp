@@ -22,7 +22,8 @@ inline constexpr Time kNever = std::numeric_limits<Time>::max();
 /// A row of `parked_key`.
 struct Key {
   std::int64_t version{0};
-  /// Of what is `running` or `ready`, else of its first event; as `error`.
+  /// The attempts of the event that is `running` or `ready`, or else of the first event; `error` is
+  /// of the same event.
   std::size_t attempts{0};
   Time due_at{0};
   std::string error{};
@@ -88,7 +89,7 @@ inline void park(std::optional<Key>& key, std::int64_t seq, ParkedState state, s
   key->begun_at = now;
 }
 
-/// Whether a dead event holds the first event that is left, or is the last one of the key.
+/// Whether a dead event blocks the first event that is left, or no event is left but dead ones.
 [[nodiscard]] inline bool is_blocked(const Key& key, std::optional<std::int64_t> first) {
   return !first || (key.blocked_by && *key.blocked_by < *first);
 }

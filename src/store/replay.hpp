@@ -20,7 +20,7 @@ namespace outbox::store {
 enum class ReplayState : std::uint8_t {
   loading,  ///< Its events are being copied from an archive.
   running,
-  stopped,  ///< By a person, or because an event was rejected; it can be resumed.
+  stopped,  ///< Stopped by a person, or because an event was rejected; it can be resumed.
   done,
 };
 [[nodiscard]] const char* to_string(ReplayState state) noexcept;
@@ -109,7 +109,7 @@ struct RetainedLog {
   std::int64_t last{0};      ///< The newest seq.
 };
 
-/// One thread at a time.
+/// It is used by one thread at a time.
 class Replays : public Interface {
  public:
   [[nodiscard]] virtual Result<RetainedLog> retained() = 0;
@@ -124,7 +124,7 @@ class Replays : public Interface {
                                                   std::span<const EventView> events) = 0;
   /// Ends the loading, so that relays begin to send.
   [[nodiscard]] virtual Status loaded(std::int64_t replay) = 0;
-  /// Stops a replay that is running, or removes one that is loading. False in other states.
+  /// Stops a replay that is running, or removes one that is loading. Returns false in other states.
   [[nodiscard]] virtual Result<bool> stop(std::int64_t replay, std::string_view reason) = 0;
   /// Resumes a replay that was stopped, under the conditions of start().
   [[nodiscard]] virtual Status resume(std::int64_t replay) = 0;

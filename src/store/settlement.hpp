@@ -10,7 +10,8 @@ namespace outbox::store {
 
 // ---- How far a subscription is delivered on some lanes (docs/design/reading.md).
 
-/// Of the 64 lanes, the hash slices of the keys that relays divide among themselves; one bit each.
+/// A set of the 64 lanes, the hash slices of the keys that relays divide among themselves; one bit
+/// each.
 using LaneMask = std::uint64_t;
 inline constexpr LaneMask kAllLanes = ~LaneMask{0};
 
@@ -21,16 +22,16 @@ struct Pair {
   std::string s1{};
   std::string s2{};
   std::int64_t bound{0};
-  /// The store's transaction counter at s2 (PostgreSQL: its xmax). A cursor far behind it keeps old
-  /// partitions in use. 0: the store has no such counter.
+  /// The store's transaction counter at s2 (PostgreSQL: its xmax); 0 if the store has no such
+  /// counter. A cursor far behind it keeps old partitions in use.
   std::uint64_t horizon{0};
 
   static Pair endless() { return {.s1 = "-", .s2 = "-"}; }
   bool operator==(const Pair&) const = default;
 };
 
-/// A place between two events: all of `s1`, and of the pair (s1, s2) the rows up to `position`.
-/// Drained: s2 is empty, no pair has begun.
+/// A place between two events: it is behind all of `s1` and, of the pair (s1, s2), behind the rows
+/// up to `position`. The cursor is drained if s2 is empty: then no pair has begun.
 struct Cursor {
   std::string s1{};
   std::string s2{};
@@ -45,12 +46,12 @@ struct Cursor {
 struct Strand {
   LaneMask lanes{kAllLanes};
   Cursor cursor{};
-  std::int64_t generation{0};  ///< The lowest of its lanes.
-  std::size_t rows{1};         ///< From so many settlements.
+  std::int64_t generation{0};  ///< The lowest generation of its lanes.
+  std::size_t rows{1};         ///< The number of settlements that it was read from.
 };
 
-/// Count of events and the sum (mod 2^64) of the hashes of their ids: the ledger's entry for one
-/// outcome.
+/// The count of events and the sum (mod 2^64) of the hashes of their ids: the ledger's entry for
+/// one outcome.
 struct Tally {
   std::int64_t count{0};
   std::uint64_t hash{0};
@@ -73,8 +74,8 @@ enum class SettlementKind : std::uint8_t { settle, claim, mark, retry, reset };
 /// A word that this version does not know counts as a mark, which moves no cursor.
 [[nodiscard]] SettlementKind settlement_kind_of(std::string_view word) noexcept;
 
-/// One row. It covers the events of its lanes visible in s2, not in s1, with from_position < seq <=
-/// position (no position: to the end of the pair).
+/// One row. It covers the events of its lanes that are visible in s2 and not in s1, with
+/// from_position < seq <= position (without a position, to the end of the pair).
 struct Settlement {
   std::int32_t subscription{0};
   SettlementKind kind{SettlementKind::settle};
@@ -90,7 +91,7 @@ struct Settlement {
   Tally filtered{};
   Tally parked{};
 
-  /// Where it leaves the cursor of its lanes.
+  /// Where the row leaves the cursor of its lanes.
   [[nodiscard]] Cursor end() const {
     if (!position) return {.s1 = s2};
     return {.s1 = s1, .s2 = s2, .position = *position, .bound = bound};

@@ -1,4 +1,4 @@
-// outbox/status.hpp over the parts of a store.
+// Implements outbox/status.hpp with the parts of a store.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -23,9 +23,9 @@ constexpr std::array<std::pair<std::string_view, EventState>, 10> kStates{
      {"dead", EventState::dead},
      {"discarded", EventState::discarded},
      {"edited", EventState::edited}}};
-/// More events of one id than anybody has.
+/// It is more than the number of events with one id that anybody has.
 constexpr std::size_t kMostOfOneId = 1000;
-/// The stores count one more than the limit.
+/// The stores count up to one more than the limit.
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max() - 1;
 
 std::optional<Timestamp> time_of(const std::optional<std::int64_t>& us) {

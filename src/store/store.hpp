@@ -27,10 +27,10 @@ namespace outbox::store {
 struct LineageRepair {
   struct Pending {
     std::string subscription;
-    std::int64_t events{0};  ///< Restored ones that it still has to get, of all types.
+    std::int64_t events{0};  ///< The restored events, of all types, that it still has to get.
   };
 
-  bool needed{false};        ///< False: the outbox is of this database.
+  bool needed{false};        ///< False if the outbox is of this database.
   std::int64_t restored{0};  ///< Events that came with the restore.
   std::int64_t fresh{0};     ///< Events that were written here since: every subscription gets them.
   std::vector<Pending> pending{};
@@ -39,20 +39,20 @@ struct LineageRepair {
 // ---- Work that keeps a store healthy: partitions ahead of the writers (PostgreSQL), checkpoints
 // (SQLite).
 
-/// One thread at a time.
+/// It is used by one thread at a time.
 class Maintenance : public Interface {
  public:
-  /// What was done, for the log; empty: nothing was due.
+  /// Does the work that is due. Returns what was done, for the log; empty if nothing was due.
   [[nodiscard]] virtual Result<std::string> run() = 0;
 };
 
 // ---- Writes events for the command line and the benchmarks. Applications use outbox/postgres.hpp
 // and outbox/sqlite.hpp.
 
-/// One thread at a time.
+/// It is used by one thread at a time.
 class Writer : public Interface {
  public:
-  /// All of them in one transaction, or none. Ids in the order of the events.
+  /// Writes all events in one transaction, or none. Returns the ids in the order of the events.
   [[nodiscard]] virtual Result<std::vector<EventId>> write(std::span<const Event> events) = 0;
 };
 
@@ -65,25 +65,27 @@ struct StoreOptions {
 };
 
 struct SchemaState {
-  int version{0};  ///< 0: no schema.
+  int version{0};  ///< 0 if there is no schema.
   int wanted{0};
-  std::string edited;  ///< The first migration that differs from the one applied; empty: none.
+  std::string edited;  ///< The first migration that differs from the one applied; empty if there is
+                       ///< none.
 };
 
-/// Any thread. Each part has a connection of its own and keeps what it needs: the store may be
-/// destroyed before it.
+/// It may be used by any thread. Each part has a connection of its own and keeps what it needs, so
+/// the store may be destroyed before its parts.
 class Store : public Interface {
  public:
-  /// Safe to run twice and from two processes at once. Returns the names of the migrations applied.
+  /// It is safe to run this twice and from two processes at once. Returns the names of the
+  /// migrations applied.
   [[nodiscard]] virtual Result<std::vector<std::string>> migrate() = 0;
-  /// Makes the indexes that find events by id and by key, beside writers where the store can.
-  /// Returns those that were missing.
+  /// Creates the indexes that find events by id and by key, without blocking writers where the
+  /// store can. Returns those that were missing.
   [[nodiscard]] virtual Result<std::vector<std::string>> make_lookup_indexes() = 0;
   [[nodiscard]] virtual Result<SchemaState> schema_state() = 0;
-  /// Reachable, primary, schema neither too old nor too new, lineage, sequence: refuses with what
-  /// to do.
+  /// Checks that the server can be reached and is a primary, that the schema is neither too old nor
+  /// too new, and that lineage and sequence are right. The error's hint says what to do.
   [[nodiscard]] virtual Status check() = 0;
-  /// What repair_lineage() would do. Changes nothing.
+  /// Returns what repair_lineage() would do. Changes nothing.
   [[nodiscard]] virtual Result<LineageRepair> plan_lineage_repair() = 0;
   /// Makes a copy of another database's outbox one of this database, which delivers what was
   /// pending (docs/design/lineage.md).
@@ -91,10 +93,10 @@ class Store : public Interface {
 
   [[nodiscard]] virtual Result<std::unique_ptr<LogReader>> reader() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Progress>> progress() = 0;
-  /// One at a time with the same id.
+  /// There may be only one at a time with the same id.
   [[nodiscard]] virtual Result<std::unique_ptr<Membership>> membership(RelayIdentity relay) = 0;
   /// For a relay that is registered. A new object has no lanes until it changes something, so that
-  /// nothing that an earlier one wrote can count late.
+  /// nothing that an earlier object wrote can count late.
   [[nodiscard]] virtual Result<std::unique_ptr<LaneOwners>> lane_owners(const EventId& relay) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Catalog>> catalog() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Wakeup>> wakeup(bool armed) = 0;

@@ -32,16 +32,17 @@ struct SubscriptionRow {
   SubscriptionState state{SubscriptionState::active};
   std::string reason;                       ///< Why it is paused or stopped.
   std::optional<std::int64_t> stopped_seq;  ///< The event that stopped it.
-  std::string stopped_event;                ///< Its id.
-  std::string trouble;        ///< Why it makes no progress while active; empty: unknown or none.
-  std::string trouble_since;  ///< RFC 3339.
-  std::optional<EventId> trouble_relay;  ///< Which relay said so.
-  std::string group;                     ///< Whose relays deliver it.
+  std::string stopped_event;                ///< The id of that event.
+  std::string trouble;  ///< Why it makes no progress while active; empty if unknown, or if it makes
+                        ///< progress.
+  std::string trouble_since;             ///< RFC 3339.
+  std::optional<EventId> trouble_relay;  ///< The relay that reported the trouble.
+  std::string group;                     ///< The group whose relays deliver it.
   std::int64_t group_generation{0};  ///< Only ownership of the group's lanes after this one counts.
   std::int32_t parked_version{0};    ///< Grows when a person changes parked events.
-  std::int64_t replay{0};            ///< The one that is running; 0: none.
-  /// Of a queue: the types that have a subscription of their own (event/task_queue.hpp), and those
-  /// of them that are not active. Sorted.
+  std::int64_t replay{0};            ///< The replay that is running; 0 if there is none.
+  /// For a queue: the types that have a subscription of their own (event/task_queue.hpp), and those
+  /// of them that are not active. Both are sorted.
   std::vector<std::string> left_out{};
   std::vector<std::string> paused_types{};
 };
@@ -50,17 +51,19 @@ struct SubscriptionRow {
 struct SubscriptionProgress {
   std::int32_t id{0};
   std::int64_t generation{0};
-  /// Events committed and not settled, of all types, at most `pending_limit`.
+  /// The number of events of all types that are committed and not settled, at most `pending_limit`.
   std::int64_t pending{0};
-  bool pending_capped{false};        ///< More than `pending_limit`.
-  std::string oldest_pending_at;     ///< created_at of the oldest of them, RFC 3339; empty: none.
+  bool pending_capped{false};        ///< There are more than `pending_limit`.
+  std::string oldest_pending_at;     ///< The created_at of the oldest of them, RFC 3339; empty if
+                                     ///< there is none.
   std::chrono::microseconds lag{0};  ///< The age of that event, by the store's clock.
-  // Set by add_totals(). Since the beginning, without what a relay settled after it lost its lanes.
+  // add_totals() sets these. They count from the beginning, without what a relay settled after it
+  // lost its lanes.
   std::int64_t acked{0};
   std::int64_t filtered{0};
-  std::string last_settled_at;  ///< RFC 3339; empty: never.
+  std::string last_settled_at;  ///< RFC 3339; empty if nothing was settled.
 
-  /// The filter matched none of many events, which is probably a mistake.
+  /// Whether the filter matched none of many events, which is probably a mistake.
   [[nodiscard]] bool matches_nothing() const noexcept {
     return acked == 0 && filtered >= kManyFiltered;
   }
@@ -87,45 +90,46 @@ struct RelayRow {
   bool alive{false};
   std::int64_t generation{0};
   std::string heartbeat_at;
-  std::map<std::string, std::int64_t> lanes{};  ///< How many it owns, by group.
+  std::map<std::string, std::int64_t> lanes{};  ///< How many lanes it owns, by group.
 };
 
-/// One thread at a time.
+/// It is used by one thread at a time.
 class Catalog : public Interface {
  public:
   /// The random name that migrate() gave this outbox. Recreated tables or files have another one.
   [[nodiscard]] virtual Result<std::string> identity() = 0;
   [[nodiscard]] virtual Result<std::vector<SubscriptionRow>> subscriptions() = 0;
-  /// Creates it with its first cursor row, or changes it (config_version grows), in one
-  /// transaction. True: something changed. The `start` of an existing subscription is ignored.
+  /// Creates the subscription with its first cursor row, or changes it (config_version grows), in
+  /// one transaction. Returns whether something changed. The `start` of an existing subscription is
+  /// ignored.
   [[nodiscard]] virtual Result<bool> apply(const SubscriptionSpec& spec) = 0;
-  /// Creates it only, also under a name that another one had before, which is forgotten in the same
-  /// transaction.
+  /// Only creates the subscription, also under a name that another one had before; the former name
+  /// is forgotten in the same transaction.
   [[nodiscard]] virtual Status create(const SubscriptionSpec& spec) = 0;
-  /// A stopped one stays stopped, with its reason.
+  /// A stopped subscription stays stopped, with its reason.
   [[nodiscard]] virtual Status pause(std::string_view name, std::string_view reason) = 0;
   [[nodiscard]] virtual Status resume(std::string_view name) = 0;
 
   // For the relay. These two have an effect only while the lanes are owned under this generation: a
   // relay that was thought dead must not stop what its successor delivers.
 
-  /// An event was rejected. Nothing is skipped; the subscription waits for resume. Does not wait
-  /// for locks. False: another transaction holds one, the subscription is gone, or the generation
-  /// is over.
+  /// Stops the subscription because an event was rejected. Nothing is skipped; the subscription
+  /// waits for resume(). This does not wait for locks: it returns false if another transaction
+  /// holds one, the subscription is gone, or the generation is over.
   [[nodiscard]] virtual Result<bool> stop(std::int32_t id, std::int64_t generation,
                                           std::string_view reason, std::int64_t seq,
                                           const EventId& event) = 0;
-  /// Records why an active subscription makes no progress; empty: it does again, which only the
-  /// relay that reported the trouble may say while it lives. Does not wait for locks: the relay
-  /// compares the record with its own state and reports again.
+  /// Records why an active subscription makes no progress. `trouble` is empty if it makes progress
+  /// again, which only the relay that reported the trouble may say while it lives. This does not
+  /// wait for locks: the relay compares the record with its own state and reports again.
   [[nodiscard]] virtual Status report_trouble(std::int32_t id, std::int64_t generation,
                                               std::string_view trouble, const EventId& relay) = 0;
 
   [[nodiscard]] virtual Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                               std::int64_t pending_limit) = 0;
-  /// From the newest settlement, which carries them.
+  /// Adds the totals, which are in the newest settlement.
   [[nodiscard]] virtual Status add_totals(SubscriptionProgress& progress) = 0;
-  /// All of that for every subscription, in few round trips.
+  /// Reads all of this for every subscription, in few round trips.
   [[nodiscard]] virtual Result<std::vector<SubscriptionOverview>> overview(
       std::int64_t pending_limit) = 0;
   [[nodiscard]] virtual Result<std::vector<RelayRow>> relays() = 0;
@@ -146,50 +150,51 @@ struct ResetCount {
   std::string aggregate_type;
   std::string event_type;
   std::string headers;      ///< Empty unless they were asked for.
-  std::int64_t again{0};    ///< Passed, and sent again if they match.
-  std::int64_t skipped{0};  ///< Not passed yet, and never sent.
+  std::int64_t again{0};    ///< Events that were passed, and are sent again if they match.
+  std::int64_t skipped{0};  ///< Events that were not passed yet, and are never sent.
 };
 
 struct ResetPlan {
   std::vector<ResetCount> counts{};
-  // Events that were set aside:
-  std::int64_t parked_again{0};     ///< Parked now, removed, and sent again from the log.
-  std::int64_t corrected_again{0};  ///< Of them those whose copy a person has corrected.
-  std::int64_t discarded_again{0};  ///< Discarded before, and sent again.
-  std::int64_t parked_kept{0};      ///< They stay parked.
+  // The numbers of events that were set aside:
+  std::int64_t parked_again{0};     ///< Parked now; they are removed, and sent again from the log.
+  std::int64_t corrected_again{0};  ///< Those of them whose copy a person has corrected.
+  std::int64_t discarded_again{0};  ///< Discarded before; they are sent again.
+  std::int64_t parked_kept{0};      ///< Parked now; they stay parked.
 };
 
 struct FormerName {
   std::string name;
-  std::string subscription;  ///< What it is called now.
+  std::string subscription;  ///< Its present name.
 };
 
-/// One thread at a time. Each change is one transaction.
+/// It is used by one thread at a time. Each change is one transaction.
 class SubscriptionChanges : public Interface {
  public:
   [[nodiscard]] virtual Result<std::vector<FormerName>> former_names() = 0;
-  /// Everything that it has stays: position, parked events, ledger, replays.
+  /// The subscription keeps everything that it has: position, parked events, ledger, replays.
   [[nodiscard]] virtual Status rename(std::string_view name, std::string_view new_name) = 0;
-  /// Changes nothing. `with_headers`: count events with different headers apart.
+  /// Returns what reset() would do, and changes nothing. `with_headers` counts events with
+  /// different headers apart.
   [[nodiscard]] virtual Result<ResetPlan> plan_reset(std::string_view name, const NewStart& start,
                                                      bool with_headers) = 0;
-  /// Refused while a replay of it is loading or running.
+  /// Fails while a replay of the subscription is loading or running.
   [[nodiscard]] virtual Status reset(std::string_view name, const NewStart& start) = 0;
-  /// With its parked events. Refused as above.
+  /// Removes the subscription with its parked events. Fails as reset() does.
   [[nodiscard]] virtual Status drop(std::string_view name) = 0;
 };
 
-/// What both stores say.
+/// Errors of both stores.
 [[nodiscard]] tl::unexpected<Error> replay_runs(std::string_view name);
 [[nodiscard]] tl::unexpected<Error> name_taken(std::string_view name);
-/// The renamed subscription, if it may have this name.
+/// The spec of the renamed subscription, if it may have this name.
 [[nodiscard]] Result<SubscriptionSpec> renamed_spec(std::string_view name, std::string_view config,
                                                     std::string_view new_name);
 
 // ---- Names that a subscription had before it was renamed (docs/design/subscriptions.md).
 // Catalog::apply() refuses them.
 
-/// `name` is now the subscription `now`.
+/// The error that the subscription `name` is now called `now`.
 [[nodiscard]] Error renamed(std::string_view name, std::string_view now);
 [[nodiscard]] bool is_renamed(const Error& error) noexcept;
 

@@ -32,7 +32,8 @@ struct WorkerNote {
   struct Type {
     std::string queue;
     std::string name;
-    DurationCounts runs{};  ///< Of the last minutes; quick ones are estimated from samples.
+    DurationCounts runs{};  ///< The runs of the last minutes; quick ones are estimated from
+                            ///< samples.
   };
   std::chrono::milliseconds heartbeat{0};
   std::vector<Type> types{};
@@ -55,7 +56,8 @@ struct TaskRunRow {
   std::int64_t token{0};
   std::string type;
   std::string headers;  ///< A JSON object.
-  /// A person cancelled it: its handler is told to stop, and unless it is done it ends so.
+  /// A person has cancelled it: its handler is told to stop, and unless the handler is done, the
+  /// run ends as cancelled.
   bool cancelled{false};
 };
 
@@ -109,7 +111,7 @@ struct OtherWorker {
   EventId id{};
   /// Its heartbeat counter; not set if the worker has left.
   std::optional<std::int64_t> beat;
-  std::chrono::milliseconds heartbeat{0};  ///< How often it beats; 0: unknown.
+  std::chrono::milliseconds heartbeat{0};  ///< How often it beats; 0 if unknown.
 };
 
 /// The other workers that are alive, and how many of their threads are free for a queue.
@@ -131,7 +133,7 @@ struct ClaimedTasks {
   std::shared_ptr<const void> storage{};  ///< Owns the memory that the events refer to.
 };
 
-/// One thread at a time. Everything is committed and durable when a call returns.
+/// It is used by one thread at a time. Everything is committed and durable when a call returns.
 class TaskRuns : public Interface {
  public:
   /// Counts a heartbeat of the worker. It is a count, not a time, so that observers judge it by
@@ -224,7 +226,7 @@ struct WorkerRow {
 
 struct QueueReport {
   std::vector<TaskCount> counts;
-  std::set<std::int32_t> more;  ///< Those with more tasks than were counted.
+  std::set<std::int32_t> more;  ///< The subscriptions with more tasks than were counted.
   std::vector<WorkerRow> workers;
 };
 
@@ -233,7 +235,7 @@ inline constexpr std::int64_t kMostRowsCounted = 100'000;
 /// The most events of a subscription that a search for pending tasks reads.
 inline constexpr std::int64_t kMostPendingSearched = 100'000;
 
-/// One thread at a time.
+/// It is used by one thread at a time.
 class TaskQueues : public Interface {
  public:
   /// Not set if there is no task with this id.
@@ -273,7 +275,7 @@ struct Tick {
   std::int64_t next_at_us{0};   ///< The time of the next tick.
 };
 
-/// One thread at a time. All is committed on return.
+/// It is used by one thread at a time. Everything is committed when a call returns.
 class Schedules : public Interface {
  public:
   [[nodiscard]] virtual Result<std::int64_t> now_us() = 0;

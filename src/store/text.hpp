@@ -11,12 +11,12 @@
 
 namespace outbox::store {
 
-/// Valid as long as the id.
+/// The bytes are valid as long as the id.
 [[nodiscard]] inline std::string_view bytes_of(const EventId& id) {
   return {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()};
 }
 
-/// Of 16 bytes.
+/// The id with these 16 bytes.
 [[nodiscard]] inline EventId id_of(std::string_view bytes) {
   EventId id;
   std::memcpy(id.bytes.data(), bytes.data(), std::min(bytes.size(), id.bytes.size()));

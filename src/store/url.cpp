@@ -54,13 +54,13 @@ std::string fitted_url(std::string_view before, std::string_view after, std::str
   const std::size_t next = after.find_first_of("@/?");
   const bool user_info =
       authority.find_first_of("@/?") == npos && next != npos && after[next] == '@';
-  // Without a ':' before it, it may be the user and the password.
+  // Without a ':' before it, the value may be the user and the password.
   if (user_info) return percent_encoded(value, authority.find(':') == npos ? ":-._~" : "-._~");
   const bool parameter = before.find('?') != npos && before.ends_with('=');
   return parameter ? percent_encoded(value, "-._~") : std::string(value);
 }
 
-/// Null: check_url() refuses it.
+/// Null if check_url() refuses the URL.
 const Backend* understood(const std::string& url) {
   return check_url(url) ? backend_of(kind_of(url)) : nullptr;
 }

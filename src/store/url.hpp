@@ -11,8 +11,8 @@ namespace outbox::store {
 
 enum class StoreKind : std::uint8_t { postgres, sqlite, unknown };
 
-/// postgresql://, postgres:// or a conninfo string with '='; sqlite:PATH, or a path that ends in
-/// .db, .sqlite or .sqlite3.
+/// A URL of PostgreSQL is postgresql://, postgres:// or a conninfo string with '='. A URL of SQLite
+/// is sqlite:PATH, or a path that ends in .db, .sqlite or .sqlite3.
 [[nodiscard]] StoreKind kind_of(std::string_view url) noexcept;
 
 /// Whether the URL is valid for a store that this program was built with. The message follows the
@@ -23,10 +23,10 @@ enum class StoreKind : std::uint8_t { postgres, sqlite, unknown };
 /// and, if it exists, the file. Opens nothing.
 [[nodiscard]] Status check_place(const std::string& url);
 
-/// For SQLite the path as it is written; else empty.
+/// For SQLite the path as it is written; otherwise empty.
 [[nodiscard]] std::string file_of(const std::string& url);
 
-/// For people and logs. A fixed text for a URL that check_url() refuses.
+/// The URL as it may be shown to people and in logs; a fixed text if check_url() refuses it.
 [[nodiscard]] std::string shown_url(const std::string& url);
 
 /// `value` encoded so that it is taken literally between `before` and `after` in a URL: a user, a

@@ -8,8 +8,8 @@
 
 namespace outbox::store {
 
-/// Returns when `interrupted` is signalled, `fd` can be read (-1: none), or at `until`. True: it
-/// was signalled; it is reset.
+/// Returns when `interrupted` is signalled, when `fd` can be read (-1 stands for none), or at
+/// `until`. Returns true if `interrupted` was signalled, and resets it.
 [[nodiscard]] Result<bool> wait_for(const EventFd& interrupted, int fd,
                                     std::chrono::steady_clock::time_point until);
 

@@ -31,14 +31,14 @@ namespace {
 
 using Says = Adopter::Says;
 
-/// What a person's name of a table stands for.
+/// The table and the adoption that a name from a person stands for.
 struct Meant {
   std::optional<FoundTable> table{};
-  std::optional<FoundAdoption> adopted{};  ///< That is not ended.
+  std::optional<FoundAdoption> adopted{};  ///< The table's adoption, if it has not ended.
 };
 
-/// A name that another table, or a view, has now may still mean the adopted table that had it
-/// before.
+/// Whether a name may mean an adopted table that had the name before: only if no table has the name
+/// now, or in any case.
 enum class OldName : std::uint8_t { of_no_table_now, of_any };
 
 /// A copy of many rows may take long; the connection itself is watched by TCP.
@@ -104,7 +104,8 @@ class PostgresAdopter final : public Adopter {
       if (!status && !lost) return pass(status);
       OUTBOX_TRY(adopted, open_adoption(table->relation));
       if (!adopted) return fail(Errc::cancelled, "another command has undone it");
-      // Another command was faster: go on with its adoption, by what it was told.
+      // Another command was faster: this one goes on with that adoption, with the options that it
+      // began with.
       if (lost) {
         OUTBOX_TRY(shape, shape_of(*table, options, adopted));
       }
@@ -153,7 +154,7 @@ class PostgresAdopter final : public Adopter {
   }
 
  private:
-  /// The newest adoption that is not ended and of which this holds.
+  /// The newest adoption that has not ended and for which `is` returns true.
   template <class Is>
   [[nodiscard]] Result<std::optional<FoundAdoption>> open_adoption_where(Is is) {
     OUTBOX_TRY(auto all, find_adoptions(connection_, schema_));
@@ -168,8 +169,8 @@ class PostgresAdopter final : public Adopter {
         [&](const FoundAdoption& one) { return one.relation == relation && relation != 0; });
   }
 
-  /// By the table that has the name; if that is not adopted, by the name that a table had when it
-  /// was adopted.
+  /// Looks for the table that has the name and, if that table is not adopted, for a table that had
+  /// the name when it was adopted.
   [[nodiscard]] Result<std::optional<FoundAdoption>> open_adoption(const NamedTable& named,
                                                                    OldName former) {
     OUTBOX_TRY(auto adopted, open_adoption(named.relation));
@@ -216,7 +217,7 @@ class PostgresAdopter final : public Adopter {
                 "its trigger names it: every INSERT fails; bring the column back");
   }
 
-  /// Changes for which a function cannot simply be made anew.
+  /// Fails if a column changed in a way for which the function cannot simply be made again.
   [[nodiscard]] static Status check_changes(const FoundTable& table, const FoundAdoption& adopted) {
     for (const ColumnChange& change : changes_of(table, adopted)) {
       const std::string what =
@@ -231,7 +232,7 @@ class PostgresAdopter final : public Adopter {
     return {};
   }
 
-  /// What was decided at the beginning counts; options that say something else are refused.
+  /// The options that the adoption began with count; options that say something else are refused.
   [[nodiscard]] static Result<AdoptShape> shape_begun(const FoundTable& table,
                                                       const AdoptionOptions& options,
                                                       const FoundAdoption& adopted) {
@@ -263,8 +264,8 @@ class PostgresAdopter final : public Adopter {
     return shape;
   }
 
-  /// Two rows with one id would be one event for consumers. A uuid is not given twice, whatever the
-  /// partition.
+  /// Consumers would take two rows with one id for one event. A uuid counts as unique over all
+  /// partitions.
   [[nodiscard]] Status check_ids(const AdoptTable& table, const AdoptShape& shape) {
     const AdoptColumn& id = *table.find(*shape.column("id"));
     if (!id.repeats || id.type == "uuid") return {};
@@ -332,7 +333,7 @@ class PostgresAdopter final : public Adopter {
     add(create_adopt_trigger(table.table, AdoptMode::forward, number));
   }
 
-  /// Counts what is pending, and what of it the log refuses.
+  /// Counts the rows that are pending, and those of them that the log refuses.
   [[nodiscard]] Status look(AdoptionPlan& plan, const FoundTable& table, const AdoptShape& shape) {
     const Query query = check_backlog(table.table, shape);
     return AdoptSteps::transaction(connection_, kLookLock, [&]() -> Result<Decision> {
@@ -344,7 +345,7 @@ class PostgresAdopter final : public Adopter {
     });
   }
 
-  /// Goes on from whatever state to forwarding.
+  /// Takes the adoption from its present state to forwarding.
   [[nodiscard]] static Status finish(AdoptSteps& steps, const FoundTable& table,
                                      const AdoptShape& shape, const AdoptionRow& adopted,
                                      Adopted& result) {

@@ -10,7 +10,7 @@
 namespace outbox::store::postgres {
 namespace {
 
-// Each of these runs under a pinned search path, in which no operator is planted.
+// Each of these statements runs under a pinned search path, in which nobody can plant an operator.
 
 // $1 a name as people write it, $2 the schemas of the login's search path. Index
 // pg_class_relname_nsp_index.
@@ -36,8 +36,8 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamesp
 JOIN pg_catalog.pg_class o ON o.oid = '{schema}.event'::regclass
 WHERE c.oid = $1::bigint::oid)";
 
-// $1 the table's oid, $2 whether it is partitioned: then a unique index must have the partition key
-// in it.
+// $1 the table's oid, $2 whether it is partitioned; then a unique index must contain the partition
+// key.
 constexpr std::string_view kTableColumns = R"(
 SELECT a.attname::text, pg_catalog.format_type(t.oid, NULL), t.typtype = 'e',
        a.attnotnull AND EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid
@@ -92,7 +92,7 @@ Status check(const Rows& found, const std::string& name) {
   return {};
 }
 
-/// By the words of the view adoption_state.
+/// Parses the words of the view adoption_state.
 AdoptionFault fault_of(std::string_view word) {
   using enum AdoptionFault;
   if (word == "dropped") return dropped;

@@ -7,7 +7,8 @@
 namespace outbox::store::postgres {
 namespace {
 
-/// What of a type the function depends on (adopt_sql.cpp); the rest is read as text.
+/// What the function depends on of a column's type (adopt_sql.cpp); a column of any other type is
+/// read as text.
 std::string_view kind_of(std::string_view field, std::string_view type, SentMark mark) {
   const bool json = type == "json" || type == "jsonb";
   if (field == "id") return type == "uuid" ? "uuid" : "text";
@@ -28,7 +29,8 @@ const AdoptColumn* find(const std::vector<AdoptColumn>& columns, std::string_vie
   return find_if(columns, [&](const AdoptColumn& one) { return one.name == name; });
 }
 
-/// Column to fields; a header has none. The order of pending rows is not read by the function.
+/// Maps each column that the function reads to its fields; a header has no field. The function does
+/// not read the column that gives the order of pending rows.
 std::multimap<std::string, std::string> used_columns(const AdoptShape& shape) {
   std::multimap<std::string, std::string> used;
   for (const auto& [field, column] : shape.columns) {
@@ -72,7 +74,7 @@ std::vector<ColumnChange> changed_columns(const AdoptShape& shape,
   for (const auto& [column, field] : used_columns(shape)) {
     if (!changes.empty() && changes.back().column == column) continue;
     const AdoptColumn* const was = find(then, column);
-    if (was == nullptr) continue;  // not known
+    if (was == nullptr) continue;  // its former type is not known
     ColumnChange change{.column = column,
                         .type = was->type,
                         .says_sent = field == "sent",

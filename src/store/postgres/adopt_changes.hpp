@@ -1,4 +1,4 @@
-// Whether the function of an adopted table's trigger still fits its columns. Pure.
+// Tells whether the function of an adopted table's trigger still fits the table's columns. Pure.
 #pragma once
 
 #include <string>
@@ -10,18 +10,19 @@
 
 namespace outbox::store::postgres {
 
-/// Names, numbers and types, as they are kept with the adoption.
+/// The columns' names, numbers and types as JSON, which is stored with the adoption.
 [[nodiscard]] std::string columns_json(const std::vector<AdoptColumn>& columns);
 [[nodiscard]] std::vector<AdoptColumn> columns_of(std::string_view json);
 
-/// Columns that the function reads and that are gone, or have a type that it was not made for. One
-/// is known by its name; when that is gone, by its number, which a dump and restore may change.
+/// The columns that the function reads and that are gone, or have a type that the function was not
+/// made for. A column is recognised by its name or, when no column has that name, by its number,
+/// which a dump and restore may change.
 [[nodiscard]] std::vector<ColumnChange> changed_columns(const AdoptShape& shape,
                                                         const std::vector<AdoptColumn>& then,
                                                         const std::vector<AdoptColumn>& now);
 
-/// The options with which a person adopted the table, for another adoption of it; not those about
-/// columns that are gone.
+/// The options with which a person adopted the table, to adopt it again; options about columns that
+/// are gone are left out.
 [[nodiscard]] std::vector<std::string> options_again(const AdoptShape& shape,
                                                      const std::vector<ColumnChange>& changes);
 

@@ -14,7 +14,7 @@ namespace {
 
 using Names = std::span<const std::string_view>;
 
-// Names without case and underscores. The first that fits counts.
+// The names of columns, without case and underscores. The first name that fits is chosen.
 constexpr std::array<std::string_view, 4> kIds{"eventid", "messageid", "uuid", "id"};
 constexpr std::array<std::string_view, 6> kAggregateTypes{
     "aggregatetype", "entitytype", "streamtype", "topic", "stream", "aggregate"};
@@ -129,7 +129,7 @@ class Recognition {
     return text;
   }
 
-  /// The column that was said, or the first with one of the names.
+  /// The column that a person named for the field, or else the first column with one of the names.
   const AdoptColumn* choose(const std::string& field, Names names, Fits fits = any) {
     const AdoptColumn* found = nullptr;
     if (const auto said = options_.columns.find(field); said != options_.columns.end()) {

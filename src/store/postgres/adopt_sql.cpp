@@ -16,14 +16,14 @@ std::string content_type_of(const AdoptTable& table, const AdoptShape& shape) {
   return bytes ? "application/octet-stream" : "application/json";
 }
 
-/// Text of a field: of its column, or the same in all rows.
+/// The text of a field: that of its column, or the value that is the same in all rows.
 std::string text_of(const AdoptShape& shape, const std::string& field) {
   if (const std::string* const column = shape.column(field)) return column_of(*column) + "::text";
   const auto value = shape.values.find(field);
   return quote_literal(value == shape.values.end() ? "" : value->second) + "::text";
 }
 
-/// Null where there is no payload, as in Debezium's tombstones.
+/// The payload; null if the row has none, as in Debezium's tombstones.
 std::string payload_of(const AdoptTable& table, const AdoptShape& shape) {
   const AdoptColumn& column = *table.find(*shape.column("payload"));
   const std::string name = column_of(column.name);
@@ -31,8 +31,8 @@ std::string payload_of(const AdoptTable& table, const AdoptShape& shape) {
   return "convert_to(nullif(" + name + "::text, ''), 'UTF8')";
 }
 
-/// Whether check_event() need not look for faults of JSON in the payload. The type jsonb has none,
-/// the type json half pairs only.
+/// Whether check_event() need not look for faults of JSON in the payload. A column of type jsonb
+/// has no faults, and one of type json can only contain half of a surrogate pair.
 std::string known_json(const AdoptTable& table, const AdoptShape& shape) {
   const AdoptColumn& column = *table.find(*shape.column("payload"));
   const std::string type = to_lower(content_type_of(table, shape));
@@ -99,7 +99,8 @@ std::string is_pending(const AdoptShape& shape) {
     case SentMark::flag: return column_of(*column) + " IS NOT TRUE";
     case SentMark::time: return column_of(*column) + " IS NULL";
     case SentMark::word:
-      // Small letters as to_lower() makes them: those of the database's locale are others.
+      // The collation "C" makes lower case as to_lower() does; the database's locale may make it
+      // otherwise.
       return "(lower(" + column_of(*column) + "::text COLLATE \"C\") = ANY (" +
              quoted_words(shape.sent) + ")) IS NOT TRUE";
   }

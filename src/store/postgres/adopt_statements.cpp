@@ -10,8 +10,8 @@ namespace {
 constexpr const char* kEvent =
     "id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at";
 
-/// Checks each event and writes it into `target`; `more`: columns before those of the event,
-/// `values` theirs.
+/// Checks each event and writes it into `target`. `more` names columns that come before those of
+/// the event, and `values` gives their values.
 std::string insert(const AdoptTable& table, const std::string& target, const std::string& more,
                    const std::string& values, const std::string& events) {
   return fmt::format(R"(INSERT INTO {0}.{1} ({2}{3})

@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Rows that may be moved while writers wait: 0.2 s.
+/// The most rows that are moved while writers wait; moving them takes 0.2 s.
 constexpr std::int64_t kUnderLock = 10'000;
 constexpr std::chrono::seconds kRowLock{30};
 
@@ -27,12 +27,13 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// Then a trigger of that name is another outbox's.
+/// Whether the adoption has lost its trigger, so that a trigger of that name belongs to another
+/// outbox.
 bool lost_its_trigger(const AdoptionRow& row) {
   return row.fault == AdoptionFault::remade || row.fault == AdoptionFault::no_trigger;
 }
 
-/// Of "INSERT 0 12" and "UPDATE 12".
+/// The number of rows in a command tag, such as "INSERT 0 12" or "UPDATE 12".
 std::int64_t count_of(std::string_view command) {
   const std::string_view last = command.substr(command.rfind(' ') + 1);
   std::int64_t count = 0;
@@ -62,7 +63,8 @@ Status AdoptSteps::set_state(std::int32_t id, const std::string& set, Params mor
 
 Status AdoptSteps::transaction(Connection& connection, std::chrono::milliseconds lock_wait,
                                const Body& body) {
-  // So that the server ends the statement of a client that was killed. Not every system has it.
+  // With this setting the server ends the statement of a client that was killed. Not every system
+  // supports it.
   static const Query watch{
       .what = "watch the connection",
       .sql =
@@ -75,7 +77,8 @@ Status AdoptSteps::transaction(Connection& connection, std::chrono::milliseconds
           "SELECT set_config('lock_timeout', $1::text, true), set_config('row_security', 'off', true), "
           "set_config('idle_in_transaction_session_timeout', '10s', true)",
       .handle = {}};
-  // As in the trigger's function: a text must not depend on the settings of a session.
+  // These are the settings of the trigger's function: a text must not depend on the session's
+  // settings.
   static const Query texts{
       .what = "set how values are written as text",
       .sql =
@@ -133,7 +136,8 @@ Status AdoptSteps::create_functions(const FoundTable& table, const AdoptShape& s
   return {};
 }
 
-/// Nobody may put them on another table.
+/// Without the right to execute the functions, nobody can create a trigger of another table with
+/// them.
 Status AdoptSteps::withdraw_functions(const FoundTable& table, const std::string& id) {
   for (const AdoptMode mode : {AdoptMode::stage, AdoptMode::forward}) {
     OUTBOX_TRY(run(
@@ -143,7 +147,7 @@ Status AdoptSteps::withdraw_functions(const FoundTable& table, const std::string
   return {};
 }
 
-/// An adopted table that had this name before is known by its name of now.
+/// If an adopted table that was renamed had this name, records the table's present name.
 Status AdoptSteps::free_name(const std::string& name) {
   OUTBOX_TRY(run("note the name of now",
                  "UPDATE " + in_schema("adoption") + " a SET table_name = s.name_now FROM " +
@@ -185,7 +189,8 @@ Status AdoptSteps::first_cut(const FoundTable& table, const AdoptShape& shape) {
   return with_lock(table.relation, [&] { return begin(table, shape); });
 }
 
-/// Locks the adoption, so that of two commands each does a step once. Whether it is in this state.
+/// Locks the adoption, so that of two commands only one does a step. Returns whether the adoption
+/// is in this state.
 Result<bool> AdoptSteps::hold(std::int32_t id, std::string_view state) {
   auto rows =
       run("lock the adoption",
@@ -268,7 +273,8 @@ Result<bool> AdoptSteps::second_cut(const FoundTable& table, std::int32_t id) {
   return done;
 }
 
-/// A function keeps its rights, and the trigger its function: no row is left out.
+/// A replaced function keeps its rights and the trigger keeps its function, so that no row is left
+/// out.
 Result<Decision> AdoptSteps::replace_functions(const FoundTable& table, const AdoptShape& shape,
                                                std::int32_t id) {
   OUTBOX_TRY(const bool ended, hold(id, "ended"));
@@ -292,7 +298,7 @@ Result<std::int64_t> AdoptSteps::mark_rows(const FoundTable& table, const AdoptS
   return count_of(rows.command());
 }
 
-/// As long as the trigger is there, whatever is pending was forwarded.
+/// As long as the trigger is there, every pending row has been forwarded.
 Status AdoptSteps::mark(const FoundTable& table, const AdoptShape& shape, std::int32_t id) {
   says_("marking what was forwarded as sent");
   std::int64_t rows = 0;
@@ -318,7 +324,8 @@ Result<Decision> AdoptSteps::finish(const std::optional<FoundTable>& table, cons
   if (table && marks) {
     OUTBOX_TRY(rows, mark_rows(*table, shape));
   }
-  // Of an adoption that lost its trigger before the switch; these rows may be gone from the table.
+  // An adoption that lost its trigger before the switch has staged rows; they may be gone from the
+  // table.
   OUTBOX_TRY(move_staged(adopted.id));
   for (const char* const kind : {"adopt_stage_", "adopt_forward_"}) {
     const std::string function = in_schema(pg::quote_identifier(kind + std::to_string(adopted.id)));

@@ -1,5 +1,5 @@
-// The steps of an adoption, each in a transaction of its own (docs/design/adopt.md). A step that
-// another command has done does nothing.
+// The steps of an adoption, each in a transaction of its own (docs/design/adopt.md). A step does
+// nothing if another command has done it already.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@
 
 namespace outbox::store::postgres {
 
-/// Of one table. Refers to what it is given.
+/// The steps for one table. The object refers to its arguments.
 class AdoptSteps {
  public:
   using Body = std::function<Result<Decision>()>;
@@ -28,25 +28,25 @@ class AdoptSteps {
              const Adopter::Says& says)
       : connection_(connection), schema_(schema), locks_(locks), says_(says) {}
 
-  /// From here on new rows are staged, and what was committed before is the backlog.
+  /// From here on new rows are staged; rows that were committed before are the backlog.
   [[nodiscard]] Status first_cut(const FoundTable& table, const AdoptShape& shape);
-  /// The backlog goes into the log.
+  /// Copies the backlog into the log.
   [[nodiscard]] Status copy(const FoundTable& table, const AdoptShape& shape, std::int32_t id);
-  /// Moves what is staged into the log, until a pass has found few.
+  /// Moves staged rows into the log, until a pass has found only few.
   [[nodiscard]] Status drain(std::int32_t id);
-  /// From here on new rows go into the log. False: too many were staged to move them while writers
-  /// wait.
+  /// From here on new rows go into the log. Returns false if too many rows were staged to move them
+  /// while writers wait.
   [[nodiscard]] Result<bool> second_cut(const FoundTable& table, std::int32_t id);
-  /// The functions are made again for columns that were changed.
+  /// Makes the functions again for columns that were changed.
   [[nodiscard]] Status remake(const FoundTable& table, const AdoptShape& shape, std::int32_t id);
-  /// Marks most of what was forwarded, while writers go on.
+  /// Marks most of the forwarded rows as sent, without blocking writers.
   [[nodiscard]] Status mark(const FoundTable& table, const AdoptShape& shape, std::int32_t id);
-  /// Removes the trigger, and marks the rest. No table: it was dropped.
+  /// Removes the trigger, and marks the remaining rows. `table` is nullopt if it was dropped.
   [[nodiscard]] Status end(const std::optional<FoundTable>& table, const AdoptShape& shape,
                            const AdoptionRow& adopted, bool marks);
 
-  /// A transaction with limits of its own, in which neither the search path nor how the session
-  /// writes a value as text counts.
+  /// Runs `body` in a transaction with time limits of its own, which depends neither on the
+  /// session's search path nor on how the session writes a value as text.
   [[nodiscard]] static Status transaction(Connection& connection,
                                           std::chrono::milliseconds lock_wait, const Body& body);
 

@@ -1,5 +1,5 @@
-// Which part of a large backlog is read ahead, so that the pages that follow find it in memory.
-// Pure.
+// Decides which part of a large backlog is read ahead, so that the reader finds its next pages in
+// memory. Pure.
 #pragma once
 
 #include <algorithm>
@@ -18,17 +18,18 @@ struct AheadRange {
 
 class AheadPlan {
  public:
-  /// Read at once.
+  /// The number of sequence numbers that are read at once.
   static constexpr std::int64_t kStretch = 10'000;
-  /// So far ahead of the reader at the most.
+  /// No further range is read while the plan is this far ahead of the reader.
   static constexpr std::int64_t kFar = 6 * kStretch;
-  /// What is in memory is left out, up to so much after one look.
+  /// A part that is in memory is skipped. After each range that was found in memory the skip
+  /// doubles, up to this length.
   static constexpr std::int64_t kLongestSkip = 256 * kStretch;
 
-  /// The reader stands at `position` in a backlog that ends at `end`. None: it is far enough ahead,
-  /// or not worth it.
+  /// The range to read next when the reader stands at `position` in a backlog that ends at `end`;
+  /// nullopt if enough is read ahead, or too little of the backlog is left.
   [[nodiscard]] std::optional<AheadRange> next(std::int64_t position, std::int64_t end) {
-    // Another strand, further back.
+    // The reader has gone on with another strand, which is further back.
     if (reached_ > position + kFar + kLongestSkip) reached_ = position;
     reached_ = std::max(reached_, position);
     if (reached_ >= position + kFar || end - reached_ < kStretch) return std::nullopt;
@@ -37,7 +38,7 @@ class AheadPlan {
     return range;
   }
 
-  /// How the range was found. `cold`: the server had to wait for the disk.
+  /// Reports how the range was found. `cold` means that the server had to wait for the disk.
   void found(bool cold) {
     skip_ = cold ? 0 : std::clamp(skip_ * 2, kStretch, kLongestSkip);
     reached_ += skip_;

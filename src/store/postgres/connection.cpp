@@ -42,7 +42,7 @@ Params params_of(const sql::Params& params) {
   return all;
 }
 
-/// By the type that the server says.
+/// Converts a value by the type that the server reports.
 sql::Cell cell_of(const Rows& rows, int row, int column) {
   enum Type : Oid { kBool = 16, kInt8 = 20, kInt2 = 21, kInt4 = 23, kTime = 1184, kJsonb = 3802 };
   if (rows.is_null(row, column)) return nullptr;
@@ -71,7 +71,8 @@ sql::Rows cells_of(const Rows& rows) {
 
 Result<Connection> Connection::open(const StoreOptions& options, std::string_view purpose,
                                     std::shared_ptr<const Queries> queries) {
-  // First: libpq's messages quote what it does not understand, which may be a part of the password.
+  // This check comes first, since libpq's messages quote what libpq does not understand, which may
+  // be a part of the password.
   if (Status status = pg::check_url(options.url); !status) {
     status.error().message = "the store URL " + status.error().message;
     return pass(status);

@@ -1,7 +1,7 @@
-// A connection of our own to PostgreSQL: statements by name, in batches, binary results, deadlines,
-// transactions.
+// A connection of our own to PostgreSQL. It sends statements by name and in batches, and has binary
+// results, deadlines and transactions.
 //
-// Works through poolers in transaction mode: nothing here depends on a session, and when prepared
+// It works through poolers in transaction mode: nothing here depends on a session. When prepared
 // statements are lost because the pooler switched backends, the connection sends unnamed ones from
 // then on.
 #pragma once
@@ -27,10 +27,10 @@ namespace outbox::store::postgres {
 
 using sql::Decision;
 
-/// As the parts that stand once read them.
+/// The rows as the parts in store/sql read them.
 [[nodiscard]] sql::Rows cells_of(const Rows& rows);
 
-/// One thread at a time.
+/// It is used by one thread at a time.
 class Connection final : public sql::Connection {
  public:
   /// One of the statements of this connection's schema.
@@ -38,50 +38,54 @@ class Connection final : public sql::Connection {
 
   /// Connects within the connect_timeout (5 s per address unless the URL says otherwise) and checks
   /// that the server is PostgreSQL 14 or newer. `purpose` shows in the server's list of connections
-  /// after the application's name. Null `queries`: those of the schema are made.
+  /// after the application's name. If `queries` is null, those of the schema are made.
   [[nodiscard]] static Result<Connection> open(const StoreOptions& options,
                                                std::string_view purpose,
                                                std::shared_ptr<const Queries> queries = nullptr);
 
-  /// Sends one statement and waits for its rows. Outside a transaction it is one of its own.
+  /// Sends one statement and waits for its rows. Outside a transaction the statement is a
+  /// transaction of its own.
   [[nodiscard]] Result<Rows> exec(const Query& query, Params params = {});
   [[nodiscard]] Result<Rows> exec(Named query, Params params = {}) {
     return exec(queries().*query, std::move(params));
   }
-  /// The same, of a statement whose rows do not matter.
+  /// Sends a statement whose rows do not matter.
   [[nodiscard]] Status run(Named query, Params params = {});
   using sql::Connection::run;
-  /// The same after `settings`, in a transaction of its own and one round trip.
+  /// Sends the statement after `settings`, both in a transaction of their own and in one round
+  /// trip.
   [[nodiscard]] Result<Rows> exec_with(Named settings, const Query& query, Params params = {});
   [[nodiscard]] Result<Rows> exec_with(Named settings, Named query, Params params = {}) {
     return exec_with(settings, queries().*query, std::move(params));
   }
 
   /// Runs `body` in a transaction at READ COMMITTED that waits at most 2 s for locks and that the
-  /// server ends when we stop in its middle. Rolls back on any failure. Tries again when the first
-  /// try finds that prepared statements do not work here (error 26000 ends a transaction).
+  /// server ends when we stop in its middle. Rolls back on any failure. Runs `body` a second time
+  /// when the first try finds that prepared statements do not work here (error 26000 ends a
+  /// transaction).
   [[nodiscard]] Status transact(const std::function<Result<Decision>()>& body) override;
 
-  // For the parts that stand once.
+  // For the parts in store/sql.
   [[nodiscard]] Result<sql::Rows> exec(sql::Named statement, const sql::Params& params) override;
   [[nodiscard]] Status run_and_write(sql::Named statement, const sql::Params& params,
                                      std::span<const Event> events,
                                      std::span<const EventId> ids) override;
 
-  // A batch: send() some statements, sync(), collect(). At most one batch is under way.
+  // A batch consists of send() for some statements, sync() and collect(). At most one batch is
+  // under way.
   void send(const Query& query, Params params = {});
   void send(Named query, Params params = {}) { send(queries().*query, std::move(params)); }
   /// Hands the batch to the network and returns without waiting for results.
   [[nodiscard]] Status sync();
-  /// Waits for the results of every statement sent, in order. On an error nothing of the batch has
-  /// happened; a transaction that the batch itself began is rolled back.
+  /// Waits for the results of every statement that was sent, in order. After an error no statement
+  /// of the batch has any effect; a transaction that the batch itself began is rolled back.
   [[nodiscard]] Result<std::vector<Rows>> collect();
   /// sync() and collect().
   [[nodiscard]] Result<std::vector<Rows>> finish();
-  /// A batch was synced and not collected.
+  /// Whether a batch was synced and not collected yet.
   [[nodiscard]] bool pending() const noexcept { return synced_; }
 
-  /// Several statements at once, without parameters or results: a migration. Waits without a
+  /// Runs a migration: several statements at once, without parameters or results. Waits without a
   /// deadline.
   [[nodiscard]] Status script(std::string_view what, const std::string& sql);
 
@@ -90,20 +94,20 @@ class Connection final : public sql::Connection {
   [[nodiscard]] bool in_transaction() const noexcept;
 
   [[nodiscard]] const Queries& queries() const noexcept { return *queries_; }
-  /// Not while a batch is under way.
+  /// Must not be called while a batch is under way.
   void use(std::shared_ptr<const Queries> queries) { queries_ = std::move(queries); }
   /// How long collect() waits before it gives the connection up. Default: 30 s.
   void set_deadline(std::chrono::milliseconds deadline) noexcept { deadline_ = deadline; }
-  /// The connection cannot be used any more.
+  /// Whether the connection cannot be used any more.
   [[nodiscard]] bool broken() const noexcept {
     return broken_ || PQstatus(native()) == CONNECTION_BAD;
   }
   /// SQL statements sent so far.
   [[nodiscard]] std::uint64_t statements() const noexcept { return statements_; }
-  /// Of all connections of this process.
+  /// The statements sent by all connections of this process.
   [[nodiscard]] static std::uint64_t statements_of_process() noexcept;
   [[nodiscard]] bool uses_prepared() const noexcept { return use_prepared_; }
-  /// For what libpq alone can do (notifications). Still owned here.
+  /// For functions that only libpq has (notifications). The connection remains the owner.
   [[nodiscard]] PGconn* native() const noexcept { return connection_.get(); }
 
  private:

@@ -9,10 +9,10 @@ namespace outbox::store::postgres {
 namespace {
 
 // Partitions come and go, so they are no objects of their own: what one of them has and its root
-// has not is a part of the root. Left out is what people may choose: storage parameters, comments,
-// statistics, publications, rights of roles that are not the outbox's.
+// has not is a part of the root. What people may choose is left out: storage parameters, comments,
+// statistics, publications, and rights of roles that are not the outbox's.
 constexpr std::string_view kFound =
-    // The relations; of the sequence of an identity column also which one that is.
+    // The relations; for the sequence of an identity column, also which column it belongs to.
     R"(
 WITH space AS (SELECT oid, nspowner, nspacl, quote_ident(nspname) AS name FROM pg_namespace WHERE nspname = '{name}'),
 rel AS (
@@ -23,8 +23,8 @@ rel AS (
   FROM space s JOIN pg_class c ON c.relnamespace = s.oid
   LEFT JOIN pg_depend d ON c.relkind = 'S' AND d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'i'
   WHERE c.relkind IN ('r', 'p', 'v', 'S')),)"
-    // All objects. `usual`: the rights that PostgreSQL gives by itself. Without a `kind` the owner
-    // follows from another object.
+    // All objects. `usual` are the rights that PostgreSQL gives by itself. If `kind` is null, the
+    // owner follows from another object.
     R"(
 obj AS (
   SELECT oid, 'schema ' || name AS object, 'SCHEMA ' || name AS target, NULL AS kind, nspowner AS owner, nspacl AS acl,
@@ -41,8 +41,8 @@ obj AS (
   SELECT t.oid, 'domain ' || t.oid::regtype, 'DOMAIN ' || t.oid::regtype, '', t.typowner, t.typacl, acldefault('T', t.typowner),
     NULL FROM space s JOIN pg_type t ON t.typnamespace = s.oid WHERE t.typtype = 'd'),
 owner AS (SELECT mode() WITHIN GROUP (ORDER BY owner) AS oid FROM obj WHERE kind IS NOT NULL),)"
-    // Rights as differences to the usual ones: granted, or taken away. What the root grants may be
-    // granted on a partition, too.
+    // The rights as differences from the usual ones: granted, or taken away. What the root grants
+    // may be granted on a partition, too.
     R"(
 given AS (
   SELECT o.oid, o.target, a.grantee, a.privilege_type AS privilege, a.is_grantable
@@ -63,7 +63,7 @@ rights(granted, oid, target, grantee, option, privilege) AS (
   UNION ALL
   SELECT false, u.oid, u.target, u.grantee, '', u.privilege
   FROM (SELECT * FROM usual EXCEPT SELECT oid, target, grantee, privilege FROM given) u),)"
-    // What ALTER TABLE makes.
+    // The facts that ALTER TABLE makes.
     R"(
 col AS (
   SELECT r.oid, r.name, a.attnum, a.attnum * 8 AS place, quote_ident(a.attname) AS col,
@@ -102,7 +102,7 @@ altered(oid, place, part, name, makes, undoes) AS (
   UNION ALL
   SELECT oid, 20000, 'forced row level security' || of, name, 'FORCE ROW LEVEL SECURITY', 'NO FORCE ROW LEVEL SECURITY'
   FROM rel WHERE relforcerowsecurity),)"
-    // A partitioned table begins with the columns of its key.
+    // A partitioned table is created with the columns of its key.
     R"(
 fact(oid, place, part, makes, undoes, grantee) AS (
   SELECT oid, 0, '', 'CREATE SCHEMA ' || name, '', '' FROM space
@@ -168,8 +168,8 @@ SELECT f.object, f.part, f.grantee, f.makes, f.undoes FROM (
   UNION ALL SELECT '', 'made by', '', format('PostgreSQL %s, {program}', current_setting('server_version_num')::integer / 10000), '', 0, 0) f
 ORDER BY f.oid, f.place, f.part, f.grantee)";
 
-/// With the name of its own text in it: the lists of two programs that ask differently cannot be
-/// compared.
+/// The query contains the hash of its own text, since the lists of two programs that ask
+/// differently cannot be compared.
 Query found_query(std::string_view schema) {
   Query query = unprepared("look at what the schema consists of", kFound, schema);
   replace_all(query.sql, "{program}", prepared("", kFound, schema).handle);

@@ -20,7 +20,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-/// Longer than the server's own limit for a question (DoctorQueries::guard).
+/// It is longer than the server's own limit for a statement (DoctorQueries::guard).
 constexpr std::chrono::seconds kAnswer{8};
 constexpr std::chrono::seconds kNotification{3};
 
@@ -35,7 +35,7 @@ std::optional<std::int64_t> maybe(const Rows& rows, int row, int column) {
   return rows.int8(row, column);
 }
 
-/// A name of the schema that needs no quotes has none.
+/// The schema's name, in quotes if it needs them.
 std::string shown_schema(const std::string& schema) {
   const bool plain =
       std::none_of(schema.begin(), schema.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
@@ -80,7 +80,7 @@ class Questions {
                 "give a longer --timeout");
   }
 
-  /// A read-only transaction of its own, with time limits.
+  /// Runs the statement in a read-only transaction of its own, with time limits.
   [[nodiscard]] Result<Rows> ask(const Query& query) {
     OUTBOX_TRY(in_time());
     connection_.send(queries_.begin);
@@ -283,7 +283,7 @@ class Questions {
     return facts;
   }
 
-  /// LISTEN, NOTIFY, and what comes back. A channel of this session alone.
+  /// Whether a notification of ours comes back to us. The channel belongs to this session alone.
   Result<bool> hears_itself() {
     const std::string channel =
         "outbox_doctor_" + std::to_string(PQbackendPID(connection_.native()));

@@ -1,6 +1,6 @@
 // The statements of `outbox doctor`, as in queries.hpp. Each runs in a read-only transaction of its
-// own, behind `guard`. They read the server's catalogs and statistics; what they read of the
-// outbox's tables has its index named.
+// own, after `guard`. They read the server's catalogs and statistics; where they read the outbox's
+// tables, the comment names the index.
 #pragma once
 
 #include <string>
@@ -16,15 +16,16 @@ struct DoctorQueries {
 
   const std::string schema;
 
-  // Also on a standby, where a transaction cannot write.
+  // This also works on a standby, where a transaction cannot write.
   Query begin = of("begin a question", "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY");
 
-  // Before each of the others, in its transaction: it does not wait for a lock for long, and ends
-  // soon; names mean the server's own objects, whatever the login's search_path is.
+  // It comes before each of the other statements, in its transaction. It limits how long the
+  // statement waits for a lock and how long it runs; and names mean the server's own objects,
+  // whatever the login's search_path is.
   Query guard = of("limit a question", R"(
 SELECT pg_catalog.set_config('lock_timeout', '1s', true), pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true))");
 
-  // to_regclass() is null, and so is the right, where there is no outbox or no right to see it.
+  // Where there is no outbox, or no right to see it, to_regclass() is null, and so is the right.
   Query server = of("ask what the server is", R"(
 SELECT current_setting('server_version'), current_database()::text, current_user::text, pg_is_in_recovery(),
 (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),
@@ -37,16 +38,16 @@ current_setting('full_page_writes') = 'on', current_setting('synchronous_commit'
 
   Query payload_limit = of("read the limit of payloads", "SELECT {schema}.payload_limit()");
 
-  // The largest payload among the newest numbers, of which each transaction that was rolled back
-  // has used up some. Index (seq) of each partition, whatever the planner knows of them; the length
-  // of a payload is known without reading it.
+  // The largest payload among the newest seqs, some of which were used up by transactions that were
+  // rolled back. Index (seq) of each partition, whatever the planner knows of them; the length of a
+  // payload is known without reading it.
   Query recent_payload = of("look at the newest payloads", R"(
 SELECT coalesce(max(octet_length(payload)), 0)::bigint FROM {schema}.event
 WHERE seq > coalesce(pg_sequence_last_value('{schema}.event_seq'::regclass), 0) - 1000)");
 
-  // The sequences of columns that this login may look at, and the statement that finds the greatest
-  // number that is in use. Of the log also what is in marks and positions, since events are
-  // removed: index (seq) of each partition, and all settlements.
+  // The sequences of columns that this login may look at, and for each the statement that finds the
+  // greatest number in use. For the log this includes the numbers in marks and positions, since
+  // events are removed: index (seq) of each partition, and all settlements.
   Query sequences = of("look at the sequences", R"(
 SELECT s.oid::regclass::text, quote_literal(s.oid::regclass::text), coalesce(pg_sequence_last_value(s.oid), 0),
   CASE WHEN c.oid = '{schema}.event'::regclass
@@ -58,10 +59,10 @@ WHERE s.relnamespace = '{schema}'::regnamespace AND CASE s.relkind WHEN 'S' THEN
   AND has_table_privilege(c.oid, 'SELECT') AND has_table_privilege('{schema}.settlement'::regclass::oid, 'SELECT')
 ORDER BY s.oid)");
 
-  // What the definitions do not tell. `held`: who has the rights of which role of the outbox;
-  // whoever delivers counts as a relay. `edge`: what such a role has been given, itself or by being
-  // a member of one that is none of them; what that allows beyond is named, three at most. Who is a
-  // member by the grant of which role matters since PostgreSQL 16.
+  // Finds what the definitions do not tell. `held`: who has the rights of which role of the outbox;
+  // whoever delivers counts as a relay. `edge`: the rights that such a role was given, directly or
+  // through membership in a role that is none of the outbox's; at most three rights beyond its own
+  // are named. Since PostgreSQL 16 it matters by whose grant a role is a member.
   Query roles = of("look at the roles", R"(
 WITH ours(name) AS (VALUES ('outbox_app'), ('outbox_relay'), ('outbox_reader')),
 delivers AS (SELECT DISTINCT usesysid AS oid FROM pg_stat_activity
@@ -108,7 +109,7 @@ SELECT {schema}.partitions_end(), pg_snapshot_xmax(pg_current_snapshot())::text:
 (SELECT count(*) - 1 FROM pg_inherits WHERE inhparent = '{schema}.event'::regclass),
 EXISTS (SELECT FROM ONLY {schema}.event_default WHERE xid > '0'::xid8))");
 
-  // One row.
+  // It reads one row.
   Query vacuum = of("look at autovacuum", R"(
 SELECT current_setting('autovacuum')::boolean, current_setting('track_counts')::boolean,
 current_setting('autovacuum_freeze_max_age')::bigint, age(datfrozenxid)::bigint, mxid_age(datminmxid)::bigint
@@ -123,8 +124,8 @@ SELECT t.* FROM (
   FROM pg_class c WHERE c.relnamespace = '{schema}'::regnamespace AND c.relkind = 'r') t
 ORDER BY t.autovacuum, t.dead DESC LIMIT 50)");
 
-  // The oldest first. Transaction ids of all databases: snapshots taken here contain them.
-  // Snapshots of this database only: others do not keep its rows.
+  // The oldest ones come first. For transaction ids all databases count, since snapshots taken here
+  // contain them. For snapshots only this database counts, since others do not keep its rows.
   Query holders = of("look for old snapshots", R"(
 SELECT h.* FROM (
   SELECT CASE WHEN a.datid IS NULL THEN 'standby' ELSE 'session' END, a.pid::bigint, a.application_name,
@@ -150,8 +151,8 @@ SELECT slot_name::text, quote_literal(slot_name), active, coalesce(CASE WHEN NOT
   THEN pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) END, 0)::bigint, coalesce(wal_status, '')
 FROM pg_replication_slots ORDER BY 4 DESC LIMIT 20)");
 
-  // The columns of the table of now, as adopt_changes.hpp keeps them; and whether a subscription of
-  // the server fills it. A few rows; the catalogs by their indexes.
+  // The present columns of the table, in the form in which adopt_changes.hpp stores them; and
+  // whether a subscription of the server fills it. A few rows; the catalogs by their indexes.
   Query adoptions =
       of("look at the adopted tables", "SELECT " + std::string(kAdoptionColumns) + R"(, coalesce((
   SELECT json_agg(json_build_object('name', c.attname, 'number', c.attnum, 'type', format_type(t.oid, NULL)))
@@ -161,8 +162,8 @@ FROM pg_replication_slots ORDER BY 4 DESC LIMIT 20)");
 EXISTS (SELECT FROM pg_subscription_rel r WHERE r.srrelid = a.relation_now)
 FROM {schema}.adoption_state a WHERE a.state <> 'ended' ORDER BY a.id LIMIT 100)");
 
-  // Settings of a login, a database or the server by which no trigger fires, but those that were
-  // enabled ALWAYS. Of logins only those that may insert into an adopted table.
+  // The settings of a login, a database or the server that keep all triggers from firing but those
+  // that were enabled ALWAYS. Only logins that may insert into an adopted table count.
   Query silent_sessions = of("look for sessions without triggers", R"(
 WITH adopted AS (SELECT a.relation_now AS relation FROM {schema}.adoption_state a WHERE a.state <> 'ended' AND NOT a.always)
 SELECT coalesce(quote_ident(r.rolname), ''), coalesce(quote_ident(d.datname), '')

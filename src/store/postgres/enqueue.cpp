@@ -1,4 +1,4 @@
-// What enqueues, receives and looks at tasks in outbox/postgres.hpp.
+// The functions of outbox/postgres.hpp that enqueue events, receive messages and look at tasks.
 #include "store/enqueue.hpp"
 
 #include <libpq-fe.h>
@@ -31,7 +31,7 @@ using store::postgres::Step;
 
 namespace {
 
-/// One statement with one row, in the transaction of the connection.
+/// Runs a statement that returns one row, in the transaction of the connection.
 Rows ask(PGconn* connection, const store::postgres::Query& query,
          const store::postgres::Params& params, const char* what) {
   throw_if_failed(check_ready(connection, what));
@@ -46,7 +46,8 @@ Rows ask(PGconn* connection, const store::postgres::Query& query,
   return rows;
 }
 
-/// Gives the task, which has an id, its unique key. The id of the task that has it, or none.
+/// Claims the unique key for the task, which has an id. Returns the id of the task that holds the
+/// key already; nullopt if the claim succeeded.
 std::optional<EventId> claim_unique(PGconn* connection, const Task& task, const Target& target,
                                     const EventLimits& limits) {
   throw_if_failed(validate(task, limits));
@@ -100,7 +101,7 @@ EventId Transaction::enqueue(const Event& event) & { return enqueue(std::span(&e
 EventId Transaction::enqueue(Task task) & {
   if (!task.id) task.id = EventId::generate();
   if (!task.unique_key.empty()) {
-    // What was enqueued before it stands before it in the log.
+    // Events that were enqueued before the task come before it in the log.
     flush();
     if (const auto holder = claim_unique(connection(), task, state_->target, state_->limits))
       return *holder;

@@ -10,7 +10,7 @@ namespace outbox::store::postgres {
 namespace {
 
 struct StateRow {
-  /// Of the SQLSTATE; the first row that fits counts, so longer ones come first.
+  /// A prefix of the SQLSTATE. The first row that fits counts, so longer prefixes come first.
   std::string_view prefix;
   Errc code;
   Remedy remedy;

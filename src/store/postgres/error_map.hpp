@@ -1,4 +1,5 @@
-// Errors of PostgreSQL as outbox::Error. The only place of the store that reads SQLSTATEs.
+// Maps errors of PostgreSQL to outbox::Error. This is the only place of the store that reads
+// SQLSTATEs.
 #pragma once
 
 #include <libpq-fe.h>
@@ -8,8 +9,9 @@
 
 namespace outbox::store::postgres {
 
-/// "40001" -> what the caller can do. `what` was being done, `said` is the server's primary message
-/// (its DETAIL may hold the values of a row and is never shown).
+/// Maps a SQLSTATE such as "40001" to what the caller can do. `what` says what was being done, and
+/// `said` is the server's primary message (its DETAIL may hold the values of a row and is never
+/// shown).
 [[nodiscard]] Error map_sqlstate(std::string_view sqlstate, std::string_view what,
                                  std::string_view said);
 
@@ -18,7 +20,7 @@ namespace outbox::store::postgres {
 [[nodiscard]] Error map_result(const PGresult* result, const PGconn* connection,
                                std::string_view what);
 
-/// A lock was not free in time.
+/// Whether the error says that a lock was not free in time.
 [[nodiscard]] bool is_locked(const Error& error) noexcept;
 
 }  // namespace outbox::store::postgres

@@ -11,7 +11,7 @@ namespace outbox::store::postgres {
 
 using pg::Rows;
 
-/// In the order of queries.hpp.
+/// The columns in the order of queries.hpp.
 enum EventColumn : int {
   kSeq,
   kId,
@@ -27,7 +27,7 @@ enum EventColumn : int {
 };
 constexpr int kFirstExtra = kOccurred + 1;
 
-/// Without payload and headers. Points into the rows.
+/// The event without payload and headers. It points into the rows.
 inline EventView view_of(const Rows& rows, int row) {
   EventView event;
   event.seq = rows.int8(row, kSeq);
@@ -42,11 +42,11 @@ inline EventView view_of(const Rows& rows, int row) {
   return event;
 }
 
-/// `headers`: binary jsonb.
+/// `headers` is jsonb in its binary form.
 inline void add_parts(EventView& event, std::string_view payload, std::string_view headers) {
   event.payload = payload;
   event.headers = headers;
-  if (!event.headers.empty()) event.headers.remove_prefix(1);  // its version byte
+  if (!event.headers.empty()) event.headers.remove_prefix(1);  // the version byte
 }
 
 }  // namespace outbox::store::postgres

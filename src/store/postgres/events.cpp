@@ -1,4 +1,4 @@
-// Events and what became of them, by the functions of 0005_status.sql.
+// Events and what became of them, read with the functions of 0005_status.sql.
 #include <map>
 #include <memory>
 #include <utility>
@@ -63,7 +63,7 @@ class PostgresEvents final : public Events {
     return connection_.exec_with(&Queries::plan_settings, query, std::move(params));
   }
 
-  /// `complete`: all were looked at.
+  /// Sets `complete` to whether all events were looked at.
   [[nodiscard]] Result<std::vector<std::int64_t>> find(const EventFilter& filter, std::size_t limit,
                                                        bool& complete) {
     const auto most = static_cast<std::int64_t>(limit);

@@ -1,5 +1,5 @@
-// Which relay owns which lanes (docs/design/groups.md): a row per relay with a heartbeat, a row per
-// lane and group with its owner and the generation.
+// Which relay owns which lanes (docs/design/groups.md). Each relay has a row with a heartbeat; each
+// lane of a group has a row with its owner and the generation.
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -64,7 +64,7 @@ class PostgresLaneOwners final : public LaneOwners {
     Status status = connection_.transact([&]() -> Result<Decision> {
       holding = {};
       dead.clear();
-      // It must survive a crash of the database.
+      // The change must survive a crash of the database.
       connection_.send(&Queries::flushed);
       connection_.send(&Queries::plan_settings);
       connection_.send(&Queries::lock_fleet);
@@ -75,8 +75,8 @@ class PostgresLaneOwners final : public LaneOwners {
       OUTBOX_TRY(const FreeLanes free, lock_free(group, dead));
       std::int64_t newest = locked[2].int8(0, 0);
       holding.lanes = free.all & wanted;
-      // Those that stay free too, under another one: a late row of their former owner must not
-      // count for some of its lanes only.
+      // Lanes that stay free get a new generation, too, but another one: a late row of their former
+      // owner must not count for only some of its lanes.
       const LaneMask rest = free.used & ~holding.lanes;
       if (rest != 0) give(group, Param::null(), rest, ++newest);
       if (holding.lanes != 0) {
@@ -97,7 +97,7 @@ class PostgresLaneOwners final : public LaneOwners {
   }
 
  private:
-  /// A heartbeat as we first saw it, by the monotonic clock.
+  /// A heartbeat, and when we first saw it, by the monotonic clock.
   struct Heartbeat {
     std::int64_t at{0};
     std::chrono::steady_clock::time_point since;
@@ -108,7 +108,7 @@ class PostgresLaneOwners final : public LaneOwners {
         .value();
   }
 
-  /// `column`: the first of {member}.
+  /// `column` is the first column of {member}.
   [[nodiscard]] Member member_of(const Rows& rows, int row, int id, int column) {
     Member member{.id = rows.uuid(row, id),
                   .name = rows.text(row, column),
@@ -126,7 +126,8 @@ class PostgresLaneOwners final : public LaneOwners {
     return member;
   }
 
-  /// By our own clock: the server's may be set back, and then an old heartbeat is in the future.
+  /// This uses our own clock: the server's may be set back, and then an old heartbeat is in the
+  /// future.
   [[nodiscard]] bool is_silent(const EventId& relay, std::int64_t heartbeat,
                                std::chrono::milliseconds lease) {
     const auto now = std::chrono::steady_clock::now();
@@ -145,11 +146,11 @@ class PostgresLaneOwners final : public LaneOwners {
   /// Lanes that no other live relay owns.
   struct FreeLanes {
     LaneMask all{0};
-    LaneMask used{0};  ///< Of them, those that had an owner before.
+    LaneMask used{0};  ///< Those of `all` that had an owner before.
   };
 
-  /// Locks the owners' rows and the lanes, so that they do not change until we are done. Dead
-  /// owners are removed.
+  /// Locks the owners' rows and the lanes, so that they do not change before the transaction ends.
+  /// Dead owners are removed.
   [[nodiscard]] Result<FreeLanes> lock_free(const std::string& group,
                                             std::vector<std::string>& dead) {
     connection_.send(&Queries::lock_owners, {group});

@@ -16,10 +16,10 @@ namespace outbox::store::postgres {
 namespace {
 
 constexpr std::int64_t kPage = 10000;
-/// A count must not take so long that the server ends it.
+/// The most transactions of one count, so that it does not take so long that the server ends it.
 constexpr std::uint64_t kCountedXids = 2'000'000;
 
-/// Neighbouring settlements have snapshots in common.
+/// Keeps recent snapshots, since neighbouring settlements share them.
 class Snapshots {
  public:
   [[nodiscard]] Result<VisiblePtr> get(std::string_view text) {
@@ -39,7 +39,7 @@ class Snapshots {
   std::size_t next_{0};
 };
 
-/// As PostgreSQL writes it.
+/// The snapshot as PostgreSQL writes it.
 std::string text_of(const Visible& snapshot) {
   std::string text =
       std::to_string(snapshot.first_unseen()) + ":" + std::to_string(snapshot.xmax) + ":";
@@ -48,17 +48,17 @@ std::string text_of(const Visible& snapshot) {
   return text;
 }
 
-/// Transactions, read page by page.
+/// A range of transactions, which is read page by page.
 struct XidSpan {
   std::uint64_t from{0};
-  std::uint64_t to{0};  ///< Without it.
+  std::uint64_t to{0};  ///< The first transaction behind the range.
 };
 
 Status add_up(Connection& connection, Connection::Named query, std::int32_t subscription,
               ParkedLedger& ledger, const VisitParked& visit) {
   for (std::int64_t after = 0;;) {
     OUTBOX_TRY(const Rows rows, connection.exec(query, {subscription, after, kPage}));
-    // An edited event has several ends: the last seq of a full page comes again with the next.
+    // An edited event has several ends, so the last seq of a full page is left to the next page.
     const bool full = rows.size() == kPage;
     const std::int64_t last = full ? rows.int8(rows.size() - 1, 0) : kNoSeqBound;
     for (int row = 0; row < rows.size() && rows.int8(row, 0) != last; ++row) {
@@ -84,7 +84,7 @@ class PostgresLedgerReader final : public LedgerReader {
     id_ = 0;
     OUTBOX_TRY(connection_.run(&Queries::begin_moment));
     auto moment = read_moment(visit);
-    // It wrote nothing, so that it may end either way.
+    // The transaction wrote nothing, so it may end either way.
     connection_.rollback();
     return moment;
   }
@@ -178,7 +178,8 @@ class PostgresLedgerReader final : public LedgerReader {
     return one;
   }
 
-  /// Those that ran in the first snapshot, one by one, and all between the snapshots.
+  /// The transactions that ran in the first snapshot, one by one, and the range of all those
+  /// between the snapshots.
   [[nodiscard]] static std::vector<XidSpan> parts_of(const EventRange& range) {
     std::vector<XidSpan> parts;
     for (const std::uint64_t xid : range.after->running) {
@@ -189,9 +190,9 @@ class PostgresLedgerReader final : public LedgerReader {
     return parts;
   }
 
-  /// The next page is on its way while one is visited.
+  /// Visits the pages of a range, and requests the next page before it visits one.
   [[nodiscard]] Status scan_part(const XidSpan& part, const EventRange& range, const Visit& visit) {
-    // In the middle of a pair by seq: by xid all of it would be read.
+    // In the middle of a pair the log is read by seq, since by xid all of it would be read.
     const bool by_seq = range.above > 0 && range.last != kNoSeqBound;
     std::vector<LedgerEvent> page;
     LedgerEvent last{.xid = part.from, .seq = by_seq ? range.above : 0};
@@ -242,7 +243,7 @@ class PostgresLedgerReader final : public LedgerReader {
   Snapshots snapshots_;
   std::int32_t subscription_{0};
   std::string moment_;
-  std::int64_t generation_{-1};  ///< Of the last row that was read.
+  std::int64_t generation_{-1};  ///< The generation of the last row that was read.
   std::int64_t id_{0};
 };
 

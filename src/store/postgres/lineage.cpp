@@ -11,11 +11,11 @@
 namespace outbox::store::postgres {
 namespace {
 
-/// The first number of a transaction.
+/// The least id that a transaction can have.
 constexpr std::int64_t kFirstXid = 3;
-/// Where the partition of events written here ends at first: relays add the next ones.
+/// The width of the first partition for events that are written here; relays add the next ones.
 constexpr std::int64_t kPartitionWidth = 1'000'000;
-/// So many ids lie between the rows of the witness.
+/// The number of ids that are used up between the two rows of the witness.
 constexpr int kIdsBetween = 8;
 
 class Repair {
@@ -66,7 +66,7 @@ class Repair {
     return begun ? Status{} : Status(pass(begun));
   }
 
-  /// What has to be done. Sets restored_ if it is anything.
+  /// Finds out what has to be done. Sets restored_ if anything has to.
   [[nodiscard]] Result<LineageRepair> look() {
     OUTBOX_TRY(const Rows witness, connection_.exec(queries_.witness));
     if (witness.is_null(0, 0)) {
@@ -96,8 +96,8 @@ class Repair {
     return repair;
   }
 
-  /// In a transaction of its own, which is over long before the second row is written. Returns what
-  /// it holds.
+  /// Writes the first row in a transaction of its own, which is over long before the second row is
+  /// written. Returns the row's value.
   [[nodiscard]] Result<std::string> first_witness() {
     OUTBOX_TRY(begin_as_owner());
     OUTBOX_TRY(const Rows row, connection_.exec(queries_.write_witness));
@@ -138,8 +138,8 @@ class Repair {
     return repair;
   }
 
-  /// Takes the rows out of the log, and makes partitions for the classes and for what is written
-  /// here. `next`: the next transaction.
+  /// Takes the rows out of the log, and makes partitions for the classes and for events that are
+  /// written here. `next` is the next transaction.
   [[nodiscard]] Status make_room(std::int64_t next) {
     OUTBOX_TRY(const Rows names, connection_.exec(queries_.partitions));
     for (int row = 0; row < names.size(); ++row) {
@@ -157,7 +157,7 @@ class Repair {
     return make_partition(restored_ + 1, next + kPartitionWidth);
   }
 
-  /// `shift`: what is added to the seqs of events that were written here.
+  /// `shift` is added to the seqs of events that were written here.
   [[nodiscard]] Status move_all(std::int64_t shift) {
     OUTBOX_TRY(const Rows columns, connection_.exec(queries_.columns));
     for (const std::string& name : old_) {
@@ -199,7 +199,7 @@ class Repair {
     return {};
   }
 
-  /// The promise, counted again from what was written.
+  /// Counts again from what was written, and compares it with what look() found.
   [[nodiscard]] Status compare(const LineageRepair& repair) {
     OUTBOX_TRY(const Rows rows, connection_.exec(queries_.compare));
     const auto total = [](const LineageRepair& of) { return of.restored + of.fresh; };

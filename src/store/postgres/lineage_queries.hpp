@@ -1,6 +1,6 @@
-// The statements of the repair of a lineage (docs/design/lineage.md), as in queries.hpp. They run
-// once after a restore and read whole tables, without an index. The tables lineage_... live as long
-// as the transaction.
+// The statements that repair a lineage (docs/design/lineage.md), as in queries.hpp. They run once
+// after a restore and read whole tables without an index. The tables lineage_... live as long as
+// the transaction.
 #pragma once
 
 #include <string>
@@ -15,18 +15,18 @@ struct LineageQueries {
 
   const std::string schema;
 
-  // The transaction that restored the witness (null: none did), and how many rows of the witness
-  // are of this database.
+  // The transaction that restored the witness (null if none did), and how many rows of the witness
+  // this database has written.
   Query witness = of("read the witness", R"(
 SELECT min(w.here) FILTER (WHERE w.here <> w.x), count(*) FILTER (WHERE w.here = w.x)
 FROM (SELECT t.x::text::bigint AS x, {here} AS here FROM {schema}.witness t CROSS JOIN {now}) w)");
 
-  // $1 the transaction that restored. Events of the restore, and others.
+  // $1 the transaction that restored. Counts the events of the restore, and the other ones.
   Query counts = of("count the events", R"(
 SELECT count(*) FILTER (WHERE {restored}), count(*) FILTER (WHERE NOT {restored}) FROM {schema}.event t CROSS JOIN {now})");
 
-  // $1 the same. Per subscription, its name, whether it has all cursors, and the restored events
-  // that it still has to get.
+  // $1 the same. Returns for each subscription its name, whether it has all cursors, and the number
+  // of restored events that it still has to get.
   Query pending = of("count what is pending", R"(
 WITH c AS MATERIALIZED ({cursors})
 SELECT s.name, (SELECT bool_and(c.s1 IS NOT NULL) FROM c WHERE c.subscription = s.id), coalesce(p.events, 0::bigint)
@@ -35,7 +35,7 @@ FROM {schema}.subscription s LEFT JOIN (
   WHERE {restored} AND NOT {delivered} GROUP BY c.subscription) p ON p.subscription = s.id
 ORDER BY s.name)");
 
-  // ---- Applying it
+  // ---- The repair itself
 
   Query as_owner = of("become the owner", R"(
 SELECT set_config('role', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '{schema}.event'::regclass::oid), true))");
@@ -45,21 +45,21 @@ SELECT set_config('role', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE 
   Query write_witness = of("write the witness", R"(
 INSERT INTO {schema}.witness (x) VALUES (pg_current_xact_id()) RETURNING x)");
 
-  // Between the two rows of the witness lie ids that neither has.
+  // It is run between the two rows of the witness, so that ids lie between theirs.
   Query use_id = of("use up a transaction id", "SELECT pg_current_xact_id()");
 
   // $1 the row that stays.
   Query forget_witness =
       of("remove the old witness", "DELETE FROM {schema}.witness w WHERE w.x <> $1::xid8");
 
-  // Nobody reads or writes the log from here on; every transaction that wrote to it is over.
+  // From here on nobody reads or writes the log, and every transaction that wrote to it is over.
   Query lock = of("lock the log", R"(
 LOCK TABLE {schema}.event, {schema}.settlement, {schema}.parked, {schema}.pruned IN ACCESS EXCLUSIVE MODE)");
 
   Query keep_cursors = of("read the cursors", R"(
 CREATE UNLOGGED TABLE {schema}.lineage_cursor AS {cursors})");
 
-  // With the totals of each subscription, those of retried events among them.
+  // The totals of each subscription, including those of retried events.
   Query keep_totals = of("read the totals", R"(
 CREATE UNLOGGED TABLE {schema}.lineage_total AS
 SELECT s.id AS subscription, s.config_version,
@@ -71,28 +71,28 @@ FROM {schema}.subscription s CROSS JOIN pg_catalog.generate_series(0, 63) lane(n
   LEFT JOIN LATERAL {schema}.newest_settlement(s.id, lane.n) c ON true
 GROUP BY s.id, s.config_version)");
 
-  // $1 the transaction that restored. This and the next before rows are moved, which changes their
-  // xmin.
+  // $1 the transaction that restored. This statement and the next one run before rows are moved,
+  // since moving a row changes its xmin.
   Query find_fresh = of("find the events that were written here", R"(
 CREATE UNLOGGED TABLE {schema}.lineage_fresh AS
 SELECT t.xid, t.seq FROM {schema}.event t CROSS JOIN {now} WHERE NOT {restored})");
 
-  // $1 the same. The class of each restored event that is pending: the subscriptions that still
-  // have to get it.
+  // $1 the same. Finds the class of each restored event that is pending, that is, the subscriptions
+  // that still have to get it.
   Query find_pending = of("find what is pending", R"(
 CREATE UNLOGGED TABLE {schema}.lineage_pending AS
 SELECT t.xid, t.seq, array_agg(c.subscription ORDER BY c.subscription) AS subs
 FROM {schema}.event t CROSS JOIN {now} JOIN {schema}.lineage_cursor c ON c.lane = t.lane
 WHERE {restored} AND NOT {delivered} GROUP BY t.xid, t.seq)");
 
-  // $1 the same. The number of each class.
+  // $1 the same. Gives each class a number.
   Query make_classes = of("number the classes", R"(
 CREATE UNLOGGED TABLE {schema}.lineage_class AS
 SELECT d.subs, $1::bigint - row_number() OVER (ORDER BY d.subs) AS xid
 FROM (SELECT DISTINCT p.subs FROM {schema}.lineage_pending p) d)");
 
-  // The least number of a class, null without one; the greatest seq of the restore; the least of an
-  // event that was written here; the next transaction.
+  // Returns the least number of a class (null if there is none), the greatest seq of the restore,
+  // the least seq of an event that was written here, and the next transaction.
   Query bounds = of("read the bounds", R"(
 SELECT (SELECT min(c.xid) FROM {schema}.lineage_class c),
   greatest((SELECT max(t.seq) FROM {schema}.event t LEFT JOIN {schema}.lineage_fresh f ON f.xid = t.xid AND f.seq = t.seq
@@ -104,13 +104,13 @@ SELECT (SELECT min(c.xid) FROM {schema}.lineage_class c),
   Query partitions =
       of("list partitions", "SELECT name FROM {schema}.partitions() WHERE first_xid IS NOT NULL");
 
-  // As it is read: the columns that a row takes with it.
+  // The columns that a moved row keeps, as text for {columns}.
   Query columns = of("read the columns", R"(
 SELECT string_agg(format('%I', a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute a
 WHERE a.attrelid = '{schema}.event'::regclass::oid AND a.attnum > 0 AND NOT a.attisdropped
   AND a.attname <> ALL ('{xid,seq}'::name[]))");
 
-  // {partition}
+  // Needs {partition}.
   Query take_partition = of("take a partition out of the log", R"(
 ALTER TABLE {schema}.event DETACH PARTITION {schema}.{partition})");
   Query rename_partition = of("rename a partition", R"(
@@ -118,14 +118,14 @@ ALTER TABLE {schema}.{partition} RENAME TO lineage_{partition})");
   Query copy_default = of("copy the default partition", R"(
 CREATE UNLOGGED TABLE {schema}.lineage_event_default AS SELECT * FROM ONLY {schema}.event_default)");
   Query empty_default = of("empty the default partition", "TRUNCATE ONLY {schema}.event_default");
-  // {from}, {to}
+  // Needs {from} and {to}.
   Query make_partition = of("make a partition", R"(
 CREATE TABLE {schema}.event_x{from} (LIKE {schema}.event INCLUDING ALL))");
   Query attach_partition = of("attach a partition", R"(
 ALTER TABLE {schema}.event ATTACH PARTITION {schema}.event_x{from} FOR VALUES FROM ('{from}') TO ('{to}'))");
 
-  // {partition}, {columns}; $1 the transaction that restored, $2 what is added to the seqs of
-  // events that were written here.
+  // Needs {partition} and {columns}. $1 the transaction that restored, $2 what is added to the seqs
+  // of events that were written here.
   Query move_events = of("move the events", R"(
 INSERT INTO {schema}.event (xid, seq, {columns})
 SELECT CASE WHEN f.seq IS NULL THEN coalesce(c.xid, $1::bigint)::text::xid8 ELSE t.xid END,
@@ -149,8 +149,9 @@ SELECT setval('{schema}.event_seq'::regclass, top.seq) FROM (
   Query forget_settlements = of("remove the settlements", "TRUNCATE {schema}.settlement");
   Query forget_pruned = of("remove what was pruned", "TRUNCATE {schema}.pruned");
 
-  // $1 the transaction that restored. The snapshot: everything up to it is visible but the classes
-  // that are pending. What was parked before is carried over, as by a reset.
+  // $1 the transaction that restored. In the new snapshot everything up to that transaction is
+  // visible except the classes that are pending. What was parked before is carried over, as by a
+  // reset.
   Query begin_again = of("write the cursors", R"(
 INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1, acked_total, filtered_total, acked, parked)
 SELECT t.subscription, 'reset', -1, (SELECT f.generation FROM {schema}.fleet f), t.config_version,
@@ -163,7 +164,7 @@ FROM {schema}.lineage_total t CROSS JOIN LATERAL (
   SELECT min(c.xid) AS first, string_agg(c.xid::text, ',' ORDER BY c.xid) AS all
   FROM {schema}.lineage_class c WHERE t.subscription = ANY (c.subs)) x)");
 
-  // $1 the least number of a class. What was before counts as removed.
+  // $1 the least number of a class. Everything before it counts as removed.
   Query note_pruned = of("begin the ledger", R"(
 INSERT INTO {schema}.pruned (subscription, end_xid) SELECT t.subscription, $1::xid8 FROM {schema}.lineage_total t)");
 
@@ -171,8 +172,8 @@ INSERT INTO {schema}.pruned (subscription, end_xid) SELECT t.subscription, $1::x
 UPDATE {schema}.meta SET identity = gen_random_uuid(), pruner = NULL, pruner_until = NULL, measured_at = clock_timestamp(),
   measured_xid = pg_snapshot_xmax(pg_current_snapshot())::text::bigint)");
 
-  // Per subscription, what its new cursor does not see; and what the old one had not passed, with
-  // what was written here. Last, all events.
+  // Returns for each subscription its name, the number of events that its new cursor does not see,
+  // and the number that the old cursor had not passed, including those that were written here.
   Query compare = of("compare", R"(
 SELECT n.name, n.events, coalesce(p.events, 0::bigint) + (SELECT count(*) FROM {schema}.lineage_fresh) FROM (
   SELECT s.id, s.name, count(t.seq) AS events FROM {schema}.subscription s
@@ -185,18 +186,18 @@ ORDER BY n.name)");
   Query clean_up = of("remove the tables of the repair", R"(
 DROP TABLE {schema}.lineage_cursor, {schema}.lineage_total, {schema}.lineage_fresh, {schema}.lineage_pending, {schema}.lineage_class)");
 
-  /// With the places that of() leaves open filled in.
+  /// Fills in a marker that of() leaves open.
   [[nodiscard]] static Query with(Query query, std::string_view marker, std::string_view value) {
     replace_all(query.sql, marker, value);
     return query;
   }
 
  private:
-  // The next id; taken in each statement, so that it is greater than every xmin that the statement
-  // sees.
+  // The next transaction id. Each statement takes it anew, so that it is greater than every xmin
+  // that the statement sees.
   static constexpr std::string_view kNow =
       "(SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next) n";
-  // The transaction of this cluster that wrote row t, from the low half of its id.
+  // The transaction of this cluster that wrote row t, computed from the low half of its id.
   static constexpr std::string_view kHere =
       "(n.next - ((n.next - t.xmin::text::bigint) & 4294967295::bigint))";
   static constexpr std::string_view kRestored =

@@ -13,10 +13,12 @@ struct LookupIndex {
 };
 constexpr std::array<LookupIndex, 2> kLookupIndexes{
     {{"event_by_id", "id"}, {"event_by_key", "aggregate_type, aggregate_id, seq"}}};
-/// What they are called without the table's name: "_by_id".
+/// The length of the table's name, with which the name of an index begins. The rest, such as
+/// "_by_id", is added to the name of a partition.
 constexpr std::size_t kTableName = std::string_view("event").size();
 
-/// Tries to get a lock, 200 ms each time; in between the writers that queued behind it go on.
+/// The number of attempts to get a lock, of 200 ms each; in between, the writers that queued behind
+/// it go on.
 constexpr int kBuildAttempts = 150;
 
 class Builder {
@@ -29,7 +31,7 @@ class Builder {
     OUTBOX_TRY(const Rows gaps, connection_.exec(&Queries::lookup_gaps, {index_.name}));
     for (int row = 0; row < gaps.size(); ++row) {
       const std::string part = gaps.text(row, 0);
-      // One that was interrupted while it was made is never used.
+      // A part that was interrupted while it was made is never used.
       OUTBOX_TRY(gaps.boolean(row, 1) ? run(&Queries::drop_index_part, part) : Status{});
       OUTBOX_TRY(run(&Queries::make_index_part, part));
       OUTBOX_TRY(patiently(&Queries::attach_index, part));

@@ -1,12 +1,12 @@
-// Marks: what bounds a read from below (docs/design/reading.md, "The floor").
+// Marks bound a read from below (docs/design/reading.md, "The floor").
 //
 // A mark (w, l) says: every transaction with an xid above w has only events with a seq above l. It
 // holds because l was read from the sequence before the transaction w began. The floor of a
 // snapshot S1 is the greatest l over marks with w < xmax(S1): rows with xid >= xmax(S1) cannot have
 // a seq at or below it.
 //
-// This holds for one server only. So the book also has the incarnation that is read: behind a
-// pooler nothing else shows the settler that it writes to another one.
+// This holds for one server only. So the book also holds the incarnation of the server that is
+// read: behind a pooler nothing else would show the settler that it writes to another server.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@
 
 namespace outbox::store::postgres {
 
-/// Any thread: the settler adds marks, the reader uses them.
+/// Any thread may use it: the settler adds marks, the reader uses them.
 class MarkBook {
  public:
   void note(std::uint64_t w, std::int64_t l);
-  /// 0 without a usable mark.
+  /// The floor of a snapshot with this xmax; 0 without a usable mark.
   [[nodiscard]] std::int64_t floor(std::uint64_t xmax) const;
   /// The greatest l of all marks; 0 without one. The sequence can never be below it.
   [[nodiscard]] std::int64_t greatest() const;
@@ -32,7 +32,7 @@ class MarkBook {
   void read_from(std::int64_t incarnation);
   [[nodiscard]] std::optional<std::int64_t> incarnation() const;
 
-  /// After a reconnect: earlier marks do not hold.
+  /// Must be called after a reconnect, since earlier marks do not hold any more.
   void clear();
 
  private:
@@ -48,7 +48,7 @@ struct SequenceReading {
   std::int64_t incarnation{0};
 };
 
-/// From the rows of the statement `sequence`, sent after `name_incarnation`.
+/// Reads the rows of the statement `sequence`, which was sent after `name_incarnation`.
 [[nodiscard]] Result<SequenceReading> sequence_reading(const Rows& rows);
 [[nodiscard]] Result<SequenceReading> read_sequence(Connection& connection);
 
@@ -57,7 +57,7 @@ struct SequenceReading {
 [[nodiscard]] Result<std::uint64_t> write_mark(Connection& connection,
                                                const SequenceReading& reading);
 
-/// The server that was read has crashed or was replaced since.
+/// The error that the server which was read has crashed or was replaced since.
 [[nodiscard]] tl::unexpected<Error> other_incarnation();
 
 }  // namespace outbox::store::postgres

@@ -16,7 +16,8 @@ class PostgresMembership final : public Membership {
  public:
   PostgresMembership(Connection connection, RelayIdentity relay)
       : connection_(std::move(connection)), relay_(std::move(relay)) {
-    // Shorter than the lease: the relay must notice in time that it cannot renew it.
+    // The deadline is shorter than the lease: the relay must notice in time that it cannot renew
+    // its lease.
     connection_.set_deadline(std::chrono::seconds(10));
   }
 
@@ -38,7 +39,8 @@ class PostgresMembership final : public Membership {
     return false;
   }
 
-  /// By the relay's id, so that it also ends a membership that began on a lost connection.
+  /// The row is removed by the relay's id, so that this also ends a membership that began on a lost
+  /// connection.
   [[nodiscard]] Status leave() override {
     connection_.send(&Queries::begin);
     connection_.send(&Queries::limits);
@@ -64,7 +66,7 @@ class PostgresMembership final : public Membership {
   Connection connection_;
   const RelayIdentity relay_;
   const ProcessIdentity self_{this_process()};
-  std::string ctid_;  ///< ctid of our row; empty: not registered.
+  std::string ctid_;  ///< The ctid of our row; empty if the relay is not registered.
 };
 
 }  // namespace

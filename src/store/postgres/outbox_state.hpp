@@ -1,4 +1,4 @@
-// What is behind outbox/postgres.hpp.
+// The implementation of the classes in outbox/postgres.hpp.
 #pragma once
 
 #include <libpq-fe.h>
@@ -20,7 +20,7 @@ struct Target {
   store::postgres::TaskQueries tasks;
 };
 
-/// Made once in each process. Throws when the schema's name is not valid.
+/// The target is made once in each process. Throws when the schema's name is not valid.
 [[nodiscard]] const Target& target_of(const std::string& schema);
 
 struct Transaction::State {
@@ -28,7 +28,7 @@ struct Transaction::State {
   const Target& target;
   EventLimits limits{};
   bool open{false};
-  std::string id{};                     ///< Empty: not asked for.
+  std::string id{};                     ///< Empty if it was not asked for.
   std::optional<InDoubt::Mark> mark{};  ///< The first event that was enqueued.
   // What commit() writes.
   std::vector<Event> events{};
@@ -36,7 +36,7 @@ struct Transaction::State {
 
   /// Whether the connection can take the statements.
   [[nodiscard]] Status check(const char* what) const;
-  /// What is staged, and COMMIT when asked to, in one round trip.
+  /// Writes what is staged, and commits when asked to, in one round trip.
   [[nodiscard]] Status write(store::postgres::Session::Ending ending) const;
   void forget();
 };

@@ -16,8 +16,8 @@
 namespace outbox::store::postgres {
 namespace {
 
-/// Subscriptions at one place, as after their creation, have the same events ahead, which are
-/// counted once.
+/// Subscriptions at one place, as after their creation, have the same events ahead of them, which
+/// are counted once.
 using Place = std::tuple<LaneMask, std::string, std::string, std::int64_t>;
 
 Place place_of(const Strand& strand) {
@@ -27,12 +27,12 @@ Place place_of(const Strand& strand) {
 
 using Counts = std::map<Place, Rows>;
 
-/// Behind BEGIN and the settings.
+/// The first answers after those of BEGIN and the settings.
 constexpr std::size_t kFirstRead = 3;
 constexpr std::size_t kFirstCount = 2;
-constexpr std::size_t kPerSubscription = 3;  ///< Of each subscription.
+constexpr std::size_t kPerSubscription = 3;  ///< The number of answers for each subscription.
 
-/// Cursors with totals, what was settled last, and parked events of each.
+/// Reads for each subscription its cursors with totals, its last settlements and its parked events.
 Result<std::vector<Rows>> read_all(Connection& connection,
                                    const std::vector<SubscriptionRow>& rows) {
   connection.send(&Queries::begin);

@@ -1,4 +1,4 @@
-// What `outbox status` shows of all subscriptions, in three round trips.
+// What `outbox status` shows of all subscriptions; reading it takes three round trips.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,17 @@
 
 namespace outbox::store::postgres {
 
-/// How many events are not passed on some lanes: to be sent after the plan settings.
+/// Counts the events that are not passed on some lanes. It is sent after the plan settings.
 struct PendingQuery {
   Connection::Named query;
   Params params;
 };
 [[nodiscard]] Result<PendingQuery> pending_query(const Strand& strand, std::int64_t limit);
-/// Adds its answer. `oldest_us`: of all that were added.
+/// Adds the answer of a PendingQuery. `oldest_us` becomes the creation time of the oldest event of
+/// all answers added so far.
 void add_pending(const Rows& counted, SubscriptionProgress& progress, std::int64_t& oldest_us);
 
-/// Adds the answers of Queries::standing and of Queries::last.
+/// Adds the answers of Queries::standing and Queries::last.
 void add_totals(const Rows& cursors, const Rows& last, SubscriptionProgress& progress);
 
 [[nodiscard]] Result<std::vector<SubscriptionOverview>> overview_of(

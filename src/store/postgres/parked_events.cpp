@@ -1,4 +1,4 @@
-// Parked events for people. The functions are in 0004_parking.sql.
+// Parked events as people see and change them. The functions are in 0004_parking.sql.
 #include <memory>
 #include <utility>
 
@@ -42,7 +42,7 @@ class PostgresParkedEvents final : public sql::ParkedEvents {
   }
 
  private:
-  /// It must survive a crash of the database: the relay may act on it.
+  /// The change must survive a crash of the database, since the relay may act on it.
   [[nodiscard]] Result<std::size_t> change(Connection::Named query, Params params) {
     OUTBOX_TRY(const Rows rows, connection_.exec_with(&Queries::flushed, query, std::move(params)));
     return static_cast<std::size_t>(rows.int4(0, 0));

@@ -16,11 +16,11 @@
 namespace outbox::store::postgres {
 namespace {
 
-/// Payloads and headers that are read at once.
+/// The most bytes of payloads and headers that are read at once.
 constexpr std::int64_t kDueBytes = std::int64_t{8} << 20U;
 
 enum ParkedColumn : int { kParkedKey = kFirstExtra, kParkedVersion, kParkedAttempts, kParkedToken };
-/// Blocked keys that are released in one transaction.
+/// The most blocked keys that are released in one transaction.
 constexpr std::int64_t kMostUnblocked = 1000;
 
 /// The columns of the functions park_events() and settle_parked().
@@ -208,11 +208,11 @@ Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
                            const Holding& holding, const DueLimits& limits,
                            std::span<const AskedRow> asked) {
   const auto mask = static_cast<std::int64_t>(holding.lanes);
-  // Compiled, it would run for longer than it takes; and its plan must not depend on how many rows
-  // there were once.
+  // Compiling the statement would take longer than running it; and its plan must not depend on how
+  // many rows there once were.
   connection.send(&Queries::plan_settings);
-  // What has become of runs comes before the rows: when another worker ends one in between, its key
-  // is among what is due. In the other order it is in neither answer.
+  // The states of runs are read before the rows: when another worker ends a run in between, its key
+  // is among the due rows. In the other order it would be in neither answer.
   if (!asked.empty()) connection.send(&Queries::asked_parked, params_of(subscription, asked));
   connection.send(&Queries::due_parked,
                   {Param(subscription), Param(static_cast<std::int64_t>(limits.events)),

@@ -1,4 +1,5 @@
-// Parked events: what is sent to the server, and what it returns (docs/design/parking.md).
+// Parked events: the statements that are sent to the server, and their results
+// (docs/design/parking.md).
 #pragma once
 
 #include <cstdint>
@@ -13,15 +14,16 @@
 
 namespace outbox::store::postgres {
 
-// Whoever writes rows of several subscriptions locks all their lanes first, in one order, and then
-// goes on by their ids: or they would wait for each other.
-/// The last statement returns the keys of the batch that have nothing to do any more; of an empty
-/// batch nothing is sent.
+// A transaction that writes rows of several subscriptions first locks all their lanes, in one
+// order, and then writes the rows in the order of the subscriptions' ids. Otherwise two such
+// transactions could deadlock.
+/// The last statement returns the keys of the batch that have no row in `parked_key` any more.
+/// Nothing is sent for an empty batch.
 void send_rows(Connection& connection, std::span<const ParkedEvent> parked,
                std::span<const RetryResult> results);
 [[nodiscard]] std::vector<ReleasedKey> released_keys(const Rows& rows);
-/// Two statements or more. Each but the first returns the runs of a subscription that were not over
-/// yet: subscription, seq, token.
+/// Sends two statements or more. Each but the first returns the runs of one subscription that had
+/// not ended yet: subscription, seq, token.
 void send_run_ends(Connection& connection, std::span<const TaskRunEnd> ends);
 
 [[nodiscard]] Result<ParkedKeys> read_parked_keys(Connection& connection, std::int32_t subscription,

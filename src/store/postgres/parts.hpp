@@ -46,24 +46,24 @@ namespace outbox::store::postgres {
 [[nodiscard]] std::unique_ptr<TaskQueues> make_task_queues(Connection connection);
 [[nodiscard]] std::unique_ptr<SubscriptionChanges> make_subscription_changes(Connection connection);
 
-/// In the transaction that is open.
+/// Reads in the transaction that is open.
 [[nodiscard]] Status add_parked(Connection& connection, std::int32_t subscription,
                                 ParkedLedger& ledger, const VisitParked& visit = {});
 
-/// Of several tasks with one id the newest. None: there is none.
+/// The status of the newest of the tasks with this id; nullopt if there is none.
 [[nodiscard]] std::optional<TaskStatus> task_status_of(const pg::Rows& rows, const EventId& id);
 
 [[nodiscard]] Diagnosis diagnose(const StoreOptions& options,
                                  std::chrono::steady_clock::time_point until);
 
-/// What repair_lineage() would do. Changes nothing.
+/// Returns what repair_lineage() would do. Changes nothing.
 [[nodiscard]] Result<LineageRepair> plan_lineage_repair(Connection& connection);
 
-/// As the owner of the schema. Writers wait meanwhile.
+/// Runs as the owner of the schema. Writers wait meanwhile.
 [[nodiscard]] Result<LineageRepair> repair_lineage(Connection& connection);
 
-/// Makes what is missing, beside writers; goes on where an earlier run ended. Returns the names of
-/// what was made.
+/// Creates the indexes that are missing, without blocking writers, and returns their names. An
+/// interrupted run is continued.
 [[nodiscard]] Result<std::vector<std::string>> make_lookup_indexes(Connection& connection);
 
 struct FreeNotify {

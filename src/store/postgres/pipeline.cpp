@@ -47,8 +47,8 @@ bool Pipeline::transmit(PGconn* connection, std::span<const Step> steps, std::si
                              arguments.values.data(), arguments.lengths.data(),
                              arguments.formats.data(), 1) == 1;
   }
-  // It counts as prepared once the server confirms it; until then a second one of the same text
-  // relies on the first.
+  // A statement counts as prepared once the server confirms it; until then a second step with the
+  // same text relies on the first.
   bool prepares = !prepared_.contains(query.handle);
   for (std::size_t i = 0; i < index && prepares; ++i)
     prepares = !(prepares_[i] && steps[i].query->handle == query.handle);
@@ -72,7 +72,7 @@ Result<std::vector<Rows>> Pipeline::collect(PGconn* connection, std::span<const 
   Status status = read(connection, steps, rows, failed);
   if (PQexitPipelineMode(connection) != 1 && status)
     status = lose(connection, *steps.front().query);
-  // The server's error, rather than that it closed the connection afterwards.
+  // The server's error says more than that the server closed the connection afterwards.
   if (failed) return fail(std::move(*failed));
   if (!status) return pass(status);
   return rows;
@@ -103,7 +103,7 @@ Status Pipeline::read(PGconn* connection, std::span<const Step> steps, std::vect
   return {};
 }
 
-/// The next result, and the null that separates it from the one after it.
+/// Reads the next result, and the null that separates it from the one after it.
 Result<Rows> Pipeline::next_result(PGconn* connection, const Query& query) {
   OUTBOX_TRY(PGresult* const result, get(connection, query));
   if (result == nullptr) return lose(connection, query);

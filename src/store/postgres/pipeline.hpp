@@ -23,27 +23,29 @@ using pg::Param;
 using pg::Params;
 using pg::Rows;
 
-/// A statement to send. Borrowed parameters must stay valid until its result was collected.
+/// A statement to send. Parameters that are borrowed must stay valid until the statement's result
+/// was collected.
 struct Step {
   const Query* query{nullptr};
   Params params{};
 };
 
-/// What is under way on one connection, and what is prepared on it. One thread at a time.
+/// The batch that is under way on one connection, and the statements that are prepared on it. It is
+/// used by one thread at a time.
 class Pipeline {
  public:
-  /// Hands the statements to the network without waiting for results; collect() must follow.
-  /// Between two calls they are one implicit transaction unless they say BEGIN.
+  /// Hands the statements to the network without waiting for results; collect() must follow. The
+  /// statements of one batch are one implicit transaction unless they say BEGIN.
   [[nodiscard]] Status send(PGconn* connection, std::span<const Step> steps, bool prepared);
-  /// The results of the statements sent, in order. The first error of the server is the error of
-  /// all. Without a deadline it waits as long as the connection lasts.
+  /// The results of the statements that were sent, in order. If any of them failed, the first error
+  /// of the server is returned. Without a deadline it waits as long as the connection lasts.
   [[nodiscard]] Result<std::vector<Rows>> collect(
       PGconn* connection, std::span<const Step> steps,
       std::optional<std::chrono::milliseconds> deadline);
 
-  /// Of the last batch results are missing: the connection is out of step.
+  /// Whether results of the last batch are missing, so that the connection is out of step.
   [[nodiscard]] bool lost() const noexcept { return lost_; }
-  /// The server has no prepared statements of ours any more.
+  /// Must be called when the server has lost our prepared statements.
   void forget() { prepared_.clear(); }
 
  private:
@@ -66,12 +68,13 @@ class Pipeline {
   bool lost_{false};
 };
 
-/// A prepared statement is missing, or one exists that we did not prepare: the connection goes
-/// through a pooler that does not support them. (The names contain a hash of the text, so a foreign
-/// statement is never taken for ours.)
+/// Whether a prepared statement is missing, or one exists that we did not prepare: then the
+/// connection goes through a pooler that does not support prepared statements. (The names contain a
+/// hash of the text, so a foreign statement is never taken for ours.)
 [[nodiscard]] bool blames_prepared(const Error& error);
 
-/// COMMIT of a transaction that had failed is no error, but a ROLLBACK.
+/// The server answers COMMIT of a transaction that had failed with ROLLBACK rather than with an
+/// error. This function makes it an error.
 [[nodiscard]] Status check_commit(const Rows& commit);
 
 }  // namespace outbox::store::postgres

@@ -15,7 +15,7 @@
 namespace outbox::store::postgres {
 namespace {
 
-/// `incarnation`: of the server that the reader read from.
+/// `incarnation` is that of the server that the reader read from.
 Params params_of(const Settlement& row, std::optional<std::int64_t> incarnation) {
   Params params{row.subscription, to_string(row.kind), static_cast<std::int64_t>(row.lanes),
                 row.generation,   row.config_version,  row.s1,
@@ -117,7 +117,7 @@ class PostgresProgress final : public Progress {
     if (!batch.parked.empty() || !batch.results.empty())
       released = released_keys(results[results.size() - batch.replays.size() - 2]);
     if (batch.settlements.empty()) return released;
-    // Progress is a mark: its bound was held before the transaction that wrote it began.
+    // A settlement is a mark: its bound held before the transaction that wrote it began.
     const std::uint64_t w = results[2].uint64(0, 0);
     for (const Settlement& row : batch.settlements) marks_->note(w, row.bound);
     return released;

@@ -8,20 +8,21 @@
 namespace outbox::store::postgres {
 namespace {
 
-// Never last_value of the sequence itself: while nextval() runs, its tuple briefly holds the value
-// that it logs in advance, up to 32 too high, and a mark that is too high loses events. This
-// function takes the lock. It is null for a new sequence.
+// It does not read last_value of the sequence itself: while nextval() runs, the sequence's tuple
+// briefly holds the value that nextval() logs in advance, up to 32 too high, and a mark that is too
+// high loses events. This function takes the lock. It is null for a new sequence.
 constexpr std::string_view kSequenceValue =
     "coalesce(pg_sequence_last_value('{schema}.event_seq'::regclass), 0::bigint)";
 
-// The server, and since when it runs (docs/design/reading.md, "The incarnation"). Null: not named
-// yet.
+// Identifies the server, and since when it runs (docs/design/reading.md, "The incarnation"). Null
+// if the incarnation has no name yet.
 constexpr std::string_view kIncarnation =
     "(SELECT i.id # i.tableoid::bigint # (date_part('epoch'::text, pg_postmaster_start_time()) * 1000000::float8)::bigint "
     "FROM {schema}.incarnation i WHERE i.one)";
 
-// Column 0..10 of every page. The order is known to reader.cpp. `bytes` is the size of the payload,
-// and of the headers where they are left out; what is not left out the reader measures itself.
+// Columns 0 to 10 of every page, in the order that reader.cpp knows. `bytes` is the size of the
+// payload, and of the headers where they are left out; the reader measures by itself what is not
+// left out.
 constexpr std::string_view kColumns =
     "t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, "
     "CASE WHEN octet_length(t.payload::bytea) <= {big} THEN t.payload END AS payload, "
@@ -29,8 +30,8 @@ constexpr std::string_view kColumns =
     "t.content_type, CASE WHEN {small_headers} THEN t.headers END AS headers, t.created_at, "
     "t.occurred_at";
 
-// The cheap tests first (15 ns a row): what is stored in so few bytes is small even if it is
-// compressed.
+// The cheap tests come first (15 ns a row): a value that is stored in so few bytes is small even if
+// it is compressed.
 constexpr std::string_view kSmallHeaders =
     "(pg_catalog.pg_column_size(t.headers) <= 128 OR pg_catalog.pg_column_compression(t.headers) IS NULL "
     "AND pg_catalog.pg_column_size(t.headers) <= {big} OR octet_length(t.headers::text) <= {big})";
@@ -45,7 +46,7 @@ constexpr std::string_view kCursor =
     "CASE WHEN c.position IS NULL THEN coalesce(c.s2, c.s1) ELSE c.s2 END::text, "
     "c.position, CASE WHEN c.position IS NULL THEN NULL ELSE c.l END";
 
-// A member, for lane_owners.cpp.
+// The columns of a member, for lane_owners.cpp.
 constexpr std::string_view kMember =
     "r.name, pg_catalog.array_to_string(r.groups, ','), clock_timestamp() - r.heartbeat_at > r.lease, r.boot_id, r.pid_ns, "
     "r.pid, r.started, r.heartbeat_at, (date_part('epoch'::text, r.lease) * 1000::float8)::bigint";

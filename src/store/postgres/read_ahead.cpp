@@ -7,7 +7,8 @@
 namespace outbox::store::postgres {
 namespace {
 
-/// From memory a row takes a quarter of a microsecond.
+/// A range that takes longer per row was not in memory, from where a row takes a quarter of a
+/// microsecond.
 constexpr double kColdUsPerRow = 1;
 
 }  // namespace
@@ -22,8 +23,9 @@ void ReadAhead::follow(std::int64_t position, std::int64_t end) {
   if (!connection_->sync()) give_up();
 }
 
-/// The settings last as long as the session, so that an answer is one result: with several, only
-/// the first could be looked for without waiting. Through a pooler they would reach others.
+/// The settings last as long as the session, so that an answer is one result; of several results
+/// only the first could be checked without waiting. Through a pooler the settings would reach other
+/// clients.
 bool ReadAhead::open() {
   auto opened = connect_();
   if (!opened) return false;
@@ -48,7 +50,7 @@ bool ReadAhead::is_free() {
   return true;
 }
 
-/// Until the relay connects again: this is not worth a second try.
+/// Stops reading ahead until the relay connects again; this is not worth a second try.
 void ReadAhead::give_up() {
   log::debug("the backlog is not read ahead", {});
   connection_.reset();

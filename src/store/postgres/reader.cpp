@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Besides the event.
+/// The columns behind those of the event.
 enum HeadColumn : int {
   kHeadSnapshot = kFirstExtra,
   kHeadSequence,
@@ -31,9 +31,9 @@ enum HeadColumn : int {
 
 /// The most rows of one request.
 constexpr std::size_t kMostRowsRead = 10000;
-/// The server refuses the WAL functions.
+/// A position in the WAL when the server refuses the WAL functions.
 constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
-/// Longest wait for others to flush the log before we force it.
+/// The longest wait for others to flush the log before we force it.
 constexpr std::chrono::nanoseconds kLongestBarrier = std::chrono::milliseconds(2);
 
 /// Everything that a page's views point into.
@@ -42,7 +42,7 @@ struct PageStorage {
   Rows big;
 };
 
-/// Payload or headers were left out, so that both are fetched separately.
+/// Whether payload or headers were left out; then both are fetched separately.
 bool is_big(const Rows& rows, int row) {
   return rows.is_null(row, kPayload) || rows.is_null(row, kHeaders);
 }
@@ -68,10 +68,10 @@ tl::unexpected<Error> removed_meanwhile(const std::vector<std::int64_t>& seqs, c
               "from the table event by hand");
 }
 
-/// The pair ends in the present.
+/// Whether the pair ends in the present.
 bool is_head(const PageRequest& request) { return request.cursor.drained() && !request.until; }
 
-/// `lean`: nothing was in progress in S1.
+/// `lean` says that nothing was in progress in S1.
 Connection::Named statement_for(const PageRequest& request, bool lean) {
   if (request.lanes == kAllLanes) {
     if (is_head(request)) return lean ? &Queries::present_lean : &Queries::present;
@@ -168,7 +168,7 @@ class PostgresReader final : public LogReader {
   }
 
  private:
-  /// The log up to `insert` was written by transactions visible in the newest S2.
+  /// The transactions that are visible in the newest S2 have written the log only up to `insert`.
   struct Barrier {
     std::uint64_t insert{0};
     std::uint64_t flush{0};
@@ -184,7 +184,8 @@ class PostgresReader final : public LogReader {
     return {};
   }
 
-  /// First the marks, then the value of the sequence: of one server, since it is one transaction.
+  /// Reads the marks and then the value of the sequence. Both are of one server, since this is one
+  /// transaction.
   [[nodiscard]] Result<SequenceReading> load_marks() {
     connection_.send(&Queries::name_incarnation);
     connection_.send(&Queries::marks);
@@ -199,7 +200,8 @@ class PostgresReader final : public LogReader {
     return reading;
   }
 
-  /// Nothing is read below a floor: events that get its numbers again would be skipped.
+  /// Fails if the sequence was set back. Nothing is read below a floor, so events that get its
+  /// numbers again would be skipped.
   [[nodiscard]] Status check_sequence(std::int64_t value, std::int64_t reached) const {
     if (value >= reached) return {};
     const std::string name = pg::quote_identifier(connection_.queries().schema) + ".event_seq";
@@ -245,7 +247,8 @@ class PostgresReader final : public LogReader {
     return params;
   }
 
-  /// The first page of a pair that ends in the present: its own snapshot is S2.
+  /// Takes S2 from the first page of a pair that ends in the present: S2 is the page's own
+  /// snapshot.
   [[nodiscard]] Status take_head(const Rows& rows, Page& page) {
     Pair pair;
     pair.s1 = request_.cursor.s1;
@@ -269,7 +272,7 @@ class PostgresReader final : public LogReader {
     return other_incarnation();
   }
 
-  /// `asked`: how many rows were requested.
+  /// `asked` is the number of rows that were requested.
   [[nodiscard]] Status fill(Page& page, Rows rows, std::size_t asked) {
     const auto storage =
         std::make_shared<PageStorage>(PageStorage{.rows = std::move(rows), .big = {}});
@@ -285,7 +288,7 @@ class PostgresReader final : public LogReader {
       rows_hint_ = std::min(rows_hint_ * 2, kMostRowsRead);
     }
     OUTBOX_TRY(fetch_big_parts(storage->big, read, taken));
-    // At the head the barrier comes first, on this connection.
+    // At the head nothing is sent ahead, since this connection is needed for the barrier first.
     if (request_.ahead && !is_head(request_) && whole && !page.drained) {
       OUTBOX_TRY(send_ahead(page));
     }
@@ -304,7 +307,7 @@ class PostgresReader final : public LogReader {
     return {};
   }
 
-  /// Payload and headers of the rows of `read` that lack them, in the same order.
+  /// Fetches payload and headers of the rows of `read` that lack them, in the same order.
   [[nodiscard]] Status fetch_big_parts(Rows& big, const Rows& read, int count) {
     std::vector<std::int64_t> seqs;
     for (int row = 0; row < count; ++row) {
@@ -358,8 +361,8 @@ class PostgresReader final : public LogReader {
   bool settings_in_force_{false};
 
   PageRequest request_;               ///< What finish() will answer.
-  std::optional<PageRequest> ahead_;  ///< Sent ahead of start().
-  std::size_t rows_hint_{10000};      ///< Fewer after a page that ran into the byte limit.
+  std::optional<PageRequest> ahead_;  ///< The request that was sent ahead of start().
+  std::size_t rows_hint_{10000};      ///< It is lower after a page that ran into the byte limit.
   std::optional<Barrier> barrier_;
   std::chrono::nanoseconds flush_takes_{std::chrono::microseconds(500)};
 };

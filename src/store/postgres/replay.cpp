@@ -1,4 +1,4 @@
-// Replays, by the functions of 0007_replay.sql.
+// Replays, with the functions of 0007_replay.sql.
 #include "store/replay.hpp"
 
 #include <algorithm>

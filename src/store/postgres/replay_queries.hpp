@@ -17,8 +17,8 @@ struct ReplayQueries {
   // $1 a time.
   Query seq_at = of("find events of a time", "SELECT {schema}.seq_at($1::timestamptz)");
 
-  // $1 id (null: a new one), $2 subscription, $3 first seq, $4 last seq, $5 filter, $6 archived, $7
-  // who.
+  // $1 id (null for a new one), $2 subscription, $3 first seq, $4 last seq, $5 filter, $6 archived,
+  // $7 the actor.
   Query start = of("start a replay", R"(
 SELECT {schema}.start_replay($1::bigint, $2::int, $3::bigint, $4::bigint, $5::jsonb, $6::boolean, $7::text))");
 
@@ -34,16 +34,16 @@ FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::by
 WHERE NOT EXISTS (SELECT FROM {schema}.event e WHERE e.seq = u.seq)
 ON CONFLICT (replay, seq) DO NOTHING RETURNING seq)");
 
-  // $1 to $3: replay, subscription, generation; $4 lanes, $5 position, $6 sent, then arrays of what
-  // was skipped: seq, id, error; $10 how many may be skipped.
+  // $1 to $3: replay, subscription, generation; $4 lanes, $5 position, $6 number sent, then arrays
+  // of the skipped events: seq, id, error; $10 how many may be skipped.
   Query settle = often("settle a replay", R"(
 SELECT {schema}.settle_replay($1::bigint, $2::int, $3::bigint, $4::bigint, $5::bigint, $6::bigint, $7::bigint[], $8::uuid[],
                               $9::text[], $10::bigint))");
 
   // $1 position, $2 last seq, $3 lanes, $4 rows, $5 bytes, $6 with payload, $7 subscription, $8 S1,
-  // $9 S2 or null, $10 position in that pair, $11 the greater xmax of the two. What live delivery
-  // has passed: visible in S1, or in S2 and up to the position. Index event_by_seq; partitions
-  // above the snapshots pruned.
+  // $9 S2 or null, $10 position in that pair, $11 the greater xmax of the two. The rows are those
+  // that live delivery has passed: visible in S1, or in S2 and up to the position. Index
+  // event_by_seq; partitions above the snapshots are pruned.
   Query page = often("read a page for a replay", paged(R"(
 SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, t.content_type, t.headers, t.created_at, t.occurred_at
 FROM {schema}.event t
@@ -60,8 +60,9 @@ WHERE t.replay = $8::bigint AND t.seq > $1::bigint AND t.seq <= $2::bigint AND (
 ORDER BY t.seq LIMIT $4::bigint)"));
 
  private:
-  /// No EXISTS: that may read all parked events of the subscription for each page. Columns: those
-  /// of event_row.hpp, held, how many rows there were before those beyond the bytes were cut off.
+  /// It uses no EXISTS, which may read all parked events of the subscription for each page. The
+  /// columns are those of event_row.hpp, held, and the number of rows before those beyond the byte
+  /// limit were cut off.
   [[nodiscard]] static std::string paged(std::string_view rows) {
     return R"(
 SELECT c.seq, c.id, c.aggregate_type, c.aggregate_id, c.event_type, CASE WHEN $6::boolean THEN c.payload END,

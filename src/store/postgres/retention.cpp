@@ -25,18 +25,19 @@ namespace {
 
 constexpr int kXid = kFirstExtra;
 constexpr int kLane = kFirstExtra + 1;
-/// Per statement. Of whole events fewer, since each may have a payload of a megabyte.
+/// The rows per statement. Whole events are read in smaller numbers, since each may have a payload
+/// of a megabyte.
 constexpr std::int64_t kIdsAtOnce = 1000;
 constexpr std::int64_t kEventsAtOnce = 100;
 constexpr std::int32_t kRowsAtOnce = 2000;
 
-/// Up to where a subscription is done on some lanes; none: these lanes have no cursor. Subscription
-/// 0: what is over now.
+/// How far a subscription is done on some lanes; without a snapshot these lanes have no cursor.
+/// Subscription 0 stands for the present: all transactions that are over.
 struct Done {
   std::int32_t subscription{0};
   std::optional<Snapshot> snapshot;
 
-  /// Every transaction of the piece is over, and visible.
+  /// Whether every transaction of the piece is over, and visible.
   [[nodiscard]] bool has_passed(const LogPiece& piece) const {
     if (!snapshot || piece.end > snapshot->xmax) return false;
     const auto first = std::lower_bound(snapshot->xip.begin(), snapshot->xip.end(), piece.first);
@@ -48,12 +49,12 @@ struct Done {
 struct Account {
   std::int32_t subscription{0};
   LaneMask lanes{kAllLanes};
-  Snapshot before;  ///< What is visible in it does not count.
-  Snapshot begun;   ///< Nor what is visible in this one, up to `position`.
+  Snapshot before;  ///< Events that are visible in it do not count.
+  Snapshot begun;   ///< Nor do events that are visible in this one, up to `position`.
   std::int64_t position{0};
   Tally tally;
 
-  /// All events of these transactions count.
+  /// Whether all events of transactions from `xid` on count.
   [[nodiscard]] bool has_all_from(std::uint64_t xid) const {
     return lanes == kAllLanes && position == 0 && before.xip.empty() && before.xmax <= xid;
   }
@@ -69,9 +70,9 @@ struct Account {
 
 /// What was read of a piece before it is removed.
 struct Contents {
-  std::vector<std::int32_t> whole;  ///< Subscriptions for which every event counts: most.
-  Tally all;                        ///< Of each of those.
-  std::vector<Account> accounts;    ///< Of the others.
+  std::vector<std::int32_t> whole;  ///< Subscriptions for which every event counts, as for most.
+  Tally all;                        ///< The tally of each of those.
+  std::vector<Account> accounts;    ///< The accounts of the other subscriptions.
   std::int64_t events{0};
   std::int64_t first_seq{0};
   std::int64_t last_seq{0};
@@ -79,8 +80,8 @@ struct Contents {
 
 bool is_default(const LogPiece& piece) { return piece.end == 0; }
 
-/// "events-2026-01-05T08-09-12.123456Z-event_x3": no two pieces have the same, also of an outbox
-/// that was recreated.
+/// Such as "events-2026-01-05T08-09-12.123456Z-event_x3". No two pieces have the same name, even if
+/// the outbox was recreated.
 std::string archive_name(const LogPiece& piece) {
   std::string time = event::time_text(piece.newest_us);
   std::replace(time.begin(), time.end(), ':', '-');
@@ -91,7 +92,7 @@ class PostgresRetention final : public Retention {
  public:
   explicit PostgresRetention(Connection connection)
       : connection_(std::move(connection)), queries_(connection_.queries().schema) {
-    // A relay that stops waits for what is under way here.
+    // A relay that stops waits for the statement that is under way here.
     connection_.set_deadline(std::chrono::seconds(10));
   }
 
@@ -159,7 +160,7 @@ class PostgresRetention final : public Retention {
     if (status)
       status = prune(queries_.prune_task_ends, std::max<Duration>(keep, kLeastKept), stop, removed);
     if (status) status = prune(queries_.prune_inbox, kInboxKept, stop, removed);
-    // The rest goes with the next pass.
+    // The next pass removes the rest.
     if (!status && !is_locked(status.error())) return pass(status);
     return removed;
   }
@@ -201,7 +202,7 @@ class PostgresRetention final : public Retention {
     piece.newest_us = newest.time_us(0, 1);
     piece.state = State::young;
     if (newest.boolean(0, 2)) return {};
-    bool over = true;  // of now
+    bool over = true;  // whether all transactions of the piece are over
     for (const Done& done : cursors) {
       OUTBOX_TRY(const bool passed, has_passed(done, piece));
       if (passed) continue;
@@ -267,8 +268,8 @@ class PostgresRetention final : public Retention {
     return contents;
   }
 
-  /// Reads the whole piece. Its transactions are over: no rows can appear between two of these
-  /// statements.
+  /// Reads the whole piece. Its transactions are over, so that no rows can appear between two of
+  /// these statements.
   [[nodiscard]] Result<Contents> read(const LogPiece& piece, std::optional<ArchiveFile>& file,
                                       const std::stop_token& stop) {
     OUTBOX_TRY(Contents contents, accounts(piece));
@@ -302,7 +303,7 @@ class PostgresRetention final : public Retention {
     return file->add(event);
   }
 
-  /// False: something holds it after all, or it is locked.
+  /// Returns false if something holds the piece after all, or if it is locked.
   [[nodiscard]] Result<bool> remove(const LogPiece& piece, const Contents& contents) {
     std::vector<std::int64_t> subscriptions;
     std::vector<std::int64_t> counts;
@@ -346,8 +347,8 @@ class PostgresRetention final : public Retention {
       generation = done.int8(0, 1);
       id = done.int8(0, 2);
       blocked = done.boolean(0, 3);
-      // Of thousands of subscriptions most have little or nothing that may go, which costs others
-      // nothing.
+      // Most of thousands of subscriptions have little or nothing to remove; that costs others
+      // nothing, and needs no pause.
       if (gone > kRowsAtOnce / 10) rest_.after(began, stop);
     }
     return {};
@@ -365,7 +366,8 @@ class PostgresRetention final : public Retention {
     return {};
   }
 
-  /// Rows of a table beside the log; `age`: older than that.
+  /// Removes rows of a table beside the log. If `age` is given, only rows that are older are
+  /// removed.
   [[nodiscard]] Status prune(const Query& query, std::optional<Duration> age,
                              const std::stop_token& stop, std::int64_t& removed) {
     for (std::int64_t more = kRowsAtOnce; more == kRowsAtOnce && !stop.stop_requested();) {

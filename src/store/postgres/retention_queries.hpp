@@ -14,25 +14,25 @@ struct RetentionQueries {
 
   const std::string schema;
 
-  // $1 who, $2 lease in ms. One row of meta.
+  // $1 the owner's id, $2 lease in ms. One row of meta.
   Query hold = of("become the one that removes history",
                   "SELECT {schema}.hold_pruning($1::uuid, $2::bigint::float8 * interval '1 ms')");
 
-  // $1 who.
+  // $1 the owner's id.
   Query release = of("stop removing history", "SELECT {schema}.release_pruning($1::uuid)");
 
-  // The catalog: a few dozen rows.
+  // It reads the catalog: a few dozen rows.
   Query partitions =
       of("list partitions", "SELECT name, first_xid, end_xid, bytes FROM {schema}.partitions()");
 
-  // Up to where each subscription is done, once for all lanes at one place; 0: now. Index
-  // settlement_newest, once per owner and for each lane that this does not show.
+  // How far each subscription is done, once for all lanes at one place; subscription 0 stands for
+  // the present. Index settlement_newest, once per owner and for each lane that this does not show.
   Query cursors = of("read the cursors", R"(
 SELECT 0, pg_current_snapshot()::text
 UNION ALL SELECT DISTINCT c.subscription, c.done::text FROM {schema}.lane_cursors() c)");
 
-  // $1 and $2: from and before which xid, $3 age in ms. Its newest event, and whether that is
-  // younger. Index event_by_seq of one partition.
+  // $1 and $2: from and before which xid, $3 age in ms. Returns the newest event of a partition,
+  // and whether it is younger than $3. Index event_by_seq of one partition.
   Query newest = of("read a partition's newest event", R"(
 SELECT t.seq, t.created_at, t.created_at > clock_timestamp() - $3::bigint::float8 * interval '1 ms'
 FROM {schema}.event t WHERE t.xid >= $1::xid8 AND t.xid < $2::xid8 ORDER BY t.seq DESC LIMIT 1)");
@@ -42,29 +42,29 @@ FROM {schema}.event t WHERE t.xid >= $1::xid8 AND t.xid < $2::xid8 ORDER BY t.se
 SELECT t.seq, t.created_at, t.created_at > clock_timestamp() - $1::bigint::float8 * interval '1 ms'
 FROM ONLY {schema}.event_default t ORDER BY t.seq DESC LIMIT 1)");
 
-  // $1 xmax, $2 xip of a cursor: whether it has not passed the default partition. Its index (xid,
-  // seq).
+  // $1 xmax, $2 xip of a cursor. Returns whether the cursor has not passed the default partition.
+  // The partition's index (xid, seq).
   Query holds_default = of("look at the default partition", R"(
 SELECT EXISTS (SELECT FROM ONLY {schema}.event_default t WHERE t.xid >= $1::xid8)
     OR EXISTS (SELECT FROM ONLY {schema}.event_default t WHERE t.xid = ANY($2::xid8[])))");
 
-  // $1 and $2: from and before which xid; null: the default partition. The subscriptions with a
-  // replay that reads there.
+  // $1 and $2: from and before which xid; null means the default partition. Returns the
+  // subscriptions with a replay that reads there.
   Query replays =
       of("look for replays", "SELECT {schema}.replay_reads($1::text::xid8, $2::text::xid8)");
 
-  // The first cursors of each subscription: what is visible there, or up to the place in a pair,
-  // never counted. Index settlement_resets.
+  // The first cursors of each subscription. Events that are visible in such a cursor, or up to the
+  // place in a pair, never counted. Index settlement_resets.
   Query baselines = of("read the first cursors", R"(
 SELECT s.id, t.s1::text, t.s2::text, coalesce(t.position, 0::bigint), coalesce(t.lanes, -1::bigint) FROM {schema}.subscription s
 LEFT JOIN {schema}.settlement t ON t.subscription = s.id AND t.kind = 'reset')");
 
-  // $1 and $2: from and before which xid, $3 after which seq, $4 rows, $5 with everything. Columns:
-  // those of event_row.hpp, xid, lane. Index event_by_seq of one partition.
+  // $1 and $2: from and before which xid, $3 after which seq, $4 rows, $5 with payload and headers.
+  // The columns are those of event_row.hpp, xid, lane. Index event_by_seq of one partition.
   Query events = of("read events to be removed", std::string(kEvents) + R"(
 FROM {schema}.event t WHERE t.xid >= $1::xid8 AND t.xid < $2::xid8 AND t.seq > $3::bigint ORDER BY t.seq LIMIT $4::bigint)");
 
-  // The same of the default partition: $1 and $2 do not matter.
+  // The same for the default partition; $1 and $2 do not matter.
   Query default_events = of("read events to be removed", std::string(kEvents) + R"(
 FROM ONLY {schema}.event_default t WHERE t.seq > $3::bigint AND $1::xid8 IS NOT NULL AND $2::xid8 IS NOT NULL
 ORDER BY t.seq LIMIT $4::bigint)");
@@ -74,7 +74,7 @@ ORDER BY t.seq LIMIT $4::bigint)");
   Query remove = of("remove a partition", R"(
 SELECT {schema}.remove_partition($1::xid8, $2::xid8, $3::bigint[]::int[], $4::bigint[], $5::bigint[], $6::bigint, $7::bigint))");
 
-  // $1 its rows, then as above.
+  // $1 the number of its rows, then as above from $3 on.
   Query remove_default = of("empty the default partition", R"(
 SELECT {schema}.remove_default($1::bigint, $2::bigint[]::int[], $3::bigint[], $4::bigint[], $5::bigint, $6::bigint))");
 
@@ -84,12 +84,12 @@ SELECT {schema}.remove_default($1::bigint, $2::bigint[]::int[], $3::bigint[], $4
   Query oldest =
       of("read the oldest event", "SELECT t.xid FROM {schema}.event t ORDER BY t.xid LIMIT 1");
 
-  // 0: the readers' marks.
+  // Row 0 stands for the readers' marks.
   Query subscriptions =
       of("list subscriptions", "SELECT 0 UNION ALL SELECT s.id FROM {schema}.subscription s");
 
-  // $1 subscription, $2 age in ms, $3 the least xid in the log or null, $4 and $5 after which row,
-  // $6 rows, $7 an earlier generation stopped.
+  // $1 subscription, $2 age in ms, $3 the least xid in the log or null, $4 and $5 the generation
+  // and id of the row to go on after, $6 rows, $7 whether an earlier generation stopped.
   Query prune_settlements = of("remove settlements", R"(
 SELECT p.removed, p.generation, p.id, p.blocked
 FROM {schema}.prune_settlements($1::int, $2::bigint::float8 * interval '1 ms', $3::xid8, $4::bigint, $5::bigint, $6::int,
@@ -100,19 +100,20 @@ FROM {schema}.prune_settlements($1::int, $2::bigint::float8 * interval '1 ms', $
       of("remove ends of parked events",
          "SELECT {schema}.prune_ends($1::bigint::float8 * interval '1 ms', $2::int)");
 
-  // $1 rows. What is left of subscriptions that are gone.
+  // $1 rows. Removes what is left of dropped subscriptions.
   Query prune_dropped =
       of("remove dropped subscriptions", "SELECT {schema}.prune_dropped($1::int)");
 
-  // $1 rows. Copies of archived events whose replay is done, or was given up.
+  // $1 rows. Removes copies of archived events whose replay is done or does not exist any more.
   Query prune_replayed = of("remove replayed events", R"(
 DELETE FROM {schema}.replay_event WHERE ctid = ANY (ARRAY(
   SELECT e.ctid FROM {schema}.replay_event e
   WHERE NOT EXISTS (SELECT FROM {schema}.replay r WHERE r.id = e.replay AND r.state <> 'done') LIMIT $1::int))
 RETURNING seq)");
 
-  // $1 age in ms, $2 rows. Index task_end_at. That of a task that was replaced stays until the task
-  // is neither in the log, whose oldest event is younger by then, nor set aside (index parked_id).
+  // $1 age in ms, $2 rows. Index task_end_at. The end of a task that was replaced stays until the
+  // task is neither in the log, whose oldest event is younger by then, nor set aside (index
+  // parked_id).
   Query prune_task_ends = of("remove ends of tasks", R"(
 DELETE FROM {schema}.task_end WHERE ctid = ANY (ARRAY(
   SELECT e.ctid FROM {schema}.task_end e

@@ -19,8 +19,8 @@ namespace {
 /// moment.
 constexpr int kCollisions = 5;
 
-/// While a migration waits for a lock on a table, everybody else waits behind it: so it waits for a
-/// second, and again after a pause.
+/// While a migration waits for a lock on a table, everybody else waits behind it. So it waits for
+/// only a second, and tries again after a pause.
 constexpr std::chrono::minutes kLockPatience{1};
 constexpr std::chrono::milliseconds kLockPause{500};
 
@@ -48,15 +48,15 @@ std::string migrate_command(const std::string& schema) {
   return std::string("outbox migrate") + (usual ? "" : " --schema " + schema);
 }
 
-/// Runs and records it, and stores what the schema then consists of. `again`: migrations were
-/// applied before.
+/// Runs the migration and records it, and stores what the schema then consists of. `again` says
+/// that migrations were applied before.
 Status run_migration(Connection& connection, const Migration& next, bool again) {
   const DefinitionQueries queries(connection.queries().schema);
   Definitions wanted;
   Definitions before;
   if (again) {
     OUTBOX_TRY(wanted, read_definitions(connection, queries.wanted));
-    // Of a schema that is being made, nothing was there before that others may have changed.
+    // While a schema is being made, nothing was there before that others may have changed.
     if (!wanted.empty()) {
       OUTBOX_TRY(before, read_definitions(connection, queries.found));
     }
@@ -66,13 +66,14 @@ Status run_migration(Connection& connection, const Migration& next, bool again) 
       connection.script("migration " + name, with_schema(next.sql, connection.queries().schema));
   if (status)
     status = connection.run(&Queries::record_migration, {next.version, name, next.checksum});
-  // Of a schema that is being made, only what the last migration leaves is looked at.
+  // While a schema is being made, only the result of the last migration is looked at.
   if (!status || (wanted.empty() && next.version != migrations().back().version)) return status;
   OUTBOX_TRY(const Definitions after, read_definitions(connection, queries.found));
   return store_definitions(connection, wanted_after(wanted, before, after));
 }
 
-/// The next migration that is missing, or none, in the transaction that holds the lock.
+/// Applies the next missing migration in the transaction that holds the lock. Returns its name;
+/// nullopt if none is missing.
 Result<std::optional<std::string>> apply_next(Connection& connection) {
   for (const auto query :
        {&Queries::begin, &Queries::no_limits, &Queries::pin_search_path, &Queries::lock_migration})
@@ -93,12 +94,12 @@ Result<std::optional<std::string>> apply_next(Connection& connection) {
   return std::optional<std::string>(name);
 }
 
-/// "tuple concurrently updated" has no SQLSTATE of its own.
+/// The error "tuple concurrently updated" has no SQLSTATE of its own.
 bool collided(const Error& error) {
   return error.origin == "pg:XX000" && error.message.find("concurrently") != std::string::npos;
 }
 
-/// False: it was tried for long enough.
+/// Waits before the next attempt. Returns false if the attempts have gone on for long enough.
 bool wait_for_lock(std::chrono::steady_clock::time_point since, bool& said) {
   if (std::chrono::steady_clock::now() - since > kLockPatience) return false;
   if (!std::exchange(said, true))

@@ -1,5 +1,5 @@
-// The tables of the outbox in a PostgreSQL database: creates them, and checks that they are what
-// this program and its cursors rely on.
+// Creates the tables of the outbox in a PostgreSQL database, and checks that they are what this
+// program and its cursors rely on.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -13,20 +13,20 @@
 
 namespace outbox::store::postgres {
 
-/// Embedded from migrations/postgres, in order.
+/// The migrations that are embedded from migrations/postgres, in their order.
 [[nodiscard]] std::span<const Migration> migrations();
 
-/// Applies what is missing, each migration in a transaction of its own; of two processes at once
-/// the second finds nothing to do. Returns the names of what was applied.
+/// Applies the migrations that are missing, each in a transaction of its own, and returns their
+/// names. When two processes migrate at once, the second one finds nothing to do.
 [[nodiscard]] Result<std::vector<std::string>> migrate(Connection& connection);
 
 [[nodiscard]] Result<SchemaState> schema_state(Connection& connection);
 
-/// Primary, schema neither too old nor too new.
+/// Checks that the server is a primary and the schema is neither too old nor too new.
 [[nodiscard]] Status check_current(Connection& connection);
 
-/// The same; and, for a login that may read the log, lineage, sequence, indexes: refuses
-/// with what to do.
+/// Checks the same and, for a login that may read the log, also lineage, sequence and indexes. The
+/// error's hint says what to do.
 [[nodiscard]] Status check(Connection& connection);
 
 /// The migrations as a script for psql.

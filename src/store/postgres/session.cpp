@@ -30,7 +30,7 @@ int on_event(PGEventId event, void* info, void* /*pass_through*/) {
 Result<Session*> Session::of(PGconn* connection) {
   if (auto* known = static_cast<Session*>(PQinstanceData(connection, on_event))) return known;
   auto session = std::make_unique<Session>();
-  // Fails when it is already registered and only its data was missing.
+  // It fails when it is registered already and only its data is missing; that is no error.
   (void)PQregisterEventProc(connection, on_event, "outbox", nullptr);
   if (PQsetInstanceData(connection, on_event, session.get()) != 1) {
     return fail(Errc::internal, "enqueue: libpq refuses to keep data with the connection");
@@ -51,7 +51,7 @@ Result<std::vector<Rows>> Session::read(PGconn* connection, std::vector<Step> st
   return rows;
 }
 
-/// The rows of the steps, and of COMMIT.
+/// Returns the rows of the steps, and of COMMIT.
 Result<std::vector<Rows>> Session::exchange(PGconn* connection, std::vector<Step> steps,
                                             Ending ending, const EnqueueQueries& queries) {
   const bool probes = backend_ == Backend::unknown;
@@ -74,7 +74,7 @@ Result<std::vector<Rows>> Session::exchange(PGconn* connection, std::vector<Step
 
 namespace {
 
-/// No pipeline, no command under way, not lost.
+/// Fails if the connection is in pipeline mode, has a command under way or is lost.
 Status check_free(PGconn* connection, std::string_view what) {
   if (connection == nullptr)
     return fail(Errc::invalid_argument, pg::in_words(what, "the connection is null"));
@@ -103,7 +103,7 @@ tl::unexpected<Error> not_in_transaction(std::string_view what) {
 }
 
 Status check_encoding(PGconn* connection, std::string_view what) {
-  // A lost connection has none; the statement will report the loss.
+  // A lost connection has no encoding; the statement will report the loss.
   const int encoding = PQclientEncoding(connection);
   const char* const name = encoding < 0 ? nullptr : pg_encoding_to_char(encoding);
   const std::string_view known = name == nullptr ? std::string_view("UTF8") : name;

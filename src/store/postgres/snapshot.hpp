@@ -1,4 +1,4 @@
-// The text form of a pg_snapshot, "xmin:xmax:xip,xip", taken apart by the client. Pure.
+// Parses the text form of a pg_snapshot, "xmin:xmax:xip,xip". Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace outbox::store::postgres {
 struct Snapshot {
   std::uint64_t xmin{0};
   std::uint64_t xmax{0};
-  std::vector<std::uint64_t> xip;  ///< In progress, ascending.
+  std::vector<std::uint64_t> xip;  ///< The transactions in progress, in ascending order.
 };
 
 [[nodiscard]] Result<Snapshot> parse_snapshot(std::string_view text);

@@ -1,4 +1,4 @@
-// outbox/postgres_sql.hpp
+// The implementation of outbox/postgres_sql.hpp.
 #include <array>
 #include <outbox/postgres_sql.hpp>
 #include <string>
@@ -15,7 +15,7 @@
 namespace outbox::postgres {
 namespace {
 
-/// As bytea is written in text.
+/// The bytes in the text form of bytea.
 std::string hex_of(std::string_view bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text = "\\x";
@@ -33,7 +33,7 @@ std::string text_of(std::optional<bool> flag) {
   return *flag ? "true" : "false";
 }
 
-/// Under another encoding the server would convert the texts. The condition is looked at before the
+/// Under another encoding the server would convert the texts. The condition is evaluated before the
 /// function is called.
 constexpr const char* kInUtf8 = " WHERE pg_catalog.pg_client_encoding() IN ('UTF8', 'SQL_ASCII')";
 

@@ -1,4 +1,4 @@
-// The SQL of the parts that stand once (src/store/sql), as in queries.hpp.
+// The SQL of the statements in store/sql, as in queries.hpp.
 #include "store/postgres/queries.hpp"
 
 namespace outbox::store::postgres {
@@ -6,8 +6,8 @@ namespace outbox::store::postgres {
 using sql::How;
 
 // $1 subscription, $2 state, $3 aggregate_type, $4 aggregate_id, $5 part of the error, $6 id, $7
-// seq: null means any; $8 limit, $9 with payload and headers, $10 event_type, $11 scheduled or not,
-// $12 and $13 after which subscription and seq.
+// seq, where null means any; $8 limit, $9 with payload and headers, $10 event_type, $11 scheduled
+// or not, $12 and $13 after which subscription and seq.
 constexpr std::string_view kListParked = R"(
 SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at, next_attempt_at,
        CASE WHEN $9::boolean THEN payload END, content_type, CASE WHEN $9::boolean THEN headers::text END,
@@ -23,8 +23,9 @@ ORDER BY subscription, seq LIMIT $8::bigint)";
 
 constinit const sql::Statements kStatements{
 
-    // ---- Whoever changes subscriptions. Few rows; by primary key or unique name.
-    // This transaction's commit waits for the disk.
+    // ---- Changes of subscriptions. The tables have few rows, which are found by primary key or
+    // unique name.
+    // With this setting the transaction's commit waits for the disk.
     .flushed = {.what = "set synchronous_commit", .text = R"(
 SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off')"},
     // $1 name. FOR UPDATE serializes concurrent calls of apply().
@@ -33,11 +34,11 @@ SELECT id, config::text, lane_group FROM {schema}.subscription WHERE name = $1::
     // One relay at a time changes owners. Primary key.
     .lock_fleet = {.what = "lock the owners", .text = R"(
 SELECT generation FROM {schema}.fleet WHERE one FOR UPDATE)"},
-    // $1 group. Primary key. What is being parked is finished first.
+    // $1 group. Primary key. It waits for transactions that are parking events.
     .lock_lanes = {.what = "lock the lanes", .text = R"(
 SELECT lane::int, owner, generation FROM {schema}.lane WHERE lane_group = $1::text ORDER BY lane FOR UPDATE)"},
-    // $1 id, $2 group. From now on only ownership of the new group's lanes counts that is newer
-    // than every one of the old group's.
+    // $1 id, $2 group. From now on only those owners of the new group's lanes count whose
+    // generation is newer than every one of the old group's.
     .change_group = {.what = "change a subscription's group", .text = R"(
 WITH newest AS (UPDATE {schema}.fleet SET generation = generation + 1 RETURNING generation)
 UPDATE {schema}.subscription SET lane_group = $2::text, group_generation = newest.generation FROM newest WHERE id = $1::int)"},
@@ -48,19 +49,19 @@ SELECT id, name, config::text, config_version, state, reason, stopped_seq, stopp
 to_char(trouble_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), parked_version, lane_group, group_generation,
 trouble_relay, (SELECT r.id FROM {schema}.replay r WHERE r.subscription = s.id AND r.state = 'running')
 FROM {schema}.subscription s ORDER BY name)"},
-    // $1 name. What a subscription is called now that had this name. Primary key.
+    // $1 name. Returns the present name of the subscription that had this name. Primary key.
     .former_name = {.what = "look for a former name", .text = R"(
 SELECT s.name FROM {schema}.former_name n JOIN {schema}.subscription s ON s.id = n.subscription WHERE n.name = $1::text)"},
     // $1 name.
     .forget_former_name = {.what = "forget a former name", .text = R"(
 SELECT {schema}.forget_former_name($1::text))"},
-    // $1 name, $2 config, $3 group. No row: another process has created it.
+    // $1 name, $2 config, $3 group. Returns no row if another process has created it.
     .create_subscription = {.what = "create a subscription", .text = R"(
 INSERT INTO {schema}.subscription (name, config, lane_group) VALUES ($1::text, $2::jsonb, $3::text) ON CONFLICT (name) DO NOTHING
 RETURNING id)"},
-    // $1 subscription, $2 from now on. '3:3:' is a snapshot in which nothing is visible. A
-    // statement's snapshot does not include its own transaction, so events of the same transaction
-    // would still be delivered.
+    // $1 subscription, $2 whether it starts now. '3:3:' is a snapshot in which nothing is visible.
+    // A statement's snapshot does not include its own transaction, so events of the same
+    // transaction would still be delivered.
     .first_settlement = {.what = "write a subscription's first cursor", .text = R"(
 INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1)
 VALUES ($1::int, 'reset', -1, 0, 1, CASE WHEN $2::boolean THEN pg_current_snapshot() ELSE '3:3:'::pg_snapshot END))"},
@@ -68,7 +69,7 @@ VALUES ($1::int, 'reset', -1, 0, 1, CASE WHEN $2::boolean THEN pg_current_snapsh
     .change_subscription = {.what = "change a subscription", .text = R"(
 UPDATE {schema}.subscription SET config = $2::jsonb, config_version = config_version + 1, changed_at = clock_timestamp()
 WHERE id = $1::int)"},
-    // $1 name, $2 reason. A stopped one keeps what stopped it.
+    // $1 name, $2 reason. A stopped subscription keeps its state and its reason.
     .pause = {.what = "pause a subscription", .text = R"(
 UPDATE {schema}.subscription
 SET state = CASE state WHEN 'active' THEN 'paused' ELSE state END, reason = CASE state WHEN 'stopped' THEN reason ELSE $2::text END,
@@ -79,18 +80,18 @@ WHERE name = $1::text RETURNING id)"},
 UPDATE {schema}.subscription SET state = 'active', reason = '', stopped_seq = NULL, stopped_event = NULL,
   changed_at = clock_timestamp()
 WHERE name = $1::text RETURNING id)"},
-    // $1 id, $2 generation, $3 reason, $4 seq, $5 event. Locks a lane of that generation: a
-    // takeover waits until this is done, or was done before and then no row qualifies. No row
-    // either while another transaction holds one of the locks: this must not wait.
+    // $1 id, $2 generation, $3 reason, $4 seq, $5 event. It locks a lane of that generation, so
+    // that a takeover waits until this is done; after a takeover no row qualifies. It returns no
+    // row either while another transaction holds one of the locks, since this must not wait.
     .stop = {.what = "stop a subscription", .text = R"(
 UPDATE {schema}.subscription SET state = 'stopped', reason = $3::text, stopped_seq = $4::bigint, stopped_event = $5::uuid,
   changed_at = clock_timestamp()
 WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
             WHERE s.id = $1::int AND l.lane_group = s.lane_group AND l.generation = $2::bigint LIMIT 1
             FOR UPDATE OF s SKIP LOCKED FOR SHARE OF l SKIP LOCKED) RETURNING id)"},
-    // $1 id, $2 generation, $3 the trouble; empty: it is over, $4 relay. Of several relays one
-    // reports; only it says that the trouble is over, or another one when it is gone. No row as
-    // above.
+    // $1 id, $2 generation, $3 the trouble (empty if it is over), $4 relay. Of several relays one
+    // reports. Only that relay says that the trouble is over, or another one when that relay is
+    // gone. It returns no row in the cases of `stop`.
     .report_trouble = {.what = "report a subscription's trouble", .text = R"(
 UPDATE {schema}.subscription SET trouble = $3::text, trouble_relay = CASE WHEN $3::text = '' THEN NULL ELSE $4::uuid END,
   trouble_since = CASE WHEN $3::text = '' THEN NULL WHEN trouble = '' THEN clock_timestamp() ELSE trouble_since END
@@ -104,7 +105,7 @@ WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
     // Few rows.
     .former_names = {.what = "list former names", .text = R"(
 SELECT n.name, s.name FROM {schema}.former_name n JOIN {schema}.subscription s ON s.id = n.subscription ORDER BY n.name)"},
-    // $1 name. Unique.
+    // $1 name, which is unique.
     .name_is_taken = {.what = "look for the name", .text = R"(
 SELECT EXISTS (SELECT FROM {schema}.subscription s WHERE s.name = $1::text))"},
     // $1 subscription, $2 name.
@@ -118,8 +119,8 @@ SELECT EXISTS (SELECT FROM {schema}.replay r WHERE r.subscription = $1::int AND 
 SELECT {schema}.drop_subscription($1::int))"},
 
     // ---- Trials (docs/design/trials.md). The functions are in 0004_parking.sql. `run` has a few
-    // rows; the others are found by primary key. $1 subscription, $2 lanes, $3 relay. A relay that
-    // is registered lives: whoever takes its lanes over removes its row.
+    // rows; the others are found by primary key. $1 subscription, $2 lanes, $3 relay. A registered
+    // relay counts as alive: whoever takes its lanes over removes its row.
     .former_runs = {.what = "read former runs", .text = R"(
 SELECT r.generation, r.lanes & $2::bigint, r.place, r.tried, coalesce(r.first_seq, 0::bigint),
   EXISTS (SELECT FROM {schema}.parked p WHERE p.subscription = r.subscription AND p.seq = r.first_seq),
@@ -130,9 +131,9 @@ FROM {schema}.run r WHERE r.subscription = $1::int AND r.lanes & $2::bigint <> 0
     // generations that are kept.
     .begin_run = {.how = How::flushed, .what = "begin to deliver", .text = R"(
 SELECT {schema}.begin_run($1::int, $2::bigint, $3::bigint, $4::uuid, $5::text, $6::bigint, $7::bigint[]))"},
-    // $1 subscription, $2 lanes that are held, $3 generation, $4 lanes of the events, $5 how many,
-    // $6 the first one. Only by a relay that was not taken for dead. Fourteen times in a trial that
-    // finds nothing.
+    // $1 subscription, $2 lanes that are held, $3 generation, $4 lanes of the events, $5 how many
+    // events, $6 the first one. It has no effect for a relay that was taken for dead. It runs
+    // fourteen times in a trial that finds nothing.
     .open_range = {.how = How::flushed, .what = "try events", .text = R"(
 WITH mine AS (
   UPDATE {schema}.run r SET tried = CASE WHEN r.lanes & $4::bigint <> 0::bigint THEN $5::bigint ELSE 0::bigint END,
@@ -150,7 +151,7 @@ WITH gone AS (DELETE FROM {schema}.run WHERE subscription = $1::int AND generati
 UPDATE {schema}.run SET relay = NULL, first_seq = NULL WHERE subscription = $1::int AND generation = $2::bigint AND tried > 0)"},
 
     // ---- Replays (docs/design/replay.md). The functions are in 0007_replay.sql.
-    // The first event that is certainly there, by event_by_seq; the newest one.
+    // Returns the first event that is certainly there, by event_by_seq, and the newest one.
     .retained = {.how = How::settings, .what = "ask what is retained", .text = R"(
 SELECT f.seq, f.seq > 1::bigint,
        (SELECT e.created_at FROM {schema}.event e WHERE e.seq >= f.seq ORDER BY e.seq LIMIT 1),
@@ -159,15 +160,15 @@ FROM (SELECT {schema}.retained_from() AS seq) f)"},
     // $1 replay.
     .replay_loaded = {.how = How::flushed, .what = "start a replay", .text = R"(
 UPDATE {schema}.replay SET state = 'running' WHERE id = $1::bigint AND state = 'loading')"},
-    // $1 replay, $2 why.
+    // $1 replay, $2 the reason.
     .stop_replay = {.how = How::flushed, .what = "stop a replay", .text = R"(
 UPDATE {schema}.replay SET state = 'stopped', reason = $2::text, ended_at = clock_timestamp()
 WHERE id = $1::bigint AND state = 'running' RETURNING id)"},
-    // $1 replay. One whose events are not all there is not kept.
+    // $1 replay. It removes a replay whose events are not all loaded.
     .drop_replay = {.how = How::flushed, .what = "remove a replay", .text = R"(
 DELETE FROM {schema}.replay WHERE id = $1::bigint AND state = 'loading' RETURNING id)"},
-    // $1 id (null: all), $2 subscription (0: all), $3 limit. A replay has some thousands of rows of
-    // progress at most; they are added up.
+    // $1 id (null for all), $2 subscription (0 for all), $3 limit. A replay has at most some
+    // thousands of rows of progress, which are added up.
     .list_replays = {.how = How::settings, .what = "list replays", .text = R"(
 SELECT r.id, r.subscription, r.first_seq, r.last_seq, r.filter::text, r.archived, r.state, r.actor, r.reason, r.started_at,
        r.ended_at,
@@ -187,15 +188,15 @@ SELECT seq, id, error, aggregate_type, aggregate_id FROM {schema}.replay_skip WH
     .replay_places = {.how = How::settings, .what = "read how far a replay is", .text = R"(
 SELECT lanes, max(position) FROM {schema}.replay_progress WHERE replay = $1::bigint GROUP BY lanes)"},
 
-    // ---- TaskRuns (docs/design/tasks.md). $1 worker, $2 name, $3 note. Primary key. The count
-    // begins with the time: one whose row was removed must not come to a number again that others
-    // have seen.
+    // ---- TaskRuns (docs/design/tasks.md). $1 worker, $2 name, $3 note. Primary key. The count of
+    // heartbeats begins with the time, so that a worker whose row was removed does not reach a
+    // number again that others have seen.
     .beat_worker = {.how = How::kept, .what = "worker heartbeat", .text = R"(
 INSERT INTO {schema}.worker AS w (id, name, beat, beat_at, types)
 VALUES ($1::uuid, $2::text, (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint, clock_timestamp(), $3::jsonb)
 ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, beat = w.beat + 1, beat_at = EXCLUDED.beat_at, types = EXCLUDED.types
 RETURNING (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint)"},
-    // $1 worker. And those that died without runs, which nobody looks for.
+    // $1 worker. It also removes workers that died without runs, since nobody looks for them.
     .remove_worker = {.what = "remove a worker", .text = R"(
 DELETE FROM {schema}.worker WHERE id = $1::uuid OR beat_at < clock_timestamp() - interval '1 day')"},
     // $1 worker, $2 names of subscriptions, $3 limit. Index parked_key_worker.
@@ -210,9 +211,9 @@ SELECT r.worker, w.beat, coalesce((w.types ->> 'heartbeat_ms')::bigint, 0::bigin
   SELECT DISTINCT k.worker FROM {schema}.subscription s JOIN {schema}.parked_key k ON k.subscription = s.id AND k.worker IS NOT NULL
   WHERE s.name = ANY ($2::text[]) AND k.worker <> $1::uuid) r
 LEFT JOIN {schema}.worker w ON w.id = r.worker)"},
-    // $1 names of subscriptions. Indexes task_end_set_aside, task_end_waits and parked_id. Also
-    // those that were set aside by a transaction which did not see yet that they were replaced, as
-    // the one that replaced them did not see that.
+    // $1 names of subscriptions. Indexes task_end_set_aside, task_end_waits and parked_id. It also
+    // returns tasks that a transaction set aside before it saw that they were replaced, while the
+    // replacing transaction did not see that they were set aside.
     .replaced_parked = {.how = How::kept, .what = "list replaced tasks", .text = R"(
 WITH replaced AS MATERIALIZED (
   (SELECT e.id FROM {schema}.task_end e WHERE e.set_aside ORDER BY e.id LIMIT 1000)
@@ -224,11 +225,11 @@ JOIN {schema}.subscription s ON s.id = p.subscription WHERE s.name = ANY ($1::te
     // ---- ParkedEvents (docs/design/parking.md).
     // Primary key.
     .list_parked = {.how = How::plan_settings, .what = "list parked events", .text = kListParked},
-    // The same with an id: the settings, which avoid a sort, would keep the planner from index
-    // parked_id.
+    // The same with an id: the settings, which avoid a sort, would keep the planner from using
+    // index parked_id.
     .find_parked = {.what = "find a parked event", .text = kListParked},
-    // $1 subscription: events that are retried, wait, are dead. Primary key of parked_key, indexes
-    // parked_live and parked_dead.
+    // $1 subscription. Counts the events that are retried, wait, and are dead. Primary key of
+    // parked_key, indexes parked_live and parked_dead.
     .count_parked = {.how = How::kept, .what = "count parked events", .text = R"(
 SELECT k.retrying, greatest(l.live - k.heads, 0::bigint), d.dead
 FROM (SELECT count(*) FILTER (WHERE run_seq IS NULL AND next_attempt_at < 'infinity') AS retrying,
@@ -237,12 +238,12 @@ FROM (SELECT count(*) FILTER (WHERE run_seq IS NULL AND next_attempt_at < 'infin
      (SELECT count(*) AS live FROM {schema}.parked WHERE subscription = $1::int AND NOT dead) l,
      (SELECT count(*) AS dead FROM {schema}.parked WHERE subscription = $1::int AND dead) d)"},
 
-    // ---- Schedules: a few rows, by their primary key or all of them.
+    // ---- Schedules. The table has a few rows, which are found by primary key or all read.
     .clock = {.what = "read the clock", .text = R"(
 SELECT (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint)"},
     // $1 name, $2 queue, $3 type, $4 payload, $5 content_type, $6 key, $7 headers, $8 cron, $9
-    // every, $10 time_zone, $11 missed, $12 next_at of a new one, and of one with other ticks. A
-    // row: something changed.
+    // every, $10 time_zone, $11 missed, $12 next_at of a new schedule, and of one with other ticks.
+    // Returns a row if something changed.
     .apply_schedule = {.what = "apply a schedule", .text = R"(
 INSERT INTO {schema}.schedule AS s
   (name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed, next_at)
@@ -266,12 +267,12 @@ FROM {schema}.schedule WHERE queue = ANY ($1::text[]) AND NOT paused)"},
 SELECT name, queue, type, payload, content_type, key, headers::text, cron, every, time_zone, missed, paused, revision, next_at,
   last_at, last_task
 FROM {schema}.schedule WHERE queue = ANY ($1::text[]) AND NOT paused AND next_at <= $2::timestamptz ORDER BY next_at, name)"},
-    // $1 name, $2 next_at, $3 revision, as they were read. No row: another one is at it, or has
-    // been.
+    // $1 name, $2 next_at, $3 revision, as they were read. Returns no row if another worker is
+    // handling the schedule, or has done so.
     .lock_schedule = {.how = How::kept, .what = "lock a schedule", .text = R"(
 SELECT 1::int FROM {schema}.schedule
 WHERE name = $1::text AND next_at = $2::timestamptz AND revision = $3::bigint AND NOT paused FOR UPDATE SKIP LOCKED)"},
-    // $1 name, $2 next_at; $3 last_at, $4 last_task, null: as they were.
+    // $1 name, $2 next_at, $3 last_at, $4 last_task; $3 and $4 keep their values if null.
     .move_schedule = {.how = How::kept, .what = "move a schedule", .text = R"(
 UPDATE {schema}.schedule SET next_at = $2::timestamptz, last_at = coalesce($3::timestamptz, last_at),
   last_task = coalesce($4::uuid, last_task), revision = revision + 1

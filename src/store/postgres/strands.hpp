@@ -9,9 +9,9 @@
 
 namespace outbox::store::postgres {
 
-/// In the answer of Queries::cursors.
+/// The cursors in the answer of Queries::cursors.
 [[nodiscard]] Result<std::vector<Strand>> strands_of(const Rows& rows);
-/// The newest cursor of every one of these lanes that has one, lanes at one place together.
+/// The newest cursors of those of the lanes that have one; lanes at the same place share a strand.
 [[nodiscard]] Result<std::vector<Strand>> read_strands(Connection& connection,
                                                        std::int32_t subscription, LaneMask lanes);
 

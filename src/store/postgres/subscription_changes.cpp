@@ -1,4 +1,4 @@
-// Resetting a subscription: the cursor; the rows are changed by 0009_subscriptions.sql.
+// Resets a subscription's cursor; the functions of 0009_subscriptions.sql change its rows.
 #include <memory>
 #include <optional>
 #include <string>
@@ -76,7 +76,7 @@ class PostgresSubscriptionChanges final : public sql::SubscriptionChanges {
   }
 
  private:
-  /// In a pair that begins with nothing; null: none.
+  /// A place in a pair that begins with nothing; all members are null if there is none.
   struct Place {
     Param snapshot{Param::null()};
     Param position{Param::null()};
@@ -84,9 +84,9 @@ class PostgresSubscriptionChanges final : public sql::SubscriptionChanges {
     Param incarnation{Param::null()};
   };
 
-  /// Before the transaction that uses it: the snapshot, then the sequence, which bounds what is
-  /// visible in it and is a mark. A subscription that starts now gets a mark below its first
-  /// snapshot, as one that is created.
+  /// Reads, before the transaction that uses them, the snapshot and then the sequence, which bounds
+  /// what is visible in the snapshot and is a mark. A subscription that starts now gets a mark
+  /// below its first snapshot, as a new one does.
   [[nodiscard]] Result<Place> read_place(const NewStart& start) {
     if (start.kind == NewStart::Kind::beginning) return Place{};
     OUTBOX_TRY(const Rows snapshot, connection_.exec(&Queries::moment));

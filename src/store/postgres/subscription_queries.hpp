@@ -1,5 +1,5 @@
-// The statements of renaming, resetting and dropping subscriptions (docs/design/subscriptions.md),
-// as in queries.hpp. The functions are in 0009_subscriptions.sql.
+// The statements that rename, reset and drop subscriptions (docs/design/subscriptions.md), as in
+// queries.hpp. The functions are in 0009_subscriptions.sql.
 #pragma once
 
 #include <string>
@@ -14,14 +14,15 @@ struct SubscriptionQueries {
 
   const std::string schema;
 
-  // $1 subscription, $2 after which seq, or null, $3 the snapshot of that place, or null.
+  // $1 subscription, $2 the seq after which it starts, or null, $3 the snapshot of that place, or
+  // null.
   Query restart = of("reset a subscription",
                      "SELECT {schema}.restart_subscription($1::int, $2::bigint, $3::pg_snapshot)");
 
-  // $1 subscription, $2 from now on; or $3 a snapshot with $4 a seq up to which it is passed, $5
-  // the sequence's value, read after the snapshot and before this transaction, and $6 the
-  // incarnation of both; $7 to $10 what is parked already, and what retries delivered, each with
-  // its hash sum: the ledger begins with that.
+  // $1 subscription, $2 whether it starts from now on; or $3 a snapshot with $4 a seq up to which
+  // it is passed, $5 the sequence's value, read after the snapshot and before this transaction, and
+  // $6 the incarnation of both. The ledger begins with $7 to $10: how many events are parked
+  // already, and how many were delivered by retries, each with its hash sum.
   Query begin_again = of("write a subscription's first cursor", R"(
 INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1, s2, from_position, position, l,
   parked, parked_hash, acked, acked_hash)
@@ -29,8 +30,9 @@ SELECT s.id, 'reset', -1, 0, s.config_version, CASE WHEN $2::boolean THEN pg_cur
        $3::pg_snapshot, coalesce($4::bigint, 0::bigint), $4::bigint, $5::bigint, $7::int, $8::bigint, $9::int, $10::bigint
 FROM {schema}.subscription s WHERE s.id = $1::int AND {schema}.same_server($6::bigint, $3::pg_snapshot) RETURNING id)");
 
-  // $1 subscription, $2 after which seq, or null, $3 headers apart. The whole log, or, if nothing
-  // is sent again, what the oldest cursor does not see.
+  // $1 subscription, $2 the seq after which it starts, or null, $3 whether headers are counted
+  // apart. It reads the whole log or, if nothing is sent again, what the oldest cursor does not
+  // see.
   Query count_reset = of("count what is sent again", R"(
 WITH cursor AS MATERIALIZED (
   SELECT lane.n AS lane, c.s1, c.s2, c.position
@@ -47,7 +49,8 @@ FROM (
                       ELSE 0::bigint END::text::xid8) r
 GROUP BY 1, 2, 3)");
 
-  // $1 subscription, $2 after which seq, or null. Primary key; event_by_seq for each row.
+  // $1 subscription, $2 the seq after which it starts, or null. Primary key; event_by_seq for each
+  // row.
   Query count_parked = of("count parked events", R"(
 SELECT count(*) FILTER (WHERE r.again), count(*) FILTER (WHERE r.again AND r.corrected), count(*) FILTER (WHERE NOT r.again),
        (SELECT count(*) FROM {schema}.parked_end d WHERE d.subscription = $1::int AND d.outcome = 'discarded'

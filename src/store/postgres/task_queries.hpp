@@ -1,5 +1,5 @@
-// The statements about tasks for people (docs/design/tasks.md), as in queries.hpp. The functions
-// are in 0008_tasks.sql.
+// The statements about tasks that people ask (docs/design/tasks.md), as in queries.hpp. The
+// functions are in 0008_tasks.sql.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace outbox::store::postgres {
 
-/// Whether row p of `parked_state` is a task that waits for the time of its header: one that a
-/// worker has set aside for that, so that the header can be read. (An offset that PostgreSQL does
-/// not know is left to next_attempt_at.)
+/// Whether row p of `parked_state` is a task that waits for the time in its header, and that a
+/// worker has set aside for that time, so that the header can be read. (An offset that PostgreSQL
+/// does not know is left to next_attempt_at.)
 inline constexpr std::string_view kScheduled =
     "CASE WHEN p.state = 'retrying' AND p.attempts = 0 AND p.next_attempt_at > clock_timestamp() "
     "AND starts_with(p.aggregate_type, 'outbox-task:'::text) "
@@ -23,23 +23,23 @@ struct TaskQueries {
 
   const std::string schema;
 
-  // Around the next one, on connections of applications: that there is no such task is no notice
-  // for their logs.
+  // These two surround the next statement on connections of applications, so that a task that does
+  // not exist makes no notice in their logs.
   Query quiet = of("look at a task", R"(
 SELECT set_config('client_min_messages', CASE s.was WHEN 'error'::text THEN s.was ELSE 'warning'::text END, true)
 FROM (SELECT set_config('outbox.messages', current_setting('client_min_messages'), true) AS was OFFSET 0) s)");
   Query loud = of("look at a task", R"(
 SELECT set_config('client_min_messages', current_setting('outbox.messages'), true))");
 
-  // $1 id. Columns by name: later migrations add some.
+  // $1 id. The columns are found by name, since later migrations add some.
   Query status = of("look at a task", "SELECT t.* FROM {schema}.task_status($1::uuid) t");
 
-  // Events that some lanes of a subscription have not passed, at most $4: $1 S1, $2 xmin(S1), $3
-  // lanes, $5 position, null when the cursor is no pair, $6 xmax(S2), $7 xip(S2). As
+  // At most $4 events that some lanes of a subscription have not passed: $1 S1, $2 xmin(S1), $3
+  // lanes, $5 position, null when the cursor is no pair, $6 xmax(S2), $7 xip(S2), as in
   // Queries::pending_drained and pending_begun; indexes event_by_seq and event_by_xid. The oldest
-  // first, as near as the indexes have it. Then $8 aggregate_type, $9 the type of the subscription,
-  // null: it is that of the queue; $10 type, $11 key, null means any; $12 limit. Under the plan
-  // settings.
+  // come first, as far as the indexes are in that order. $8 aggregate_type; $9 the type of the
+  // subscription, null if the subscription is that of the queue; $10 type and $11 key, null means
+  // any; $12 limit. It runs under the plan settings.
   Query pending = of("list pending tasks", std::string(R"(
 SELECT e.seq, e.id, e.event_type, e.aggregate_id, e.created_at FROM ()") +
                                                std::string(kAhead) + R"() e
@@ -49,7 +49,7 @@ WHERE e.aggregate_type = $8::text AND ($10::text IS NULL OR e.event_type = $10::
            ELSE e.event_type = $9::text END
 ORDER BY e.seq LIMIT $12::bigint)");
 
-  // The same $1 to $9. Per type, null: what is no task of these.
+  // $1 to $9 as above. The rows are per type; null stands for events that are no task of these.
   Query count_pending = of("count pending tasks", std::string(R"(
 SELECT CASE WHEN e.aggregate_type = $8::text
              AND CASE WHEN $9::text IS NULL THEN e.event_type <> ALL ((SELECT {schema}.types_apart($8::text))::text[])
@@ -58,8 +58,8 @@ SELECT CASE WHEN e.aggregate_type = $8::text
        (date_part('epoch'::text, clock_timestamp() - min(e.created_at)) * 1000000::float8)::bigint
 FROM ()") + std::string(kAhead) + R"() e GROUP BY 1)");
 
-  // $1 subscriptions, $2 rows of each. Primary key. A row is some hundred bytes beside its payload;
-  // those that are retried or wait are at most max_waiting.
+  // $1 subscriptions, $2 rows of each. Primary key. A row has some hundred bytes beside its
+  // payload; at most max_waiting rows are retried or wait.
   Query count_rows = of("count tasks", std::string(R"(
 SELECT r.subscription, r.event_type, CASE WHEN r.scheduled THEN 'scheduled'::text ELSE r.state END, count(*),
        coalesce((max(date_part('epoch'::text, clock_timestamp() - r.next_attempt_at)) FILTER (WHERE r.state = 'retrying')

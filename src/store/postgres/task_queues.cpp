@@ -1,4 +1,4 @@
-// Tasks for people.
+// Queues of tasks as people see them.
 #include <libpq-fe.h>
 
 #include <algorithm>
@@ -19,7 +19,8 @@
 namespace outbox::store::postgres {
 namespace {
 
-/// What is not passed on some lanes: $1 to $7 of TaskQueries::pending and counts.
+/// The events that are not passed on some lanes: $1 to $7 of TaskQueries::pending and
+/// count_pending.
 Result<Params> ahead_of(const Strand& strand, std::int64_t looked_at) {
   const Cursor& cursor = strand.cursor;
   OUTBOX_TRY(const Snapshot s1, parse_snapshot(cursor.s1));
@@ -33,7 +34,7 @@ Result<Params> ahead_of(const Strand& strand, std::int64_t looked_at) {
                 Param::xid8_array(s2.xip)};
 }
 
-/// One row, by the names of its columns. A column that is missing is null.
+/// One row, whose columns are found by their names. A missing column reads as null.
 class StatusRow {
  public:
   StatusRow(const Rows& rows, int row) : rows_(rows), row_(row) {}
@@ -123,7 +124,7 @@ class PostgresTaskQueues final : public TaskQueues {
   }
 
  private:
-  /// Null: all types but those that have a subscription of their own.
+  /// Null stands for all types but those that have a subscription of their own.
   static Param own_type_of(const SubscriptionRow& subscription) {
     return Param::text_or_null(std::string(sql::own_type_of(subscription)));
   }

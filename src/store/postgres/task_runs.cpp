@@ -64,7 +64,7 @@ class Finishes {
 };
 
 class PostgresTaskRuns final : public sql::TaskRuns {
-  /// Subscription, seq, token.
+  /// Subscription, seq and token.
   using Run = std::tuple<std::int32_t, std::int64_t, std::int64_t>;
 
  public:
@@ -166,7 +166,7 @@ class PostgresTaskRuns final : public sql::TaskRuns {
     if (!asked_) {
       OUTBOX_TRY(listen());
     }
-    // Also one that came with the answer to a statement.
+    // A notification may also have come with the answer to a statement.
     OUTBOX_TRY(const bool told, take_told());
     if (told) return true;
     OUTBOX_TRY(const bool rung,
@@ -194,7 +194,7 @@ class PostgresTaskRuns final : public sql::TaskRuns {
   }
 
  private:
-  /// A pooler that shares connections would listen for somebody else.
+  /// Behind a pooler that shares connections, the notifications would go to another client.
   [[nodiscard]] Status listen() {
     OUTBOX_TRY(const Rows channel, connection_.exec(&Queries::ready_channel));
     asked_ = true;
@@ -213,8 +213,8 @@ class PostgresTaskRuns final : public sql::TaskRuns {
   static Status done(Result<Rows> rows) { return rows ? Status{} : Status(pass(rows)); }
 
   Connection& connection_;
-  bool asked_{false};    ///< Whether it may listen.
-  bool listens_{false};  ///< For rows that become `ready`.
+  bool asked_{false};    ///< Whether listen() has been called.
+  bool listens_{false};  ///< Whether we listen for rows that become `ready`.
 };
 
 }  // namespace

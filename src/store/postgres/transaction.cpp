@@ -54,12 +54,13 @@ void leave_pipeline(PGconn* connection) {
   }
 }
 
-/// Only the end of the session can roll back now.
+/// Closes the socket, since only the end of the session can roll the transaction back now.
 void shut(PGconn* connection) {
   if (const int socket = PQsocket(connection); socket >= 0) (void)::shutdown(socket, SHUT_RDWR);
 }
 
-/// The last of its results. `sql`: BEGIN, and what else is asked in that round trip.
+/// Runs `sql`, which is BEGIN and may ask something else in the same round trip. Returns the last
+/// result.
 Rows begin(PGconn* connection, const std::string& sql) {
   if (Status idle = store::postgres::check_idle(connection, "begin"); !idle)
     throw Exception(std::move(idle.error()));
@@ -69,7 +70,7 @@ Rows begin(PGconn* connection, const std::string& sql) {
   Error error = store::postgres::map_result(result.native(), connection, "begin");
   error.effect = Effect::none;
   if (PQtransactionStatus(connection) == PQTRANS_INERROR) PQclear(PQexec(connection, "ROLLBACK"));
-  // A standby gives no ids: the caller wants the primary.
+  // A standby gives out no transaction ids, so the caller needs the primary.
   if (error.origin == "pg:55000")
     error = store::postgres::map_sqlstate("25006", "begin", "the server is a standby");
   throw Exception(std::move(error));
@@ -135,7 +136,7 @@ void Transaction::flush() {
 void Transaction::commit() {
   if (!state_ || !state_->open) throw_ended("commit");
   Status status = state_->check("commit");
-  // Nothing was sent, and the caller can correct it.
+  // Nothing was sent, and the caller can correct the mistake.
   if (!status && status.error().code == Errc::invalid_argument)
     throw Exception(std::move(status.error()));
   if (status) status = state_->write(Session::Ending::commit);
@@ -165,12 +166,12 @@ namespace {
 
 constexpr std::string_view kOrigin = "pg:";
 
-/// All of the transaction can be done again, and nobody has to change anything before.
+/// Whether the whole transaction can be repeated without anybody changing anything before.
 bool is_conflict_of(const Error& error) {
   const std::string_view origin = error.origin;
   if (!origin.starts_with(kOrigin) || error.effect != Effect::none) return false;
   const std::string_view state = origin.substr(kOrigin.size());
-  // The other two: statements of ours that were prepared are gone, or there already.
+  // The other two say that our prepared statements are gone, or exist already.
   return is_conflict(state) || state == "26000" || state == "42P05";
 }
 
@@ -224,7 +225,8 @@ void detail::run_transaction(PGconn* connection, const std::function<void(Transa
     try {
       body(tx);
     } catch (const std::exception& thrown) {
-      // Where f has ended the transaction, by whatever means, its effect may be there.
+      // If the body has ended the transaction, by whatever means, the transaction may have taken
+      // effect.
       const auto status = PQtransactionStatus(connection);
       const bool ours = tx.is_open() && (status == PQTRANS_INTRANS || status == PQTRANS_INERROR);
       if (!ours || !is_conflict_of(thrown, attempts)) throw;
@@ -248,7 +250,7 @@ namespace {
 
 constexpr const char* kAsk = "ask for the outcome of a transaction";
 
-/// The only value of a statement; empty: null.
+/// The only value of a statement's result; empty if it is null.
 std::string value_of(PGconn* connection, const std::string& sql,
                      const std::vector<std::string>& values) {
   std::vector<const char*> texts;
@@ -262,15 +264,16 @@ std::string value_of(PGconn* connection, const std::string& sql,
   throw Exception(std::move(error));
 }
 
-/// "committed", "aborted", "in progress"; empty: so old that the server has forgotten.
+/// Returns "committed", "aborted" or "in progress"; empty if the server has forgotten so old a
+/// transaction.
 std::string xact_status(PGconn* connection, const std::string& transaction) {
   if (value_of(connection, "SELECT pg_catalog.pg_is_in_recovery()", {}) != "f")
     throw Exception(store::postgres::map_sqlstate("25006", kAsk, "the server is a standby"));
   try {
     return value_of(connection, "SELECT pg_catalog.pg_xact_status($1::xid8)", {transaction});
   } catch (const Exception& thrown) {
-    // Ahead of what the server has given out: a crash or a failover has forgotten it, so it had not
-    // committed.
+    // The id is ahead of those that the server has given out. A crash or a failover has lost the
+    // transaction, so it had not committed.
     if (thrown.error().origin == "pg:22023") return "aborted";
     throw;
   }

@@ -1,13 +1,14 @@
-// The relay's part of the armed wake-up (docs/stores/postgres.md, "Wake-up"); the writer's is the
-// default of event.xid.
+// The relay's part of the armed wake-up (docs/stores/postgres.md, "Wake-up"). The writer's part is
+// the default of event.xid.
 //
 // A writer holds a shared lock from its first event to its commit, and notifies when it cannot get
-// it. Armed means that we hold the lock exclusively: no writer is in flight, and every later one
-// notifies. Locks are released after a commit has become visible, so no wake-up is lost.
+// the lock. A relay is armed while it holds the lock exclusively: then no writer is in flight, and
+// every later one notifies. Locks are released after a commit has become visible, so no wake-up is
+// lost.
 //
-// One relay can be armed. While it is, another one listens: every commit notifies both. When the
-// armed one wakes up by itself there is a moment without notifications, in which the other one may
-// miss a commit: it finds the event at the end of its idle interval.
+// Only one relay can be armed. While it is, other relays listen: every commit notifies all of them.
+// When the armed relay wakes up by itself there is a moment without notifications, in which another
+// relay may miss a commit; it finds the event at the end of its idle interval.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -87,7 +88,7 @@ class PostgresWakeup final : public Wakeup {
     }
   }
 
-  /// One that only listens may be the last one now.
+  /// A relay that only listens returns false, since it may be the last one now.
   [[nodiscard]] bool stays_armed() const override { return armed_; }
   void interrupt() noexcept override { interrupted_.signal(); }
   [[nodiscard]] std::uint64_t statements() const override {
@@ -104,9 +105,9 @@ class PostgresWakeup final : public Wakeup {
 
   std::optional<Connection> connection_;
   EventFd interrupted_;
-  bool direct_{false};  ///< No pooler shares the connection.
+  bool direct_{false};  ///< Whether no pooler shares the connection.
   bool armed_{false};
-  bool listening_{false};  ///< This relay or another one is armed.
+  bool listening_{false};  ///< Whether this relay or another one is armed.
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Writes events for the command line and the benchmarks: each call one transaction and one round
+// Writes events for the command line and the benchmarks. Each call is one transaction and one round
 // trip.
 #include <memory>
 #include <utility>

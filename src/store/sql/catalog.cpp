@@ -51,7 +51,7 @@ Result<bool> Catalog::apply(const SubscriptionSpec& spec, Wanted wanted) {
   const std::string config = subscription::to_json(spec);
   OUTBOX_TRY(const bool done, is_applied(spec, config, wanted));
   if (done) return false;
-  // Again when another process created it between our select and our insert.
+  // Tries again when another process created the subscription between our select and our insert.
   for (int attempt = 1;; ++attempt) {
     OUTBOX_TRY(const Applied applied, apply_once(spec, config, wanted));
     if (applied != Applied::again || attempt == 3) return applied == Applied::changed;
@@ -62,7 +62,7 @@ Result<Catalog::Applied> Catalog::apply_once(const SubscriptionSpec& spec,
                                              const std::string& config, Wanted wanted) {
   Applied applied = Applied::changed;
   OUTBOX_TRY(db_->transact([&]() -> Result<Decision> {
-    // A crash of the database must not take a first cursor back that was already used.
+    // A crash of the database must not take back a first cursor that was already used.
     OUTBOX_TRY(db_->run(&Statements::flushed));
     OUTBOX_TRY(const auto found, find_subscription(*db_, spec.name));
     if (found && wanted == Wanted::a_new_one) return name_taken(spec.name);
@@ -97,7 +97,7 @@ Result<Catalog::Applied> Catalog::insert(const SubscriptionSpec& spec, const std
   OUTBOX_TRY(const Rows created,
              db_->exec(&Statements::create_subscription, {spec.name, config, group}));
   if (created.empty()) return Applied::again;
-  // That of a type begins where that of its queue stands, when its lanes start next.
+  // A subscription of a type begins where that of its queue stands, when its lanes start next.
   if (!event::is_of_type(spec)) {
     OUTBOX_TRY(db_->run(&Statements::first_settlement,
                         {created.first<std::int32_t>(), spec.start == Start::now}));
@@ -105,7 +105,7 @@ Result<Catalog::Applied> Catalog::insert(const SubscriptionSpec& spec, const std
   return Applied::changed;
 }
 
-/// A former name is refused, or forgotten where a new subscription is wanted.
+/// Refuses a former name, or forgets it if a new subscription is wanted.
 Status Catalog::release(const std::string& name, Wanted wanted) {
   if (wanted == Wanted::a_new_one) return db_->run(&Statements::forget_former_name, {name});
   OUTBOX_TRY(const Rows former, db_->exec(&Statements::former_name, {name}));

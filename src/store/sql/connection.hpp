@@ -1,4 +1,4 @@
-// What the parts that stand once need of a database (docs/design/sql.md): statements by name, rows
+// What the parts in store/sql need of a database (docs/design/sql.md): statements by name, rows
 // that are read into structs, and transactions.
 #pragma once
 
@@ -46,11 +46,12 @@ template <class Value>
   return value ? Param(*value) : Param(nullptr);
 }
 
-/// Numbers, truth values and times (in microseconds) are numbers; everything else is bytes.
+/// A value of a row. Numbers, truth values and times (in microseconds) are numbers; everything else
+/// is bytes.
 using Cell = std::variant<std::nullptr_t, std::int64_t, std::string>;
 
-/// Reads the columns of a row one after the other, each into a member of its type. What is null
-/// leaves the member as it is.
+/// Reads the columns of a row one after the other, each into a member of its type. A null leaves
+/// the member as it is.
 class Row {
  public:
   explicit Row(const Cell* column) : column_(column) {}
@@ -75,7 +76,7 @@ class Row {
   void take(std::string& member) {
     if (const auto* bytes = std::get_if<std::string>(column_++)) member = *bytes;
   }
-  /// Its 16 bytes, or its text; an empty text is none.
+  /// The column holds the id's 16 bytes, or its text; an empty text stands for no id.
   void take(EventId& member) {
     std::optional<EventId> id;
     take(id);
@@ -111,12 +112,12 @@ class Rows {
   [[nodiscard]] std::size_t size() const { return columns_ == 0 ? 0 : cells_.size() / columns_; }
   [[nodiscard]] bool empty() const { return cells_.empty(); }
   [[nodiscard]] Row operator[](std::size_t row) const { return Row(&cells_[row * columns_]); }
-  /// The first column of the first row; without one the value that Member{} has.
+  /// The first column of the first row; if there is no row, the value that Member{} has.
   template <class Member>
   [[nodiscard]] Member first() const {
     return empty() ? Member{} : (*this)[0].template next<Member>();
   }
-  /// What `read` makes of each row.
+  /// The list of what `read` makes of each row.
   template <class Read>
   [[nodiscard]] auto list(Read read) const {
     std::vector<decltype(read(std::declval<Row>()))> all;
@@ -133,24 +134,24 @@ class Rows {
 /// How the body of a transaction ends it.
 enum class Decision : std::uint8_t { commit, rollback };
 
-/// One thread at a time.
+/// It is used by one thread at a time.
 class Connection {
  public:
   virtual ~Connection() = default;
 
-  /// Outside of a transaction the statement is one of its own.
+  /// Runs a statement. Outside of a transaction the statement is a transaction of its own.
   [[nodiscard]] virtual Result<Rows> exec(Named statement, const Params& params = {}) = 0;
-  /// The same, of a statement whose rows do not matter.
+  /// Runs a statement whose rows do not matter.
   [[nodiscard]] Status run(Named statement, const Params& params = {}) {
     auto rows = exec(statement, params);
     return rows ? Status{} : Status(pass(rows));
   }
-  /// The statement, and behind it these valid events, in one round trip.
+  /// Runs the statement and then writes these valid events, in one round trip.
   [[nodiscard]] virtual Status run_and_write(Named statement, const Params& params,
                                              std::span<const Event> events,
                                              std::span<const EventId> ids) = 0;
-  /// Rolls back on any failure. The body may run a second time, when the first one found that it
-  /// cannot use prepared statements.
+  /// Runs `body` in a transaction, and rolls back on any failure. The body may run a second time
+  /// when its first run found that it cannot use prepared statements.
   [[nodiscard]] virtual Status transact(const std::function<Result<Decision>()>& body) = 0;
 
  protected:

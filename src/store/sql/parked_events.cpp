@@ -23,7 +23,7 @@ ParkedListing parked_of(Row row) {
 
 Result<std::vector<ParkedListing>> ParkedEvents::list(const ParkedFilter& filter, std::size_t limit,
                                                       bool whole) {
-  // From the first event of the subscription on, or that of any.
+  // The list begins with the first event of the subscription, or of any subscription.
   std::pair<std::int32_t, std::int64_t> after(filter.subscription.value_or(-1), -1);
   if (filter.after) after = std::max(after, *filter.after);
   OUTBOX_TRY(const Rows rows,

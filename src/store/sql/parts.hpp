@@ -1,5 +1,5 @@
-// The parts of a store that stand once. Those with something of their own in each store are derived
-// from.
+// The parts of a store whose code both stores share. A part with something of its own in each store
+// is a base class here.
 #pragma once
 
 #include <memory>
@@ -58,7 +58,8 @@ class Catalog : public store::Catalog {
   enum class Wanted : std::uint8_t { either, a_new_one };
 
   explicit Catalog(std::unique_ptr<Connection> connection) : db_(std::move(connection)) {}
-  /// Before the transaction in which it is created or changed. True: nothing is to be done.
+  /// Is called before the transaction in which the subscription is created or changed. Returns true
+  /// if nothing is to be done.
   [[nodiscard]] virtual Result<bool> is_applied(const SubscriptionSpec& spec,
                                                 const std::string& config, Wanted wanted) = 0;
   [[nodiscard]] Connection& db() { return *db_; }
@@ -91,8 +92,8 @@ class SubscriptionChanges : public store::SubscriptionChanges {
       : db_(std::move(connection)) {}
   [[nodiscard]] Connection& db() { return *db_; }
   [[nodiscard]] Result<FoundSubscription> find(std::string_view name);
-  /// In a transaction: so that no relay parks or settles events of it meanwhile, and retention
-  /// removes nothing.
+  /// Must be called in a transaction. Takes locks, so that meanwhile no relay parks or settles
+  /// events of the subscription, and retention removes nothing.
   [[nodiscard]] Result<FoundSubscription> lock_idle(std::string_view name);
 
  private:
@@ -122,7 +123,8 @@ class Replays : public store::Replays {
  protected:
   explicit Replays(std::unique_ptr<Connection> connection) : db_(std::move(connection)) {}
   [[nodiscard]] Connection& db() { return *db_; }
-  /// A new one, or the one with this id, which was stopped. 0: it is not stopped any more.
+  /// Starts a new replay, or resumes the one with this id, which was stopped. Returns 0 if that one
+  /// is not stopped any more.
   [[nodiscard]] virtual Result<std::int64_t> begin(const Replay& replay,
                                                    std::optional<std::int64_t> id) = 0;
 
@@ -172,26 +174,26 @@ class TaskRuns : public store::TaskRuns {
   std::unique_ptr<Connection> db_;
 };
 
-/// "edited", or what stood in the way: "gone", "waiting", "due".
+/// Maps the answer to an edit, which is "edited" or the obstacle: "gone", "waiting", "due".
 [[nodiscard]] Status edit_status(std::string_view word, const ParkedEdit& edit);
 
-// ---- Rows about tasks that wait, and what they say.
+// ---- Rows about tasks that wait, and how to read them.
 
 /// The aggregate_type of the tasks that a subscription of a queue delivers.
 [[nodiscard]] std::string_view tasks_of(const SubscriptionRow& subscription);
-/// Empty: all types but those that have a subscription of their own.
+/// Empty if the subscription delivers all types but those that have a subscription of their own.
 [[nodiscard]] std::string_view own_type_of(const SubscriptionRow& subscription);
 [[nodiscard]] PendingTask pending_task_of(Row row);
-/// Per type, what is pending: the type (null: no task of these), how many, for how long the first
-/// one.
+/// Adds the pending tasks. Each row has a type (null stands for events that are no task of these),
+/// the number of tasks, and how long the first one has waited.
 void add_pending(const Rows& rows, std::int32_t subscription, QueueReport& report,
                  std::int64_t& looked_at);
-/// Per subscription, type and state, what has a row: how many, for how long the first one of those
-/// that are due.
+/// Adds the tasks that have a row of their own. Each row has a subscription, a type, a state, the
+/// number of tasks, and how long the first of those that are due has waited.
 void add_counts(const Rows& rows, QueueReport& report);
 void add_workers(const Rows& rows, QueueReport& report);
 
-/// `word`: of a task, or what became of its event in the subscription that delivers it
+/// `word` is the state of a task, or what became of its event in the subscription that delivers it
 /// (store/history.hpp).
 void set_state(TaskStatus& status, std::string_view word);
 

@@ -26,7 +26,7 @@ std::map<std::string, std::string> headers_map(std::string_view json) {
                  : std::map<std::string, std::string>();
 }
 
-/// What was written by hand may be anything. Below 0 it is an error of the schedule.
+/// A text that was written by hand may be anything. A value below 0 is an error of the schedule.
 milliseconds interval_of(std::string_view text) {
   const auto length = parse_duration(text);
   return length ? std::chrono::duration_cast<milliseconds>(*length) : milliseconds(-1);
@@ -42,7 +42,7 @@ ScheduleRow schedule_of(Row row) {
            schedule.key, headers, schedule.cron, every, schedule.time_zone, missed, found.paused,
            found.revision, found.next_at_us, found.last_at_us, found.last_task);
   schedule.every = every.empty() ? milliseconds(0) : interval_of(every);
-  // The table has no other words.
+  // The table accepts no other words.
   schedule.missed = from_word<MissedTicks>(missed).value_or(MissedTicks::one);
   schedule.headers = headers_map(headers);
   return found;

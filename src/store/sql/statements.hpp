@@ -1,4 +1,4 @@
-// The statements of the parts that stand once. Each store has a table of them, with its own SQL
+// The statements of the parts in store/sql. Each store has a table of them, with its own SQL
 // (statements.cpp of the store).
 #pragma once
 
@@ -11,7 +11,8 @@ namespace outbox::store::sql {
 enum class How : std::uint8_t {
   plainly,
   kept,  ///< Prepared, and kept by its name.
-  // In a transaction of its own, with settings. Inside another transaction: plainly.
+  // The next four run in a transaction of their own, with settings; inside another transaction they
+  // run plainly.
   flushed,
   plan_settings,
   no_limits,
@@ -20,19 +21,20 @@ enum class How : std::uint8_t {
 
 struct Statement {
   How how{How::plainly};
-  /// SQLite: only for the owner of the lanes, under which generation ($3) they are held for a
-  /// subscription ($1). PostgreSQL's functions check that themselves.
+  /// SQLite runs such a statement only for the owner that holds the lanes of a subscription ($1)
+  /// under a generation ($3). PostgreSQL's functions check that themselves.
   bool for_owner{false};
-  /// PostgreSQL: for error messages. SQLite's texts begin with it, as a comment.
+  /// What the statement does, for PostgreSQL's error messages. SQLite's texts begin with it, as a
+  /// comment.
   std::string_view what{};
-  /// Empty: this store needs nothing of the kind. On SQLite it may be several statements, which are
-  /// one transaction.
+  /// Empty if this store needs no such statement. On SQLite the text may be several statements,
+  /// which are one transaction.
   std::string_view text{};
 };
 
 /// The parameters of a statement, and the columns of its rows, are the same in both stores.
 struct Statements {
-  // Whoever changes subscriptions.
+  // Changes of subscriptions.
   Statement flushed, find_subscription, lock_fleet, lock_lanes, change_group;
   // Catalog.
   Statement subscriptions, former_name, forget_former_name, create_subscription, first_settlement,

@@ -90,7 +90,7 @@ Result<FoundSubscription> SubscriptionChanges::find(std::string_view name) {
   return std::move(*found);
 }
 
-/// The locks in the order of Catalog::apply().
+/// Takes the locks in the order of Catalog::apply().
 Result<FoundSubscription> SubscriptionChanges::lock_idle(std::string_view name) {
   OUTBOX_TRY(db_->run(&Statements::flushed));
   OUTBOX_TRY(FoundSubscription found, find(name));

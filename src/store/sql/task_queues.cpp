@@ -10,7 +10,7 @@
 namespace outbox::store::sql {
 namespace {
 
-/// What a clock that was set back makes negative is none.
+/// A negative time, which a clock that was set back can cause, counts as zero.
 std::chrono::microseconds waited(std::int64_t us) {
   return std::chrono::microseconds(std::max<std::int64_t>(us, 0));
 }

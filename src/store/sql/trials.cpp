@@ -44,7 +44,7 @@ class SqlTrials final : public store::Trials {
                          {subscription, bits(holding.lanes), holding.generation, bits(range.lanes),
                           static_cast<std::int64_t>(range.events), range.seq}));
     auto generations = rows.list([](Row row) { return row.next<std::int64_t>(); });
-    // Its own is among them if it was recorded.
+    // The run's own generation is among them if the run was recorded.
     if (std::erase(generations, holding.generation) > 0) return generations;
     return fail(Errc::lease_lost, Remedy::reconnect,
                 "the lanes of these events have another owner");

@@ -86,7 +86,8 @@ class SqliteCatalog final : public sql::Catalog {
   }
 
  private:
-  /// Without the write lock: a relay that starts beside busy writers usually has nothing to change.
+  /// Looks without the write lock, since a relay that starts beside busy writers usually has
+  /// nothing to change.
   [[nodiscard]] Result<bool> is_applied(const SubscriptionSpec& spec, const std::string& config,
                                         Wanted wanted) override {
     if (wanted == Wanted::a_new_one) return false;

@@ -1,4 +1,5 @@
-// The two clocks of the store. One machine has the file, so its clocks are the database's clocks.
+// The two clocks of the store. The file belongs to one machine, so the machine's clocks are the
+// database's clocks.
 #pragma once
 
 #include <chrono>
@@ -12,10 +13,10 @@ template <class Clock>
       .count();
 }
 
-/// Microseconds since 1970, UTC: for rows.
+/// Microseconds since 1970, UTC. It is used for rows.
 [[nodiscard]] inline std::int64_t wall_us() { return now_us<std::chrono::system_clock>(); }
-/// Microseconds of CLOCK_MONOTONIC, the same for all processes of a boot: for leases, which a
-/// change of the wall clock must not end.
+/// Microseconds of CLOCK_MONOTONIC, which is the same for all processes of a boot. It is used for
+/// leases, which a change of the wall clock must not end.
 [[nodiscard]] inline std::int64_t monotonic_us() { return now_us<std::chrono::steady_clock>(); }
 
 }  // namespace outbox::store::sqlite

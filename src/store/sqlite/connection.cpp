@@ -12,12 +12,12 @@
 namespace outbox::store::sqlite {
 namespace {
 
-/// outbox_now()
+/// Implements the SQL function outbox_now().
 void now_function(sqlite3_context* context, int /*count*/, sqlite3_value** /*arguments*/) {
   sqlite3_result_int64(context, wall_us());
 }
 
-/// Binds a parameter. An array is a JSON array, for json_each().
+/// Binds a parameter. An array is bound as a JSON array, for json_each().
 struct Bind {
   sqlite3_stmt* stmt;
   int index;

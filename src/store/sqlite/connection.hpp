@@ -1,4 +1,5 @@
-// A connection to one SQLite file, and a write transaction on it. One thread at a time.
+// A connection to one SQLite file, and a write transaction on it. It is used by one thread at a
+// time.
 #pragma once
 
 #include <sqlite3.h>
@@ -18,13 +19,13 @@
 
 namespace outbox::store::sqlite {
 
-/// Those of the parts that stand once.
+/// The statements of the parts in store/sql.
 extern const sql::Statements kStatements;
 
 /// What power loss may take back of this connection's own commits.
 enum class Sync : std::uint8_t {
-  full,    ///< Nothing.
-  normal,  ///< The last ones; the file stays consistent.
+  full,    ///< No commit.
+  normal,  ///< The last commits; the file stays consistent.
 };
 
 struct ConnectOptions {
@@ -35,18 +36,19 @@ struct ConnectOptions {
 
 class Connection final : public sql::Connection {
  public:
-  /// Never checkpoints by itself when the linked SQLite has the WAL-reset bug
+  /// The connection never checkpoints by itself when the linked SQLite has the WAL-reset bug
   /// (has_wal_reset_bug()).
   [[nodiscard]] static Result<Connection> open(const std::string& path,
                                                const ConnectOptions& options = {});
-  /// Over one of the application, as it is set up. It is not closed, and nothing of ours is left on
-  /// it.
+  /// Uses a connection of the application as it is set up. The connection is not closed, and
+  /// nothing of ours is left on it.
   [[nodiscard]] static Connection borrow(sqlite3* db) { return Connection(db, false); }
 
-  /// The first statement of `sql`, prepared once. `sql` must be one of the constants of
-  /// queries.hpp: its address is the key. One that is still in use must not be requested again.
+  /// The first statement of `sql`, which is prepared once. `sql` must be one of the constants of
+  /// queries.hpp, since its address is the key. A statement that is still in use must not be
+  /// requested again.
   [[nodiscard]] Result<Statement> statement(std::string_view sql);
-  /// Binds the values from ?1 on and steps to the first row. Text must stay valid as long as the
+  /// Binds the values from ?1 on and steps to the first row. Texts must stay valid as long as the
   /// statement.
   template <class... Values>
   [[nodiscard]] Result<Statement> query(std::string_view sql, const Values&... values) {
@@ -66,35 +68,35 @@ class Connection final : public sql::Connection {
     return {};
   }
   using sql::Connection::run;
-  /// The statements of a text, one after the other; the rows are those of the last one that has
-  /// columns.
+  /// Runs the statements of a text, one after the other. The rows are those of the last statement
+  /// that has columns.
   [[nodiscard]] Result<sql::Rows> exec_all(std::string_view sql, const sql::Params& params);
 
-  // For the parts that stand once.
+  // For the parts in store/sql.
   [[nodiscard]] Result<sql::Rows> exec(sql::Named statement, const sql::Params& params) override;
   [[nodiscard]] Status run_and_write(sql::Named statement, const sql::Params& params,
                                      std::span<const Event> events,
                                      std::span<const EventId> ids) override;
   [[nodiscard]] Status transact(const std::function<Result<sql::Decision>()>& body) override;
 
-  /// The first column of the first row; 0 or empty without a row.
+  /// The first column of the first row; 0 or empty if there is no row.
   [[nodiscard]] Result<std::int64_t> integer(std::string_view sql);
   [[nodiscard]] Result<std::string> text(std::string_view sql);
-  /// Several statements at once, for migrations.
+  /// Runs several statements at once, for migrations.
   [[nodiscard]] Status execute(const std::string& sql, std::string_view what);
 
   [[nodiscard]] sqlite3* handle() const { return db_.get(); }
   [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(db_.get()) == 0; }
-  /// The last connection of all processes to be closed empties the WAL.
+  /// Lets this connection empty the WAL if it is the last one of all processes to be closed.
   void checkpoint_on_close() {
     sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
   }
-  /// Rows that the last statement wrote.
+  /// The number of rows that the last statement wrote.
   [[nodiscard]] int changes() const { return sqlite3_changes(db_.get()); }
   /// Fails when the file is no longer the one at its path: other programs would not see what is
   /// written into it.
   [[nodiscard]] Status check_in_place() const;
-  /// Executions so far.
+  /// The number of executions so far.
   [[nodiscard]] std::uint64_t statements() const { return statements_; }
   /// The file's own path: absolute, symbolic links resolved, as SQLite uses it.
   [[nodiscard]] std::string file() const;
@@ -121,7 +123,7 @@ class Connection final : public sql::Connection {
   std::uint64_t statements_{0};
 };
 
-/// BEGIN IMMEDIATE; rolls back unless it was committed.
+/// A transaction that begins with BEGIN IMMEDIATE and rolls back unless it was committed.
 class WriteTransaction {
  public:
   [[nodiscard]] static Result<WriteTransaction> begin(Connection& connection);
@@ -140,19 +142,20 @@ class WriteTransaction {
   Connection* connection_;
 };
 
-/// 3.7.0 to 3.51.2: when one connection starts a second checkpoint right after a complete one while
-/// another connection commits, the file can be corrupted (https://sqlite.org/wal.html, "the
-/// WAL-reset bug"). With such a version the relay leaves checkpoints to the application.
+/// Whether the version is one of 3.7.0 to 3.51.2. In these versions the file can be corrupted when
+/// one connection starts a second checkpoint right after a complete one while another connection
+/// commits (https://sqlite.org/wal.html, "the WAL-reset bug"). The relay then leaves checkpoints to
+/// the application.
 [[nodiscard]] constexpr bool has_wal_reset_bug(int version_number) noexcept {
   return version_number >= 3007000 && version_number < 3051003;
 }
 
-/// The size of the file's WAL; 0 when there is none.
+/// The size of the file's WAL; 0 if there is none.
 [[nodiscard]] std::uint64_t wal_bytes(const std::string& database);
 
-/// Copies the WAL into the file while another connection of ours holds the write lock: no commit
-/// runs meanwhile, which avoids the WAL-reset bug. The WAL keeps its size and is used from its
-/// beginning again. Busy: Remedy::retry_call, nothing is done.
+/// Copies the WAL into the file while another connection of ours holds the write lock, so that no
+/// commit runs meanwhile, which avoids the WAL-reset bug. The WAL keeps its size and is used from
+/// its beginning again. If the file is busy, nothing is done and the error has Remedy::retry_call.
 [[nodiscard]] Status checkpoint_alone(Connection& connection);
 
 }  // namespace outbox::store::sqlite

@@ -21,9 +21,9 @@
 namespace outbox::store::sqlite {
 namespace {
 
-/// Long enough for the transactions of applications.
+/// It is long enough for the transactions of applications.
 constexpr std::chrono::milliseconds kLookTimeout{1000};
-/// https://sqlite.org/walformat.html: the byte of the -shm file that a writer locks.
+/// The byte of the -shm file that a writer locks (https://sqlite.org/walformat.html).
 constexpr std::uint64_t kWriteLock = 120;
 
 tl::unexpected<Error> failed(const std::string& path, int error) {
@@ -59,8 +59,8 @@ Result<DiskFacts> disk_of(const std::string& path) {
   return DiskFacts{.free_bytes = bytes(found.f_bavail), .all_bytes = bytes(found.f_blocks)};
 }
 
-/// Who holds the write lock: proc(5), /proc/locks. "2: POSIX  ADVISORY  WRITE 4711 08:01:131 120
-/// 120".
+/// The processes that hold the write lock, from /proc/locks (proc(5)), whose lines look like "2:
+/// POSIX  ADVISORY  WRITE 4711 08:01:131 120 120".
 std::vector<std::int64_t> writers_of(const std::string& path) {
   struct stat shm {};
   if (::stat((path + "-shm").c_str(), &shm) != 0) return {};
@@ -72,7 +72,7 @@ std::vector<std::int64_t> writers_of(const std::string& path) {
     unsigned minor_number = 0;
     unsigned long long inode = 0;
     unsigned long long first = 0;
-    // NOLINTNEXTLINE(cert-err34-c): a line that does not fit is passed over
+    // NOLINTNEXTLINE(cert-err34-c): a line that does not fit is skipped
     const int found = std::sscanf(line.c_str(), "%*d: %*s %*s WRITE %lld %x:%x:%llu %llu", &pid,
                                   &major_number, &minor_number, &inode, &first);
     const bool same = found == 5 && inode == shm.st_ino && first == kWriteLock &&
@@ -82,7 +82,7 @@ std::vector<std::int64_t> writers_of(const std::string& path) {
   return pids;
 }
 
-/// Takes the write lock and gives it back.
+/// Takes the write lock and gives it back. Returns who holds it if it is not free.
 Result<SqliteFacts::Busy> busy(Connection& connection, const std::string& path) {
   auto locked = WriteTransaction::begin(connection);
   if (locked) return SqliteFacts::Busy{};
@@ -121,7 +121,7 @@ SqliteFacts facts_of(Connection& connection, const std::string& path) {
   return facts;
 }
 
-/// Of a file that cannot be opened, on a full disk for example.
+/// The facts about a file that cannot be opened, for example on a full disk.
 SqliteFacts from_outside(const std::string& path) {
   return {.path = path,
           .library = sqlite3_libversion(),
@@ -132,7 +132,7 @@ SqliteFacts from_outside(const std::string& path) {
 
 }  // namespace
 
-// Nothing here waits for long: `until` need not be looked at.
+// Nothing here waits for long, so `until` need not be checked.
 Diagnosis diagnose(const StoreOptions& options, std::chrono::steady_clock::time_point /*until*/) {
   auto path = path_of(options.url);
   if (!path) return {.reached = pass(path)};

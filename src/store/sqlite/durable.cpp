@@ -7,7 +7,7 @@
 namespace outbox::store::sqlite {
 namespace {
 
-/// None when the file is not open.
+/// Null if the file is not open.
 sqlite3_file* file_of(Connection& connection, int which) {
   sqlite3_file* file = nullptr;
   const int code = sqlite3_file_control(connection.handle(), "main", which, &file);
@@ -29,16 +29,16 @@ Status DurableRead::note(Connection& connection) {
 
 // A commit is in the WAL until a checkpoint has copied it into the database file and a later writer
 // restarts the WAL, which changes the WAL's header. A checkpoint syncs the database file only if
-// its connection's PRAGMA synchronous requires it. Hence: sync the WAL; when its header has changed
-// since the last time, sync the database file too. A restart after the header was read can only
-// concern commits that the sync before has covered.
+// its connection's PRAGMA synchronous requires it. Therefore this function syncs the WAL and, when
+// the WAL's header has changed since the last time, the database file too. A restart after the
+// header was read can only concern commits that the sync before has covered.
 Status DurableRead::wait(Connection& connection) {
   if (!noted_ || noted_ == durable_) return {};
   WalHeader header{};
   if (sqlite3_file* wal = file_of(connection, SQLITE_FCNTL_JOURNAL_POINTER)) {
     OUTBOX_TRY(sync(wal, "sqlite: sync the WAL"));
     const int code = wal->pMethods->xRead(wal, header.data(), static_cast<int>(header.size()), 0);
-    // An empty WAL reads short and leaves zeros.
+    // A read of an empty WAL is short and leaves zeros.
     if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ) {
       return fail(map_code(code, "sqlite: read the WAL", sqlite3_errstr(code)));
     }

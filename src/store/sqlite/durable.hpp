@@ -1,4 +1,4 @@
-// Makes what a connection has read survive power loss (P3), whatever the writers' PRAGMA
+// Makes sure that what a connection has read survives power loss (P3), whatever the writers' PRAGMA
 // synchronous is.
 #pragma once
 
@@ -11,24 +11,24 @@
 
 namespace outbox::store::sqlite {
 
-/// Syncs through SQLite's own file handles: they are the files that the connection reads, and no
+/// It syncs through SQLite's own file handles: they are the files that the connection reads, and no
 /// descriptor of ours is closed, which would drop SQLite's locks.
 class DurableRead {
  public:
-  /// Call after reading, on the same connection: remembers which commits were visible at the
-  /// latest.
+  /// Remembers which commits were visible at the latest. Must be called after reading, on the same
+  /// connection.
   [[nodiscard]] Status note(Connection& connection);
 
-  /// Returns when everything read before the last note() is on disk. Costs nothing when no commit
-  /// came since.
+  /// Returns when everything read before the last note() is on disk. Costs nothing when there was
+  /// no commit since.
   [[nodiscard]] Status wait(Connection& connection);
 
  private:
   using WalHeader = std::array<unsigned char, 32>;
 
-  std::optional<std::int64_t> noted_;    ///< data_version at the last note().
-  std::optional<std::int64_t> durable_;  ///< data_version of which everything is on disk.
-  WalHeader header_{};                   ///< Of the WAL at the last sync.
+  std::optional<std::int64_t> noted_;    ///< The data_version at the last note().
+  std::optional<std::int64_t> durable_;  ///< The data_version up to which everything is on disk.
+  WalHeader header_{};                   ///< The header of the WAL at the last sync.
 };
 
 }  // namespace outbox::store::sqlite

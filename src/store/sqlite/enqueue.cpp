@@ -1,4 +1,4 @@
-// What outbox/sqlite.hpp declares.
+// The functions and classes that outbox/sqlite.hpp declares.
 #include "store/enqueue.hpp"
 
 #include <sqlite3.h>
@@ -51,8 +51,8 @@ tl::unexpected<Error> not_in_transaction() {
               "BEGIN IMMEDIATE first, or use outbox::sqlite::Transaction");
 }
 
-/// After some errors SQLite has rolled back the whole transaction: then it must be redone, not the
-/// call.
+/// After some errors SQLite has rolled back the whole transaction; then the transaction must be
+/// repeated, not the call.
 Status explain(sqlite3* db, Status status) {
   if (!status && sqlite3_get_autocommit(db) != 0 && status.error().remedy == Remedy::retry_call) {
     status.error().remedy = Remedy::retry_transaction;
@@ -60,7 +60,7 @@ Status explain(sqlite3* db, Status status) {
   return status;
 }
 
-/// The connection is in a transaction. All or none.
+/// Writes all events or none. The connection must be in a transaction.
 Result<std::vector<EventId>> write(sqlite3* db, std::span<const Event> events,
                                    const EventLimits& limits) {
   OUTBOX_TRY(store::validate_all(events, limits));
@@ -68,7 +68,7 @@ Result<std::vector<EventId>> write(sqlite3* db, std::span<const Event> events,
   if (events.empty()) return ids;
   OUTBOX_TRY(KeptStatements* const kept, KeptStatements::of(db));
   OUTBOX_TRY(sqlite3_stmt* const insert, kept->get(query::kInsertEvent));
-  // A single statement is undone by SQLite itself when it fails.
+  // When a single statement fails, SQLite itself undoes it.
   const bool several = events.size() > 1;
   if (several) {
     const int code = execute(db, query::kSavepoint);
@@ -104,7 +104,7 @@ void Transaction::commit() {
     refuse(Errc::not_in_transaction, "sqlite: commit: the transaction has ended", {});
   if (sqlite3_get_autocommit(state_->db) != 0) {
     // SQLite itself rolls back after some errors (disk full, out of memory), or the application has
-    // ended it.
+    // ended the transaction.
     state_->open = false;
     refuse(Errc::not_in_transaction, "sqlite: commit: the transaction was ended by other code",
            "look for an earlier error on this connection");
@@ -138,7 +138,7 @@ bool Transaction::is_open() const noexcept { return state_ && state_->open; }
 
 namespace {
 
-/// Another connection was in the way.
+/// Whether another connection was in the way, so that the transaction can be repeated.
 bool is_conflict_of(const std::exception& thrown, const store::Attempts& attempts) {
   const auto* const ours = dynamic_cast<const Exception*>(&thrown);
   if (ours == nullptr) return attempts.calls_conflict(thrown);
@@ -165,7 +165,8 @@ void detail::run_transaction(sqlite3* db, const std::function<void(Transaction&)
       try {
         body(tx);
       } catch (...) {
-        // Where f has ended the transaction, by whatever means, its effect may be there.
+        // If the body has ended the transaction, by whatever means, the transaction may have taken
+        // effect.
         repeatable = tx.is_open() && sqlite3_get_autocommit(db) == 0;
         throw;
       }
@@ -179,7 +180,8 @@ void detail::run_transaction(sqlite3* db, const std::function<void(Transaction&)
 
 namespace {
 
-/// Runs one of our statements in the transaction of the connection. The id of its row, or none.
+/// Runs one of our statements in the transaction of the connection. Returns the id in its row;
+/// nullopt if there is no row.
 std::optional<EventId> ask(sqlite3* db, std::string_view sql,
                            std::initializer_list<std::string_view> values) {
   if (db == nullptr) refuse(Errc::invalid_argument, "sqlite: the connection is null", {});
@@ -193,7 +195,8 @@ std::optional<EventId> ask(sqlite3* db, std::string_view sql,
   return store::id_of(statement.bytes(0));
 }
 
-/// Gives the task, which has an id, its unique key. The id of the task that has it, or none.
+/// Claims the unique key for the task, which has an id. Returns the id of the task that holds the
+/// key already; nullopt if the claim succeeded.
 std::optional<EventId> claim_unique(sqlite3* db, const Task& task, const EventLimits& limits) {
   throw_if_failed(validate(task, limits));
   const std::string_view id = store::bytes_of(*task.id);

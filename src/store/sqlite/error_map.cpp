@@ -18,7 +18,7 @@ constexpr const char* kBusyHint =
     "another connection holds the write lock longer than the busy timeout";
 constexpr const char* kReadOnlyHint = "the file and its directory must be writable";
 
-// Extended codes stand before their primary code: the first match counts.
+// Extended codes come before their primary code, since the first match counts.
 constexpr std::array kRules{
     Rule{
         SQLITE_BUSY_SNAPSHOT, Errc::unavailable, Remedy::retry_transaction, Effect::none,
@@ -48,7 +48,7 @@ constexpr std::array kRules{
     Rule{SQLITE_PROTOCOL, Errc::unavailable, Remedy::retry_call, Effect::none,
          "the locks of the file are contended"},
     Rule{SQLITE_SCHEMA, Errc::unavailable, Remedy::retry_call, Effect::none, ""},
-    // The file is made larger before anything is written to the database.
+    // SQLite enlarges the file before it writes anything to the database.
     Rule{SQLITE_IOERR_SHMSIZE, Errc::unavailable, Remedy::reconnect, Effect::none,
          "the -shm file cannot be made larger: is the disk full?"},
     // A failed write or sync may have reached the disk.
@@ -84,8 +84,8 @@ Error map_code(int code, std::string_view what, std::string_view said) {
 }
 
 Error map_error(sqlite3* db, int code, std::string_view what) {
-  // The connection remembers only its last error: a call that was refused before it (misuse) has
-  // another code. On a connection of the application's, calls may return primary codes only.
+  // The connection remembers only its last error: a call that was refused before that (misuse) has
+  // another code. On a connection of the application, calls may return primary codes only.
   const int remembered = db == nullptr ? SQLITE_OK : sqlite3_extended_errcode(db);
   if ((remembered & 0xff) != (code & 0xff)) return map_code(code, what, sqlite3_errstr(code));
   return map_code(remembered, what, sqlite3_errmsg(db));

@@ -1,4 +1,4 @@
-// Errors of SQLite as outbox::Error. The only place that reads SQLITE_* codes.
+// Maps errors of SQLite to outbox::Error. This is the only place that reads SQLITE_* codes.
 #pragma once
 
 #include <sqlite3.h>
@@ -8,8 +8,8 @@
 
 namespace outbox::store::sqlite {
 
-/// An extended result code -> what the caller can do. `what` was being done, `said` is SQLite's own
-/// message.
+/// Maps an extended result code to what the caller can do. `what` says what was being done, and
+/// `said` is SQLite's own message.
 [[nodiscard]] Error map_code(int code, std::string_view what, std::string_view said);
 
 /// The error of the last call on this connection, which returned `code`. `db` may be null (out of

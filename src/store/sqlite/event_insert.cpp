@@ -38,7 +38,7 @@ int insert_one(sqlite3_stmt* insert, const Event& event, const EventId& id,
   }
   const int code = sqlite3_step(insert);
   sqlite3_reset(insert);
-  // The bound memory belongs to the caller and to `headers`: nothing may point to it later.
+  // The bound memory belongs to the caller and to `headers`, so nothing may point to it later.
   sqlite3_clear_bindings(insert);
   return code;
 }

@@ -9,8 +9,8 @@
 
 namespace outbox::store::sqlite {
 
-/// Writes valid events under these ids with `insert`, a prepared query::kInsertEvent. Stops at the
-/// first failure: the caller rolls back what was written.
+/// Writes valid events under these ids with `insert`, which is a prepared query::kInsertEvent.
+/// Stops at the first failure; the caller rolls back what was written.
 [[nodiscard]] Status insert_events(sqlite3_stmt* insert, std::span<const Event> events,
                                    std::span<const EventId> ids);
 

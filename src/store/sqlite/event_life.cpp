@@ -89,7 +89,8 @@ Status EventLives::in_stream(const Subscription& subscription, const EventView& 
   OUTBOX_TRY(const Statement row, connection_->query(query::kSettlement, id));
   const std::int64_t acked = row.integer(2);
   const std::int64_t filtered = row.integer(3);
-  // Under other settings the counts may tell what it was; else the filter of today does.
+  // Under other settings the counts may tell what became of the event; otherwise the present filter
+  // does.
   const bool other_settings = row.integer(1) != subscription.row.config_version;
   bool matches = subscription.filter.matches(event);
   if (other_settings && filtered == 0 && acked > 0) matches = true;
@@ -100,7 +101,7 @@ Status EventLives::in_stream(const Subscription& subscription, const EventView& 
   return {};
 }
 
-/// As is_apart() of migrations/postgres/0005_status.sql.
+/// Does the same as is_apart() of migrations/postgres/0005_status.sql.
 Result<bool> EventLives::is_apart(const Subscription& subscription, const EventView& event) const {
   if (!event::is_task(event.aggregate_type) || event::is_of_type(subscription.row.spec) ||
       !event::is_of_queue(subscription.row.spec))
@@ -110,9 +111,9 @@ Result<bool> EventLives::is_apart(const Subscription& subscription, const EventV
   return row.has_row();
 }
 
-/// The id of the first settlement that passed the event, which is behind the cursor; 0: the
-/// subscription began after it. As settled_by() of migrations/postgres/0005_status.sql, without
-/// lanes.
+/// The id of the first settlement that passed the event, which is behind the cursor; 0 if the
+/// subscription began after the event. It does the same as settled_by() of
+/// migrations/postgres/0005_status.sql, without lanes.
 Result<std::int64_t> EventLives::settled_by(std::int64_t subscription, std::int64_t seq) const {
   std::int64_t low = 0;
   std::int64_t generation = -1;

@@ -12,13 +12,13 @@
 
 namespace outbox::store::sqlite {
 
-/// One thread at a time. The connection outlives it.
+/// It is used by one thread at a time. The connection outlives it.
 class EventLives {
  public:
   [[nodiscard]] static Result<EventLives> of(Connection& connection);
 
-  /// One entry for each subscription; of an event that is not in the log only where it is or was
-  /// parked.
+  /// One entry for each subscription; for an event that is not in the log, only for subscriptions
+  /// where it is or was parked.
   [[nodiscard]] Result<std::vector<EventLife>> life_of(const EventView& event, bool in_log) const;
 
  private:
@@ -29,7 +29,7 @@ class EventLives {
 
   explicit EventLives(Connection& connection) : connection_(&connection) {}
 
-  /// False: it says nothing about the event.
+  /// The next two return false if they say nothing about the event.
   [[nodiscard]] Result<bool> is_parked(const Subscription& subscription, const EventView& event,
                                        EventLife& life) const;
   [[nodiscard]] Result<bool> was_parked(const Subscription& subscription, const EventView& event,

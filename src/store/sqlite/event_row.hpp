@@ -9,7 +9,7 @@
 
 namespace outbox::store::sqlite {
 
-/// In the order of queries.cpp.
+/// The columns in the order of queries.hpp.
 enum EventColumn : int {
   kSeq,
   kId,
@@ -28,10 +28,10 @@ constexpr int kFirstExtra = kOccurredAt + 1;
 using EventMemory = std::pmr::monotonic_buffer_resource;
 constexpr std::size_t kFirstPiece = 512;
 
-/// The current row. Its texts are valid until the next one.
+/// The event of the current row. Its texts are valid until the next row is read.
 [[nodiscard]] EventView view_of(const Statement& row);
 [[nodiscard]] std::size_t size_of_texts(EventView view);
-/// Copies the texts, `size` bytes, and lets the view point to the copy.
+/// Copies the texts, which have `size` bytes, and lets the view point to the copy.
 void keep(EventView& view, std::size_t size, EventMemory& memory);
 
 }  // namespace outbox::store::sqlite

@@ -17,8 +17,8 @@ namespace outbox::store::sqlite {
 namespace {
 
 constexpr std::int64_t kSecondUs = 1'000'000;
-/// Where the event of an id is looked for around the id's time, first close by: it may have been
-/// committed long after.
+/// A range around an id's time in which the id's event is looked for. The ranges are tried from the
+/// closest on, since the event may have been committed long after its id was made.
 struct Around {
   std::int64_t before_us;
   std::int64_t after_us;
@@ -27,10 +27,10 @@ constexpr std::array<Around, 4> kAround{{{10'000, 100'000},
                                          {kSecondUs, 5 * kSecondUs},
                                          {60 * kSecondUs, 600 * kSecondUs},
                                          {3600 * kSecondUs, 86400 * kSecondUs}}};
-/// How many of the newest events are looked at for an id without a time.
+/// How many of the newest events are searched for an id without a time.
 constexpr std::int64_t kNewestForAnyId = 100'000;
 
-/// Of a UUIDv7, in microseconds since 1970.
+/// The time of a UUIDv7, in microseconds since 1970.
 std::optional<std::int64_t> time_of(const EventId& id) {
   if (id.bytes[6] >> 4U != 7U) return std::nullopt;
   std::int64_t ms = 0;
@@ -70,7 +70,8 @@ class SqliteEvents final : public Events {
       OUTBOX_TRY(Statement row, connection_.query(query::kEventAt, seq, bytes_of(id)));
       OUTBOX_TRY(add_rows(std::move(row), true, id, lives, page));
     }
-    // A corrected copy of a parked event, or one that is gone from the log.
+    // The id belongs to a corrected copy of a parked event, or to an event that is gone from the
+    // log.
     if (seqs.empty()) {
       OUTBOX_TRY(Statement row, connection_.query(query::kParkedWithId, bytes_of(id)));
       OUTBOX_TRY(add_rows(std::move(row), false, id, lives, page));
@@ -116,14 +117,14 @@ class SqliteEvents final : public Events {
     return seqs;
   }
 
-  // ---- by what they are
+  // ---- by type, key and time
 
   [[nodiscard]] Status list_by_filter(const EventFilter& filter, std::int64_t limit,
                                       const EventLives& lives, EventPage& page) {
     OUTBOX_TRY(std::int64_t to, connection_.integer(query::kNewestSeq));
     OUTBOX_TRY(std::int64_t from, connection_.integer(query::kOldestSeq));
     --from;
-    // A second more on each side: a clock may have gone back a little.
+    // A second is added on each side, since a clock may have gone back a little.
     if (filter.until_us) {
       OUTBOX_TRY(to, seq_at(connection_, *filter.until_us + kSecondUs));
     }
@@ -153,7 +154,8 @@ class SqliteEvents final : public Events {
     return row.integer(0) != 0;
   }
 
-  /// `id`: theirs, where the rows may be those of another event at the same seq.
+  /// `id` is the id of the listed events, where the rows may be those of another event at the same
+  /// seq.
   [[nodiscard]] static Status add_rows(Statement row, bool in_log, std::optional<EventId> id,
                                        const EventLives& lives, EventPage& page) {
     while (row.has_row()) {

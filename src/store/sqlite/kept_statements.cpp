@@ -92,7 +92,7 @@ Result<KeptStatements*> KeptStatements::of(sqlite3* db) {
     kept = new KeptStatements(db);
     registry.entries.emplace(db, std::unique_ptr<KeptStatements>(kept));
   }
-  // Calls forget() itself when it fails.
+  // sqlite3_create_module_v2() calls forget() itself when it fails.
   const int code =
       sqlite3_create_module_v2(db, kModuleName, KeptTable::module(), kept, KeptTable::forget);
   if (code != SQLITE_OK) return fail(map_error(db, code, "sqlite: enqueue"));
@@ -100,7 +100,8 @@ Result<KeptStatements*> KeptStatements::of(sqlite3* db) {
 }
 
 Result<sqlite3_stmt*> KeptStatements::get(std::string_view sql) {
-  // Again after a sqlite3_close() that failed because of the application's own statements.
+  // The table must be connected again after a sqlite3_close() that failed because of the
+  // application's own statements.
   if (!connected_) {
     OUTBOX_TRY(connect());
   }
@@ -123,7 +124,7 @@ Status KeptStatements::run(std::string_view sql, const char* what) {
   return status;
 }
 
-/// Naming the table in a statement makes SQLite connect it.
+/// A statement that names the table makes SQLite connect it.
 Status KeptStatements::connect() {
   sqlite3_stmt* stmt = nullptr;
   const std::string_view sql = query::kConnectStatements;

@@ -1,5 +1,5 @@
-// The statements of enqueueing, compiled once per connection of the application: compiling them
-// each time would be most of the cost of an event (10 us warm, twice that after a sync).
+// The statements that enqueue, compiled once per connection of the application: compiling them each
+// time would be most of the cost of an event (10 us warm, twice that after a sync).
 //
 // A statement of ours must not make the application's sqlite3_close() fail, which refuses to close
 // a connection with open statements. So they belong to a hidden virtual table of ours on that
@@ -18,7 +18,8 @@ namespace outbox::store::sqlite {
 
 class KeptStatements {
  public:
-  /// Those of this connection; created on first use. Valid until the connection is closed.
+  /// The statements of this connection; they are created on first use and valid until the
+  /// connection is closed.
   [[nodiscard]] static Result<KeptStatements*> of(sqlite3* db);
 
   KeptStatements(const KeptStatements&) = delete;
@@ -27,10 +28,10 @@ class KeptStatements {
   KeptStatements& operator=(KeptStatements&&) = delete;
   ~KeptStatements() = default;
 
-  /// The statement, reset and without bindings. `sql`: one of the constants of queries.hpp; its
+  /// The statement, reset and without bindings. `sql` is one of the constants of queries.hpp; its
   /// address is the key.
   [[nodiscard]] Result<sqlite3_stmt*> get(std::string_view sql);
-  /// Runs one without parameters and rows.
+  /// Runs a statement without parameters and rows.
   [[nodiscard]] Status run(std::string_view sql, const char* what);
 
  private:
@@ -40,7 +41,8 @@ class KeptStatements {
   void disconnect() noexcept;
 
   sqlite3* const db_;
-  bool connected_{false};  ///< SQLite will call disconnect() before it closes.
+  bool connected_{false};  ///< Whether SQLite will call disconnect() before it closes the
+                           ///< connection.
   std::vector<std::pair<const char*, sqlite3_stmt*>> statements_;
 };
 

@@ -10,7 +10,7 @@
 namespace outbox::store::sqlite {
 namespace {
 
-/// What write() writes. Who cancelled a run is written by query::kCancelRun.
+/// The columns that write() writes. query::kCancelRun writes who cancelled a run.
 auto columns_of(const law::Key& key) {
   return std::tie(key.version, key.attempts, key.due_at, key.error, key.blocked_by, key.run_seq,
                   key.worker, key.token, key.begun_at);

@@ -1,5 +1,5 @@
-// A parked event and the row of its key, to which the functions of store/parking_law.hpp apply. All
-// in the caller's transaction.
+// A parked event and the row of its key, to which the functions of store/parking_law.hpp apply.
+// Everything runs in the caller's transaction.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct ParkedFacts {
   std::uint64_t key{0};
   law::Facts facts;
 };
-/// None: the event is not parked.
+/// Nullopt if the event is not parked.
 [[nodiscard]] Result<std::optional<ParkedFacts>> read_facts(Connection& connection,
                                                             std::int64_t subscription,
                                                             std::int64_t seq);
@@ -30,15 +30,17 @@ class KeyRow {
   [[nodiscard]] static Result<KeyRow> read(Connection& connection, std::int64_t subscription,
                                            std::uint64_t number);
 
-  /// None: the key has nothing to do. Change it by the law, then call write().
+  /// Nullopt if the key has no row. Change it with the functions of parking_law.hpp, then call
+  /// write().
   [[nodiscard]] std::optional<law::Key>& key() { return key_; }
-  /// The seq of its first event that is not dead.
+  /// The seq of the key's first event that is not dead.
   [[nodiscard]] Result<std::optional<std::int64_t>> first() const;
-  /// Call it for an event that comes to the key: only one without a key is alone in it.
+  /// Must be called for an event that comes to the key: only an event without a key is alone in it.
   void takes(std::int64_t seq) { solo_ = solo_ && static_cast<std::int64_t>(number_) == seq; }
-  /// An event was removed, or lives again: it does not hold the key any more.
+  /// Must be called when an event was removed, or is retried again after its death: it does not
+  /// block the key any more.
   [[nodiscard]] Status release(std::int64_t seq);
-  /// An event was removed, or died.
+  /// Must be called when an event was removed, or died.
   [[nodiscard]] Status left(std::int64_t seq, bool was_dead, bool by_person, std::int64_t now);
   [[nodiscard]] Status write();
 
@@ -51,7 +53,7 @@ class KeyRow {
   std::uint64_t number_;
   std::optional<law::Key> key_;
   bool solo_{true};
-  // As it is in the file.
+  // The row as it is in the file.
   std::optional<law::Key> written_;
   bool written_solo_{true};
 };

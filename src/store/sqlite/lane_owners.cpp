@@ -1,6 +1,6 @@
-// One relay per group of a file. Two things identify it: the group's lock file (owner_lock.hpp),
-// which ends with the owner's process, and the owner's row with its lease, for an owner that hangs.
-// Every change of the owner raises the generation.
+// One relay owns a group of a file. Two things identify it: the group's lock file (owner_lock.hpp),
+// whose lock ends with the owner's process, and the owner's row with its lease, for an owner that
+// hangs. Every change of the owner raises the generation.
 #include <map>
 #include <memory>
 #include <optional>
@@ -69,14 +69,15 @@ class SqliteLaneOwners final : public LaneOwners {
     const bool held_before = lock.held();
     OUTBOX_TRY(const bool locked, lock.acquire());
     auto taken = take(group, lock, locked);
-    // A relay that does not own the group must not hold its lock: another one may be able to write.
+    // A relay that does not own the group must not hold its lock, since another relay may be able
+    // to write.
     if (!held_before && !(taken && *taken && (*taken)->lanes != 0)) lock.release();
     return taken;
   }
 
  private:
   struct Owner {
-    std::string relay;  ///< Empty: none.
+    std::string relay;  ///< Empty if there is none.
     std::int64_t generation{0};
   };
   using Owners = std::map<std::string, Owner>;
@@ -114,8 +115,8 @@ class SqliteLaneOwners final : public LaneOwners {
     return members;
   }
 
-  /// Also when a lock file that it wrote its id into is free: then its process has ended, or it has
-  /// given the group up.
+  /// Whether the owner is dead, or a lock file that it wrote its id into is free: then its process
+  /// has ended, or it has given the group up.
   [[nodiscard]] bool is_gone_owner(const RelayMember& member, const Owners& owners) {
     if (is_dead(member, self_, monotonic_us())) return true;
     for (const auto& [group, owner] : owners) {
@@ -187,7 +188,7 @@ class SqliteLaneOwners final : public LaneOwners {
   const EventId id_;
   const std::string name_;
   const ProcessIdentity self_{this_process()};
-  std::map<std::string, std::unique_ptr<OwnerLock>> locks_;  ///< By group.
+  std::map<std::string, std::unique_ptr<OwnerLock>> locks_;  ///< The locks by group.
 };
 
 }  // namespace

@@ -121,7 +121,7 @@ class SqliteLedgerReader final : public LedgerReader {
   const VisiblePtr everything_{Visible::everything()};
   std::int32_t subscription_{0};
   std::int64_t newest_{0};       ///< The newest settlement of the moment.
-  std::int64_t generation_{-1};  ///< Of the last row that was read.
+  std::int64_t generation_{-1};  ///< The generation of the last row that was read.
   std::int64_t id_{0};
 };
 

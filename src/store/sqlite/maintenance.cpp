@@ -24,8 +24,8 @@ Status checkpoint_alone(Connection& connection) {
 
 namespace {
 
-/// Applications checkpoint at 4 MiB (1000 pages) by default; a WAL larger than this shows that none
-/// does.
+/// By default, applications checkpoint at 4 MiB (1000 pages). A WAL larger than this shows that no
+/// application does.
 constexpr std::uint64_t kWalToWarnOf = std::uint64_t{64} << 20U;
 
 class SqliteMaintenance final : public Maintenance {

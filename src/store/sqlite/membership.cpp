@@ -23,7 +23,8 @@ RelayMember member_of(const Statement& row) {
 }
 
 bool is_dead(const RelayMember& member, const ProcessIdentity& self, std::int64_t now_us) {
-  // The file is local, since its WAL works nowhere else: what ran before the last boot is gone.
+  // The file is local, since its WAL works nowhere else. So a process that ran before the last boot
+  // is gone.
   const bool other_boot = !member.process.boot_id.empty() && !self.boot_id.empty() &&
                           member.process.boot_id != self.boot_id;
   return other_boot || is_gone(member.process, self) ||

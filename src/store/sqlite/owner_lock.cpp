@@ -40,7 +40,7 @@ Result<bool> OwnerLock::acquire() {
   }
   fd_ = fd;
   if (is_current()) return true;
-  // Replaced between open and lock: the next try sees the new file.
+  // The file was replaced between open and lock; the next attempt sees the new file.
   release();
   return false;
 }
@@ -68,7 +68,7 @@ Status OwnerLock::write_owner(std::string_view id) {
   return {};
 }
 
-// The file stays: deleting it would let two relays lock two files of the same name.
+// The file stays, since deleting it would let two relays lock two files of the same name.
 void OwnerLock::release() noexcept {
   const int fd = std::exchange(fd_, -1);
   if (fd >= 0) ::close(fd);

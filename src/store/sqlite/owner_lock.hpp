@@ -1,7 +1,7 @@
 // The lock file of the owning relay, FILE.relay.lock. The kernel releases the lock when the owner's
 // process ends, however it ends. The owner writes its id into the file: when a relay gets the lock
-// of a file with the id of the row's owner, that owner is gone; a file that was deleted and
-// recreated has no id.
+// of a file that contains the id of the row's owner, that owner is gone. A file that was deleted
+// and recreated contains no id.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ class OwnerLock {
   OwnerLock& operator=(OwnerLock&&) = delete;
   ~OwnerLock() { release(); }
 
-  /// Tries to take the lock, without waiting. True: it is ours, and the path still names the file
-  /// we have locked.
+  /// Tries to take the lock, without waiting. Returns true if the lock is ours and the path still
+  /// names the file that we have locked.
   [[nodiscard]] Result<bool> acquire();
-  /// What the last owner wrote. Only while the lock is ours.
+  /// The id that the last owner wrote. Must be called only while the lock is ours.
   [[nodiscard]] std::string owner() const;
   [[nodiscard]] Status write_owner(std::string_view id);
   void release() noexcept;

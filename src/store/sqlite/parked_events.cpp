@@ -1,4 +1,4 @@
-// Parked events for people.
+// Parked events as people see and change them.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -54,7 +54,7 @@ class SqliteParkedEvents final : public sql::ParkedEvents {
   }
 
  private:
-  /// "edited", or what stands in the way.
+  /// Returns "edited", or the reason why the event cannot be edited.
   [[nodiscard]] Result<std::string_view> replace(const ParkedEdit& edit) {
     const std::int64_t now = wall_us();
     std::int64_t attempts = 0;
@@ -74,14 +74,14 @@ class SqliteParkedEvents final : public sql::ParkedEvents {
     OUTBOX_TRY(connection_.run(query::kEditParked, edit.subscription, edit.seq,
                                bytes_of(edit.new_id), edit.event_type, edit.payload,
                                edit.content_type, edit.headers));
-    // The copy has its unique key.
+    // The corrected copy takes over the unique key of the task.
     OUTBOX_TRY(connection_.run(query::kHandOverUnique, bytes_of(edit.id), bytes_of(edit.new_id)));
     OUTBOX_TRY(send_again(edit.subscription, edit.seq, false, now, true));
     return "edited";
   }
 
-  /// False: it is not parked. `corrected`: what its key says about its first event does not hold
-  /// any more.
+  /// Returns false if the event is not parked. `corrected` says that the error at the key does not
+  /// hold any more for its first event.
   [[nodiscard]] Result<bool> send_again(std::int64_t subscription, std::int64_t seq,
                                         bool keep_attempts, std::int64_t now,
                                         bool corrected = false) {
@@ -106,7 +106,8 @@ class SqliteParkedEvents final : public sql::ParkedEvents {
     return owner.has_row() && !is_dead(member_of(owner), this_process(), monotonic_us());
   }
 
-  /// `one(seq)` changes one event; false: it is not there. Then the relay is told.
+  /// `one(seq)` changes one event and returns false if the event is not there. Afterwards the relay
+  /// is told.
   template <class One>
   [[nodiscard]] Result<std::size_t> change(std::int32_t subscription,
                                            std::span<const std::int64_t> seqs, One one) {

@@ -30,10 +30,10 @@ Result<ParkedKeys> read_parked_keys(Connection& connection, std::int64_t subscri
 
 namespace {
 
-/// Texts that are read at once.
+/// The most bytes of texts that are read at once.
 constexpr std::size_t kDueBytes = std::size_t{8} << 20U;
 
-/// All that is read until it goes is of one moment.
+/// A read transaction: everything that is read while the object lives is of one moment.
 class Snapshot {
  public:
   [[nodiscard]] static Result<Snapshot> take(Connection& connection) {

@@ -23,7 +23,7 @@
 namespace outbox::store::sqlite {
 namespace {
 
-/// Blocked keys that go on in one transaction.
+/// The most blocked keys that are released in one transaction.
 constexpr std::int64_t kMostUnblocked = 1000;
 
 std::int64_t due_at(std::int64_t now_us, std::chrono::milliseconds due_in) {
@@ -46,7 +46,7 @@ Result<bool> dead_block(Connection& connection, std::int64_t subscription) {
   return row.has_row();
 }
 
-/// Of one subscription, under one generation.
+/// The tally of the delivered events of each subscription and generation.
 using Delivered = std::map<std::pair<std::int32_t, std::int64_t>, Tally>;
 
 Status append_delivered(Connection& connection, const Delivered& delivered, std::int64_t now) {
@@ -58,7 +58,8 @@ Status append_delivered(Connection& connection, const Delivered& delivered, std:
   return {};
 }
 
-/// The task does not run any more; over: nor does it have its unique key.
+/// Notes that the task does not run any more. `over` says that it does not hold its unique key any
+/// more, either.
 Status release_unique(Connection& connection, const EventId& id, bool over) {
   Status status = over ? Status{} : connection.run(query::kEndReplaced, bytes_of(id), wall_us());
   if (status)
@@ -70,7 +71,7 @@ Status release_unique(Connection& connection, const EventId& id, bool over) {
   return status;
 }
 
-/// Of a parked task that has one.
+/// Releases the unique key of a parked task that has one.
 Status drop_unique(Connection& connection, std::int64_t subscription, std::int64_t seq) {
   EventId id;
   {
@@ -81,7 +82,8 @@ Status drop_unique(Connection& connection, std::int64_t subscription, std::int64
   return release_unique(connection, id, true);
 }
 
-/// What follows when an event has become dead: a task gives up its unique key, and tells who asked.
+/// Handles that an event has become dead: a task gives up its unique key and writes the event that
+/// it was asked to write then.
 Status after_death(Connection& connection, std::int64_t subscription, std::int64_t seq) {
   std::optional<Event> told;
   {
@@ -118,7 +120,7 @@ struct Place {
   [[nodiscard]] law::Key* key_or_null() { return key.key() ? &*key.key() : nullptr; }
 };
 
-/// None: it is not parked.
+/// Nullopt if the event is not parked.
 Result<std::optional<Place>> find(Connection& connection, std::int64_t subscription,
                                   std::int64_t seq) {
   OUTBOX_TRY(auto event, read_facts(connection, subscription, seq));
@@ -127,7 +129,7 @@ Result<std::optional<Place>> find(Connection& connection, std::int64_t subscript
   return Place{subscription, seq, std::move(*event), std::move(key)};
 }
 
-/// After its end was noted.
+/// Removes an event whose end has been noted.
 Status remove(Connection& connection, Place& place, bool by_person, std::int64_t now) {
   OUTBOX_TRY(connection.run(query::kRemoveParked, place.subscription, place.seq));
   OUTBOX_TRY(place.key.release(place.seq));
@@ -143,7 +145,7 @@ Status end_delivered(Connection& connection, const RetryResult& result, Place& p
   return remove(connection, place, false, now);
 }
 
-/// Of one that waits, none.
+/// An event that waits has had no attempts.
 Result<std::size_t> attempts_of(Place& place) {
   const law::Key* const key = place.key_or_null();
   if (place.event.facts.dead || key == nullptr) return place.event.facts.attempts;
@@ -172,7 +174,7 @@ Status die(Connection& connection, const RetryResult& result, Place& place, std:
   return status ? after_death(connection, place.subscription, place.seq) : status;
 }
 
-/// `counts`: also if it is not an ack.
+/// `counts` says whether a result other than an ack counts.
 Status settle_one(Connection& connection, const RetryResult& result, Place& place, bool counts,
                   std::int64_t now, Tally& tally) {
   if (!result.state) return end_delivered(connection, result, place, now, tally);
@@ -196,7 +198,7 @@ Status settle_one(Connection& connection, const RetryResult& result, Place& plac
   return status;
 }
 
-/// Another one of the key may be there already, which the relay did not know.
+/// The key may have another event already, of which the relay did not know.
 Status park_alive(Connection& connection, const ParkedEvent& event, KeyRow& key, std::int64_t now) {
   law::park(key.key(), event.seq, event.state, event.attempts, due_at(now, event.due_in),
             storable_text(event.error), event.worker, now);
@@ -243,7 +245,7 @@ Status park_one(Connection& connection, const ParkedEvent& event, std::int64_t n
                     : park_alive(connection, event, key, now);
 }
 
-/// One subscription and generation after the other: asked once for many events in a row.
+/// Checks the owner once for many events in a row of the same subscription and generation.
 class OwnerCheck {
  public:
   explicit OwnerCheck(Connection& connection) : connection_(connection) {}
@@ -266,7 +268,8 @@ class OwnerCheck {
 Status park_events(Connection& connection, std::span<const ParkedEvent> events) {
   const std::int64_t now = wall_us();
   OwnerCheck check(connection);
-  // What its relay knows of a key is about the first of its events.
+  // What the relay knows of a key is about the first of its events, so the events are parked in
+  // order.
   std::vector<const ParkedEvent*> in_order;
   in_order.reserve(events.size());
   for (const ParkedEvent& event : events) in_order.push_back(&event);
@@ -304,7 +307,7 @@ Status insert_event(Connection& connection, const Event& event) {
 
 namespace {
 
-/// Not one that is over: its event runs again, or does not run.
+/// Whether the run has not ended yet. If it has, its event runs again, or does not run.
 bool is_run(Place& place, const TaskRunEnd& end) {
   const law::Key* const key = place.key_or_null();
   return key != nullptr && key->runs(place.seq) && *key->worker == end.result.worker &&
@@ -341,7 +344,7 @@ Status finish_task(Connection& connection, const TaskFinish& finish) {
                                        *finish.result, storable_text(finish.reason), wall_us())
                       : connection.run(query::kNoteTaskEndWithoutResult, bytes_of(finish.id),
                                        outcome, storable_text(finish.reason), wall_us());
-  // Of a task that was noted before, no event again.
+  // A task whose end was noted before writes no event again.
   if (status && finish.event && connection.changes() > 0)
     status = insert_event(connection, *finish.event);
   if (!status || finish.unique_key.empty()) return status;

@@ -20,8 +20,8 @@
 namespace outbox::store::sqlite {
 
 [[nodiscard]] std::unique_ptr<LogReader> make_reader(Connection connection);
-/// `outbox`: the identity of the outbox whose cursors it writes. Open the connection with
-/// Sync::normal: what power loss takes back is delivered again.
+/// `outbox` is the identity of the outbox whose cursors it writes. The connection should be opened
+/// with Sync::normal: what power loss takes back is delivered again.
 [[nodiscard]] std::unique_ptr<Progress> make_progress(Connection connection, std::string outbox);
 [[nodiscard]] std::unique_ptr<Membership> make_membership(Connection connection,
                                                           RelayIdentity relay);
@@ -43,17 +43,17 @@ namespace outbox::store::sqlite {
 [[nodiscard]] Status settle_replays(Connection& connection,
                                     std::span<const ReplayProgress> replays);
 
-/// In the transaction that is open.
+/// Reads in the transaction that is open.
 [[nodiscard]] Status add_parked(Connection& connection, std::int64_t subscription,
                                 ParkedLedger& ledger, const VisitParked& visit = {});
 
-/// In the transaction that is open, or in one of its own. Of several tasks with one id the newest.
-/// None: there is none.
+/// Reads in the transaction that is open, or in one of its own. Returns the newest of the tasks
+/// with this id; nullopt if there is none.
 [[nodiscard]] Result<std::optional<TaskStatus>> read_task(Connection& connection,
                                                           const EventId& id);
 
-/// The first seq that was written then or later; one behind the newest if there is none. Unit:
-/// microseconds since 1970, UTC.
+/// The first seq that was written at this time or later; one more than the newest seq if there is
+/// none. The unit is microseconds since 1970, UTC.
 [[nodiscard]] Result<std::int64_t> seq_at(Connection& connection, std::int64_t time_us);
 
 [[nodiscard]] Diagnosis diagnose(const StoreOptions& options,
@@ -65,13 +65,13 @@ struct RelayMember {
   ProcessIdentity process;
   std::int64_t beat{0};
   std::int64_t lease_ms{0};
-  std::string groups;  ///< Joined by commas.
+  std::string groups;  ///< The groups, joined by commas.
 };
 
 /// The first nine columns of query::kMembers, kMember and kRelays.
 [[nodiscard]] RelayMember member_of(const Statement& row);
 
-/// The lease has run out, or the process is certainly gone.
+/// Whether the lease has run out, or the process is certainly gone.
 [[nodiscard]] bool is_dead(const RelayMember& member, const ProcessIdentity& self,
                            std::int64_t now_us);
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kScheme = "sqlite:";
 
-// statfs(2): the types of NFS and of the SMB clients.
+// The types of NFS and of the SMB clients in statfs(2).
 constexpr std::array<unsigned long, 4> kNetworkTypes{0x6969UL, 0x517BUL, 0xFF534D42UL,
                                                      0xFE534D42UL};
 

@@ -1,4 +1,4 @@
-// Appends settlements, reads the newest cursor.
+// Appends settlements and reads the newest cursor.
 #include <utility>
 
 #include "base/error.hpp"
@@ -73,8 +73,8 @@ class SqliteProgress final : public Progress {
   [[nodiscard]] std::uint64_t statements() const override { return connection_.statements(); }
 
  private:
-  /// In the transaction. Positions of tables that were dropped would skip events of those that
-  /// replaced them.
+  /// Must be called in the transaction. Positions in tables that were dropped would skip events in
+  /// the tables that replaced them.
   [[nodiscard]] Status check_outbox() {
     OUTBOX_TRY(const std::string now, identity_of(connection_));
     if (now == outbox_) return {};
@@ -94,7 +94,7 @@ class SqliteProgress final : public Progress {
     return status ? settle_replays(connection_, batch.replays) : status;
   }
 
-  // PRAGMA synchronous counts from the next transaction on.
+  // PRAGMA synchronous takes effect from the next transaction on.
   [[nodiscard]] Status set_durability(Durability durability) {
     if (durability == set_) return {};
     const auto setting = durability == Durability::flushed ? query::kSyncFull : query::kSyncNormal;

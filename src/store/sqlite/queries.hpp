@@ -1,5 +1,5 @@
-// Every SQL statement of the program on SQLite, by name, with its purpose, index and cost. Each
-// begins with a comment that names its purpose, which error messages show.
+// Every SQL statement of the program on SQLite, by name; the comments name the index and the cost.
+// Each statement begins with a comment that names its purpose, which error messages show.
 #pragma once
 
 #include <string_view>
@@ -8,22 +8,23 @@ namespace outbox::store::sqlite::query {
 
 // ---- connections and transactions
 
-// A memory map can show transient states of the WAL, and this workload does not need it.
+// The memory map is off: it can show transient states of the WAL, and this workload does not need
+// it.
 inline constexpr std::string_view kNoMemoryMap = "/* set up connection */ PRAGMA mmap_size = 0";
 inline constexpr std::string_view kSyncFull = "/* set up connection */ PRAGMA synchronous = FULL";
 inline constexpr std::string_view kSyncNormal =
     "/* set up connection */ PRAGMA synchronous = NORMAL";
-// IMMEDIATE takes the write lock now, waiting at most the busy timeout. A deferred transaction that
-// has read cannot wait for it: it fails with SQLITE_BUSY_SNAPSHOT once another connection has
-// committed.
+// IMMEDIATE takes the write lock at once, waiting at most the busy timeout. A deferred transaction
+// that has read cannot wait for the lock: it fails with SQLITE_BUSY_SNAPSHOT once another
+// connection has committed.
 inline constexpr std::string_view kBegin = "/* begin */ BEGIN IMMEDIATE";
 inline constexpr std::string_view kCommit = "/* commit */ COMMIT";
 inline constexpr std::string_view kRollback = "/* roll back */ ROLLBACK";
-// Many events in the caller's transaction are written whole or not at all.
+// With the savepoint, many events in the caller's transaction are written whole or not at all.
 inline constexpr std::string_view kSavepoint = "/* enqueue */ SAVEPOINT outbox_enqueue";
 inline constexpr std::string_view kRollbackToSavepoint = "/* enqueue */ ROLLBACK TO outbox_enqueue";
 inline constexpr std::string_view kReleaseSavepoint = "/* enqueue */ RELEASE outbox_enqueue";
-// Compiled, never run (kept_statements.hpp).
+// This statement is compiled, but never run (kept_statements.hpp).
 inline constexpr std::string_view kConnectStatements =
     "/* enqueue */ SELECT 1 FROM outbox_statements";
 
@@ -47,38 +48,39 @@ inline constexpr std::string_view kFarthestPosition =
 
 // ---- the log
 
-// The only write on the application's side: one row at the end of the table, no index beside it.
+// The only write on the application's side: one row at the end of the table, without an index.
 inline constexpr std::string_view kInsertEvent =
     "/* enqueue */ INSERT INTO outbox_event"
     " (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at, occurred_at)"
     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-// By the rowid, from the cursor on: seq order is commit order.
+// It reads by the rowid, from the cursor on: seq order is commit order.
 inline constexpr std::string_view kReadPage =
     "/* read page */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers,"
     " created_at, occurred_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-// Differs from its last value on this connection when another connection has committed since.
-// Touches no page.
+// The value differs from the last one on this connection if another connection has committed since.
+// It touches no page.
 inline constexpr std::string_view kDataVersion = "/* look for commits */ PRAGMA data_version";
-// The highest seq ever given out by a committed transaction, also when its row is gone.
+// The highest seq that a committed transaction was ever given, even if its row is gone.
 inline constexpr std::string_view kNewestSeq =
     "/* read newest seq */ SELECT seq FROM sqlite_sequence WHERE name = 'outbox_event'";
 inline constexpr std::string_view kCountAfter =
     "/* count pending */ SELECT count(*) FROM (SELECT 1 FROM outbox_event WHERE seq > ?1 LIMIT ?2)";
 inline constexpr std::string_view kFirstAfter =
     "/* read oldest pending */ SELECT created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT 1";
-// Waits for writers and readers, as long as the busy timeout; then it does what it can beside them.
+// It waits for writers and readers, as long as the busy timeout; then it does what it can beside
+// them.
 inline constexpr std::string_view kTruncateWal = "/* checkpoint */ PRAGMA wal_checkpoint(TRUNCATE)";
-// Does not wait.
+// This one does not wait.
 inline constexpr std::string_view kCheckpoint = "/* checkpoint */ PRAGMA wal_checkpoint(PASSIVE)";
 
 // ---- progress
 
-// The last entry of one range of outbox_settlement_newest, read backwards.
+// It reads the last entry of one range of outbox_settlement_newest, backwards.
 inline constexpr std::string_view kNewestCursor =
     "/* read cursor */ SELECT position, generation FROM outbox_settlement"
     " WHERE subscription = ?1 AND kind IN ('settle', 'claim', 'reset') ORDER BY generation DESC, id DESC LIMIT 1";
-// It adds to the totals of the row it continues, the newest one of no greater generation: one more
-// lookup in the index.
+// It adds to the totals of the row that it continues, which is the newest one of no greater
+// generation: one more lookup in the index.
 inline constexpr std::string_view kAppendSettlement =
     "/* settle */ INSERT INTO outbox_settlement"
     " (subscription, kind, generation, config_version, from_position, position,"
@@ -88,7 +90,7 @@ inline constexpr std::string_view kAppendSettlement =
     " FROM (SELECT 1) LEFT JOIN outbox_settlement last ON last.id ="
     " (SELECT t.id FROM outbox_settlement t WHERE t.subscription = ?1 AND t.generation <= ?3"
     " AND t.kind IN ('settle', 'claim', 'reset') ORDER BY t.generation DESC, t.id DESC LIMIT 1)";
-// The newest row has the totals of all that count, and almost always is a settlement.
+// The newest row has the totals of all rows that count, and almost always is a settlement.
 inline constexpr std::string_view kSettledTotals =
     "/* read totals */ SELECT acked_total + coalesce((SELECT r.acked_total FROM outbox_settlement r"
     " INDEXED BY outbox_settlement_retries WHERE r.subscription = ?1 AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0), filtered_total,"
@@ -97,16 +99,17 @@ inline constexpr std::string_view kSettledTotals =
     " FROM outbox_settlement WHERE subscription = ?1 AND kind IN ('settle', 'claim', 'reset')"
     " ORDER BY generation DESC, id DESC LIMIT 1";
 
-// ---- runs and trials (docs/design/trials.md). ?1 subscription; all by primary keys, a row or two.
+// ---- runs and trials (docs/design/trials.md). ?1 subscription. All use primary keys and read a
+// row or two.
 
-// ?1 relay. A scan of a few rows.
+// ?1 relay. It scans a few rows.
 inline constexpr std::string_view kComeBack =
     "/* come back */ UPDATE outbox_run SET relay = '' WHERE relay = ?1";
 
 // ---- parked events (docs/design/parking.md)
 
-// ?1 subscription, ?2 seq, ?3 key, ?4 dead, ?5 attempts, ?6 token, ?7 version, ?8 error, each of a
-// dead one, ?9 now, ?10 whether it blocks. Both tables by their primary key.
+// ?1 subscription, ?2 seq, ?3 key, ?4 dead; for a dead event ?5 attempts, ?6 token, ?7 version, ?8
+// error; ?9 now, ?10 whether it blocks. Both tables by their primary key.
 inline constexpr std::string_view kPark =
     "/* park */ INSERT INTO outbox_parked (subscription, seq, key, dead, attempts, token, version, error, parked_at, blocks, id,"
     " aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at, occurred_at)"
@@ -124,8 +127,8 @@ inline constexpr std::string_view kParkedKey =
     "/* read parked key */ SELECT version, attempts, next_attempt_at, error, blocked_by, run_seq, worker, token, begun_at, cancelled_by,"
     " cancel_reason, solo FROM outbox_parked_key WHERE subscription = ?1 AND key = ?2";
 // ?1 subscription, ?2 key, ?3 solo, ?4 version, ?5 attempts, ?6 due, ?7 blocked by, ?8 what runs,
-// ?9 its worker, ?10 token, ?11 when it began, ?12 error; 0 or empty: null. Primary key. What is
-// known of a run lasts as long as the run.
+// ?9 its worker, ?10 token, ?11 when it began, ?12 error; 0 or empty stands for null. Primary key.
+// What is known of a run is kept only as long as the run lasts.
 inline constexpr std::string_view kWriteParkedKey =
     "/* write parked key */ INSERT INTO outbox_parked_key AS k (subscription, key, solo, version, attempts, next_attempt_at, blocked_by,"
     " run_seq, worker, token, begun_at, error)"
@@ -141,12 +144,12 @@ inline constexpr std::string_view kRemoveParkedKey =
     "/* remove parked key */ DELETE FROM outbox_parked_key WHERE subscription = ?1 AND key = ?2";
 inline constexpr std::string_view kHasParkedKey =
     "/* look whether a key is free */ SELECT 1 FROM outbox_parked_key WHERE subscription = ?1 AND key = ?2";
-// The first event of a key that is not dead. Index outbox_parked_live, which the planner would not
-// choose by itself, as in the statements below: dead events, however many, cost nothing.
+// The first event of a key that is not dead. It uses index outbox_parked_live, which the planner
+// would not choose by itself, as do the statements below: dead events, however many, cost nothing.
 inline constexpr std::string_view kFirstParked =
     "/* read first parked of a key */ SELECT seq FROM outbox_parked INDEXED BY outbox_parked_live"
     " WHERE subscription = ?1 AND key = ?2 AND dead = 0 ORDER BY seq LIMIT 1";
-// ?1 subscription, ?2 key, ?3 an event. The first other one that holds the key. Index
+// ?1 subscription, ?2 key, ?3 an event. Returns the first other event that blocks the key. Index
 // outbox_parked_blocks.
 inline constexpr std::string_view kNextBlock =
     "/* read what else blocks a key */ SELECT seq FROM outbox_parked INDEXED BY outbox_parked_blocks"
@@ -155,15 +158,15 @@ inline constexpr std::string_view kNextBlock =
 inline constexpr std::string_view kUnblock =
     "/* unblock a key */ UPDATE outbox_parked INDEXED BY outbox_parked_blocks SET blocks = 0"
     " WHERE subscription = ?1 AND key = ?2 AND blocks = 1";
-// ?1 subscription. A table of a few rows.
+// ?1 subscription. The table has a few rows.
 inline constexpr std::string_view kDeadBlock =
     "/* ask whether dead events block */ SELECT 1 FROM outbox_subscription WHERE id = ?1 AND json_extract(config, '$.on_dead') = 'block'";
 // ?1 subscription, ?2 limit. Index outbox_parked_key_blocked.
 inline constexpr std::string_view kKeysBlockedByDead =
     "/* list blocked keys */ SELECT key FROM outbox_parked_key INDEXED BY outbox_parked_key_blocked"
     " WHERE subscription = ?1 AND blocked_by IS NOT NULL LIMIT ?2";
-// ?1 subscription. The keys whose events the stream must not send, and in the row without a key how
-// many events there are. The primary key of outbox_parked_key; index outbox_parked_live.
+// ?1 subscription. Returns the keys whose events the stream must not send, and in the row without a
+// key the number of events. The primary key of outbox_parked_key; index outbox_parked_live.
 inline constexpr std::string_view kParkedKeys =
     "/* list parked keys */ SELECT key, coalesce(run_seq, 0) FROM outbox_parked_key"
     " WHERE subscription = ?1 AND (solo = 0 OR run_seq IS NOT NULL)"
@@ -172,44 +175,46 @@ inline constexpr std::string_view kParkedKeys =
 inline constexpr std::string_view kAskParked =
     "/* ask what became of parked */ SELECT (SELECT p.state FROM outbox_parked_state p WHERE p.subscription = ?1 AND p.seq = ?2),"
     " EXISTS (SELECT 1 FROM outbox_parked_key k WHERE k.subscription = ?1 AND k.key = ?3)";
-// ?1 subscription, ?2 a time that is never, ?3 limit, ?4 generation: none if another one owns the
-// group. The longest due first, also what is not due yet. Index outbox_parked_key_due.
+// ?1 subscription, ?2 a time that is never reached, ?3 limit, ?4 generation; there is no row if
+// another generation owns the group. The key that has been due longest comes first, and keys that
+// are not due yet follow. Index outbox_parked_key_due.
 inline constexpr std::string_view kDueKeys =
     "/* read due keys */ SELECT key, next_attempt_at, version, attempts, token, coalesce(blocked_by, ?2) FROM outbox_parked_key"
     " INDEXED BY outbox_parked_key_due WHERE subscription = ?1 AND run_seq IS NULL AND next_attempt_at < ?2 AND ?4 ="
     " (SELECT o.generation FROM outbox_owner o JOIN outbox_subscription s ON s.lane_group = o.lane_group WHERE s.id = ?1)"
     " ORDER BY next_attempt_at, key LIMIT ?3";
-// ?1 subscription, ?2 key, ?3 the seq of what blocks it, ?4 limit. Index outbox_parked_live.
+// ?1 subscription, ?2 key, ?3 the seq of the event that blocks it, ?4 limit. Index
+// outbox_parked_live.
 inline constexpr std::string_view kDueParked =
     "/* read parked */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at, occurred_at"
     " FROM outbox_parked INDEXED BY outbox_parked_live WHERE subscription = ?1 AND key = ?2 AND dead = 0 AND seq < ?3"
     " ORDER BY seq LIMIT ?4";
 inline constexpr std::string_view kRemoveParked =
     "/* remove parked */ DELETE FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
-// Before it is removed. ?3 outcome, ?4 attempts, ?5 actor, ?6 reason, ?7 now.
+// It runs before the event is removed. ?3 outcome, ?4 attempts, ?5 actor, ?6 reason, ?7 now.
 inline constexpr std::string_view kEndParked =
     "/* end parked */ INSERT INTO outbox_parked_end (subscription, seq, id, outcome, attempts, actor, reason, at)"
     " SELECT subscription, seq, id, ?3, ?4, ?5, ?6, ?7 FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
-// ?1 subscription, ?2 generation, ?3 count, ?4 hash, ?5 now. It adds to the newest row of its kind:
-// outbox_settlement_retries.
+// ?1 subscription, ?2 generation, ?3 count, ?4 hash, ?5 now. It adds to the newest row of its kind,
+// by outbox_settlement_retries.
 inline constexpr std::string_view kAppendRetry =
     "/* settle parked */ INSERT INTO outbox_settlement"
     " (subscription, kind, generation, config_version, from_position, position, acked, acked_hash, at, acked_total)"
     " SELECT ?1, 'retry', ?2, 0, 0, 0, ?3, ?4, ?5, ?3 + coalesce((SELECT r.acked_total FROM outbox_settlement r"
     " INDEXED BY outbox_settlement_retries WHERE r.subscription = ?1 AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0)";
 
-// ?1 subscription, ?2 seq. A task that a person sends again does not wait for its execute_at any
-// more. Primary key.
+// ?1 subscription, ?2 seq. A task that a person retries does not wait for its execute_at any more.
+// Primary key.
 inline constexpr std::string_view kForgetExecuteAt =
     "/* retry parked */ UPDATE outbox_parked SET headers = json_remove(headers, '$.\"task-execute-at\"')"
     " WHERE subscription = ?1 AND seq = ?2 AND aggregate_type LIKE 'outbox-task:%'"
     " AND CASE WHEN json_valid(headers) THEN json_type(headers, '$.\"task-execute-at\"') IS NOT NULL ELSE 0 END";
-// ?1 subscription, ?2 key, ?3 who, ?4 why. The event that its worker runs stays until its handler
-// has returned. Primary key.
+// ?1 subscription, ?2 key, ?3 the actor, ?4 the reason. The event that its worker runs stays until
+// its handler has returned. Primary key.
 inline constexpr std::string_view kCancelRun =
     "/* cancel run */ UPDATE outbox_parked_key SET cancelled_by = coalesce(cancelled_by, ?3), cancel_reason = coalesce(cancel_reason, ?4)"
     " WHERE subscription = ?1 AND key = ?2";
-// Before it is edited. ?3 new id, ?4 who, ?5 why, ?6 now, ?7 attempts.
+// It runs before the event is edited. ?3 new id, ?4 the actor, ?5 the reason, ?6 now, ?7 attempts.
 inline constexpr std::string_view kEndEdited =
     "/* edit parked */ INSERT INTO outbox_parked_end (subscription, seq, id, outcome, attempts, actor, reason, at, replaced_by)"
     " SELECT subscription, seq, id, 'edited', ?7, ?4, ?5, ?6, CAST(?3 AS BLOB) FROM outbox_parked"
@@ -237,7 +242,7 @@ inline constexpr std::string_view kNoteTaskEnd =
 inline constexpr std::string_view kNoteTaskEndWithoutResult =
     "/* note end of task */ INSERT INTO outbox_task_end (id, outcome, reason, at)"
     " VALUES (CAST(?1 AS BLOB), ?2, ?3, ?4) ON CONFLICT DO NOTHING";
-// ?1 rows, ?2 a time. Index outbox_task_end_at. That of a task that was replaced stays until the
+// ?1 rows, ?2 a time. Index outbox_task_end_at. The end of a task that was replaced stays until the
 // task is neither in the log, whose oldest event is younger by then, nor set aside (index
 // outbox_parked_id).
 inline constexpr std::string_view kRemoveTaskEnds =
@@ -255,8 +260,8 @@ inline constexpr std::string_view kTakeUnique =
     " ON CONFLICT DO NOTHING";
 inline constexpr std::string_view kReplaceUnique =
     "/* claim unique key */ UPDATE outbox_task_unique SET id = CAST(?3 AS BLOB) WHERE queue = ?1 AND unique_key = ?2";
-// ?1 queue, ?2 unique key, ?3 id, ?4 now. Before it: what is replaced never runs, unless it does
-// already. Primary keys; outbox_parked_id.
+// ?1 queue, ?2 unique key, ?3 id, ?4 now. It runs before kReplaceUnique: the replaced task never
+// runs, unless it runs already. Primary keys; outbox_parked_id.
 inline constexpr std::string_view kCancelReplaced =
     "/* claim unique key */ INSERT INTO outbox_task_end (id, outcome, reason, at, waits, set_aside)"
     " SELECT u.id, 'cancelled', 'a newer task with its unique key took its place', ?4, 1,"
@@ -264,19 +269,19 @@ inline constexpr std::string_view kCancelReplaced =
     " WHERE u.queue = ?1 AND u.unique_key = ?2 AND u.id <> CAST(?3 AS BLOB) AND u.running IS NOT u.id ON CONFLICT DO NOTHING";
 inline constexpr std::string_view kUniqueTask =
     "/* read unique key */ SELECT id FROM outbox_task_unique WHERE queue = ?1 AND unique_key = ?2";
-// One whose row is gone was dead, and gets a new one.
+// A task whose row is gone was dead, and gets a new row.
 inline constexpr std::string_view kBeginUnique =
     "/* begin unique task */ INSERT INTO outbox_task_unique (queue, unique_key, id, running)"
     " VALUES (?1, ?2, CAST(?3 AS BLOB), CAST(?3 AS BLOB)) ON CONFLICT (queue, unique_key) DO UPDATE SET running = id"
     " WHERE id = excluded.id AND coalesce(running, id) = id";
-// ?1 id of a task that waits for a retry, ?2 now. One that was replaced gets none. Index
+// ?1 id of a task that waits for a retry, ?2 now. If the task was replaced, it gets no retry. Index
 // outbox_task_unique_running.
 inline constexpr std::string_view kEndReplaced =
     "/* note end of task */ INSERT INTO outbox_task_end (id, outcome, reason, at, waits, set_aside)"
     " SELECT running, 'cancelled', 'a newer task with its unique key took its place', ?2, 1, 1 FROM outbox_task_unique"
     " WHERE running = CAST(?1 AS BLOB) AND id <> running ON CONFLICT DO NOTHING";
-// ?1 id of a task that was replaced before, ?2 now: set aside since, or (the next) passed over.
-// Primary key.
+// ?1 id of a task that was replaced before, ?2 now. The first statement notes that the task was set
+// aside since, the next one that it was skipped. Primary key.
 inline constexpr std::string_view kSetReplacedAside =
     "/* note end of task */ UPDATE outbox_task_end SET set_aside = 1, at = ?2 WHERE id = CAST(?1 AS BLOB) AND waits = 1 AND set_aside = 0";
 inline constexpr std::string_view kPassReplaced =
@@ -287,19 +292,19 @@ inline constexpr std::string_view kIsCancelled =
 // ?1 id of a task that does not run any more. Index outbox_task_unique_running.
 inline constexpr std::string_view kStopUnique =
     "/* unique task stops */ UPDATE outbox_task_unique SET running = NULL WHERE running = CAST(?1 AS BLOB)";
-// ?1 the same, it is over. Index outbox_task_unique_id.
+// ?1 id of a task that is over. Index outbox_task_unique_id.
 inline constexpr std::string_view kEndUnique =
     "/* give up unique key */ DELETE FROM outbox_task_unique WHERE id = CAST(?1 AS BLOB) AND running IS NULL";
-// The same: one that it has replaced still runs.
+// The same if a task that it has replaced still runs.
 inline constexpr std::string_view kHandBackUnique =
     "/* give up unique key */ UPDATE outbox_task_unique SET id = running WHERE id = CAST(?1 AS BLOB)";
 // ?1 subscription, ?2 seq. Primary key.
 inline constexpr std::string_view kUniqueParked =
     "/* read parked */ SELECT id FROM outbox_parked WHERE subscription = ?1 AND seq = ?2 AND headers LIKE '%task-unique-key%'";
-// ?1 id of a task, ?2 of its corrected copy. Index outbox_task_unique_id.
+// ?1 id of a task, ?2 id of its corrected copy. Index outbox_task_unique_id.
 inline constexpr std::string_view kHandOverUnique =
     "/* edit parked */ UPDATE outbox_task_unique SET id = CAST(?2 AS BLOB) WHERE id = CAST(?1 AS BLOB)";
-// ?1 subscription, ?2 seq. Primary key. A task that is dead.
+// ?1 subscription, ?2 seq. Returns the task if it is dead. Primary key.
 inline constexpr std::string_view kDeadTask =
     "/* read dead task */ SELECT id, aggregate_type, aggregate_id, event_type, attempts, error, headers FROM outbox_parked"
     " WHERE subscription = ?1 AND seq = ?2 AND dead = 1 AND aggregate_type LIKE 'outbox-task:%'";
@@ -325,8 +330,8 @@ inline constexpr std::string_view kLedgerEvents =
     "/* read the log */ SELECT seq, id, created_at FROM outbox_event WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3";
 inline constexpr std::string_view kLedgerCount =
     "/* count the log */ SELECT count(*) FROM outbox_event WHERE seq > ?1 AND seq <= ?2";
-// ?1 subscription. Those that stand for an edited event are not in the log. Primary key;
-// outbox_parked_end_seq.
+// ?1 subscription. The rows include the copies that stand for an edited event, which are not in the
+// log. Primary key; outbox_parked_end_seq.
 inline constexpr std::string_view kLedgerParked =
     "/* add up parked */ SELECT p.id, '', EXISTS (SELECT 1 FROM outbox_parked_end x WHERE x.subscription = ?1"
     " AND x.seq = p.seq AND x.outcome = 'edited') FROM outbox_parked p WHERE p.subscription = ?1";
@@ -336,7 +341,7 @@ inline constexpr std::string_view kLedgerEnds =
 
 // ---- events and what became of them (docs/design/status.md)
 
-// `outbox migrate --with-lookup-indexes`. Each costs every writer.
+// For `outbox migrate --with-lookup-indexes`. Each of these indexes costs every writer.
 inline constexpr std::string_view kMakeIdIndex =
     "/* make look-up index */ CREATE INDEX outbox_event_by_id ON outbox_event (id)";
 inline constexpr std::string_view kMakeKeyIndex =
@@ -347,7 +352,8 @@ inline constexpr std::string_view kOldestSeq =
     "/* read oldest seq */ SELECT seq FROM outbox_event ORDER BY seq LIMIT 1";
 inline constexpr std::string_view kCreatedFrom =
     "/* find time */ SELECT seq, created_at FROM outbox_event WHERE seq >= ?1 AND seq < ?2 ORDER BY seq LIMIT 1";
-// By the rowid; or by outbox_event_by_id, where it was made.
+// The first statement searches by the rowid, the second one by outbox_event_by_id, where that was
+// made.
 inline constexpr std::string_view kSeqsBetweenWithId =
     "/* find event */ SELECT seq FROM outbox_event WHERE seq >= ?1 AND seq < ?2 AND +id = CAST(?3 AS BLOB) ORDER BY seq";
 inline constexpr std::string_view kSeqsWithId =
@@ -355,22 +361,22 @@ inline constexpr std::string_view kSeqsWithId =
 inline constexpr std::string_view kEventAt =
     "/* read event */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at,"
     " occurred_at FROM outbox_event WHERE seq = ?1 AND +id = CAST(?2 AS BLOB)";
-// What is known of an id that is not in the log: its copy in outbox_parked, else the event whose
-// place it took. Indexes outbox_parked_id and outbox_parked_end_id.
+// What is known of an id that is not in the log: its copy in outbox_parked, or else the event that
+// it replaced. Indexes outbox_parked_id and outbox_parked_end_id.
 inline constexpr std::string_view kParkedWithId =
     "/* find parked event */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at,"
     " occurred_at FROM outbox_parked WHERE id = CAST(?1 AS BLOB)"
     " UNION SELECT e.seq, e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers,"
     " e.created_at, e.occurred_at FROM outbox_parked_end x JOIN outbox_event e ON e.seq = x.seq"
     " WHERE x.id = CAST(?1 AS BLOB) AND NOT EXISTS (SELECT 1 FROM outbox_parked p WHERE p.id = CAST(?1 AS BLOB))";
-// ?1 from, ?2 to, ?3 and ?4 the key, ?5 type, each possibly empty, ?6 since, ?7 until, ?8 limit. By
-// the rowid, backwards.
+// ?1 from, ?2 to, ?3 and ?4 the key, ?5 type, where each may be empty, ?6 since, ?7 until, ?8
+// limit. By the rowid, backwards.
 inline constexpr std::string_view kListEvents =
     "/* list events */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at,"
     " occurred_at FROM outbox_event WHERE seq > ?1 AND seq <= ?2 AND (?3 = '' OR aggregate_type = ?3)"
     " AND (?4 = '' OR aggregate_id = ?4) AND (?5 = '' OR event_type = ?5) AND created_at >= ?6 AND created_at < ?7"
     " ORDER BY seq DESC LIMIT ?8";
-// The same. By outbox_event_by_key, which ends in the rowid.
+// The same by outbox_event_by_key, which ends in the rowid.
 inline constexpr std::string_view kListKeyEvents =
     "/* list events of a key */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers,"
     " created_at, occurred_at FROM outbox_event WHERE aggregate_type = ?3 AND aggregate_id = ?4 AND seq > ?1 AND seq <= ?2"
@@ -379,8 +385,8 @@ inline constexpr std::string_view kListKeyEvents =
 inline constexpr std::string_view kParkedLife =
     "/* read parked event */ SELECT state, attempts, next_attempt_at, error FROM outbox_parked_state"
     " WHERE subscription = ?1 AND seq = ?2 AND +id = CAST(?3 AS BLOB)";
-// ?1 subscription, ?2 the seq of an event that waits: for the first of its key, or for a dead one
-// that blocks it.
+// ?1 subscription, ?2 the seq of an event that waits, either for the first event of its key, or for
+// a dead one that blocks the key.
 inline constexpr std::string_view kWaitingFor =
     "/* read what a parked event waits for */ SELECT f.seq, f.id FROM outbox_parked p"
     " CROSS JOIN outbox_parked_key k ON k.subscription = p.subscription AND k.key = p.key"
@@ -391,7 +397,7 @@ inline constexpr std::string_view kWaitingFor =
 inline constexpr std::string_view kParkedEndLife =
     "/* read end of parked event */ SELECT outcome, attempts, actor, reason, at, replaced_by FROM outbox_parked_end"
     " WHERE subscription = ?1 AND seq = ?2 AND +id = CAST(?3 AS BLOB) ORDER BY at DESC LIMIT 1";
-// The first two by outbox_settlement_beginnings, one row each of few.
+// The first two use outbox_settlement_beginnings and read one row each of few.
 inline constexpr std::string_view kLastBeginningBefore =
     "/* read beginning */ SELECT id, generation FROM outbox_settlement WHERE subscription = ?1"
     " AND kind IN ('claim', 'reset') AND position < ?2 ORDER BY generation DESC, id DESC LIMIT 1";
@@ -420,7 +426,7 @@ inline constexpr std::string_view kMember =
     "/* read relay */ SELECT id, name, boot_id, pid_ns, pid, started, beat, lease_ms, groups FROM outbox_relay WHERE id = ?1";
 inline constexpr std::string_view kOwner =
     "/* read owner */ SELECT relay FROM outbox_owner WHERE lane_group = ?1";
-// ?1 subscription. The relay that delivers it; columns as of kMember.
+// ?1 subscription. Returns the relay that delivers it; the columns are those of kMember.
 inline constexpr std::string_view kOwnerOf =
     "/* read owner */ SELECT r.id, r.name, r.boot_id, r.pid_ns, r.pid, r.started, r.beat, r.lease_ms, r.groups"
     " FROM outbox_subscription s JOIN outbox_owner o ON o.lane_group = s.lane_group JOIN outbox_relay r ON r.id = o.relay"
@@ -435,11 +441,12 @@ inline constexpr std::string_view kRaiseGeneration =
     "/* raise generation */ UPDATE outbox_meta SET generation = generation + 1 WHERE one = 1";
 inline constexpr std::string_view kGeneration =
     "/* read generation */ SELECT generation FROM outbox_meta WHERE one = 1";
-// ?1 subscription. The generation of the owner that delivers it.
+// ?1 subscription. Returns the generation of the owner that delivers it.
 inline constexpr std::string_view kGenerationOf =
     "/* read generation */ SELECT o.generation FROM outbox_owner o JOIN outbox_subscription s ON s.lane_group = o.lane_group"
     " WHERE s.id = ?1";
-// When only the time has changed: one page of the WAL instead of three, every few seconds.
+// It is used when only the time has changed: every few seconds it writes one page of the WAL
+// instead of three.
 inline constexpr std::string_view kBeat =
     "/* beat */ UPDATE outbox_relay SET beat = ?2, lease_ms = ?3, heartbeat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
     " WHERE id = ?1";
@@ -447,8 +454,8 @@ inline constexpr std::string_view kWriteRelay =
     "/* write relay */ INSERT OR REPLACE INTO outbox_relay"
     " (id, name, groups, boot_id, pid_ns, pid, started, beat, lease_ms, heartbeat_at)"
     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))";
-// ?1 generation, ?2 now, ?3 group. The new owner's first row of every subscription: rows of a lower
-// generation no longer count. Keeps the cursor.
+// ?1 generation, ?2 now, ?3 group. Writes the new owner's first row of every subscription, which
+// keeps the cursor; rows of a lower generation do not count any more.
 inline constexpr std::string_view kClaim =
     "/* claim */ INSERT INTO outbox_settlement"
     " (subscription, kind, generation, config_version, from_position, position, at, acked_total, filtered_total)"
@@ -456,7 +463,7 @@ inline constexpr std::string_view kClaim =
     " FROM outbox_subscription s JOIN outbox_settlement c ON c.id ="
     " (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
     " ORDER BY t.generation DESC, t.id DESC LIMIT 1) WHERE s.lane_group = ?3";
-// The same of the subscription ?3.
+// The same for one subscription, ?3.
 inline constexpr std::string_view kClaimOne =
     "/* claim */ INSERT INTO outbox_settlement"
     " (subscription, kind, generation, config_version, from_position, position, at, acked_total, filtered_total)"
@@ -471,7 +478,8 @@ inline constexpr std::string_view kBeginBeside =
     " AND NOT EXISTS (SELECT 1 FROM outbox_settlement t WHERE t.subscription = ?4 AND t.kind IN ('settle', 'claim', 'reset'))"
     " ORDER BY c.generation DESC, c.id DESC LIMIT 1";
 inline constexpr std::string_view kLeave = "/* leave */ DELETE FROM outbox_relay WHERE id = ?1";
-// Relays that waited and died without leaving: of another boot, or silent for ten leases.
+// Removes relays that waited and died without leaving: those of another boot, and those silent for
+// ten leases.
 inline constexpr std::string_view kForgetRelays =
     "/* forget relays */ DELETE FROM outbox_relay WHERE id NOT IN (SELECT relay FROM outbox_owner)"
     " AND (boot_id <> ?1 OR beat + lease_ms * 10000 < ?2)";
@@ -483,15 +491,15 @@ inline constexpr std::string_view kRelays =
 
 // ---- retention (docs/design/retention.md)
 
-// ?1 who, ?2 until, ?3 now, ?4 the latest end that a lease can have: a later one was written before
-// the clock was set back.
+// ?1 the owner's id, ?2 until when, ?3 now, ?4 the latest end that a lease can have: a later one
+// was written before the clock was set back.
 inline constexpr std::string_view kHoldPruning =
     "/* hold pruning */ UPDATE outbox_meta SET pruner = ?1, pruner_until = ?2 WHERE one = 1"
     " AND (pruner IN ('', ?1) OR pruner_until < ?3 OR pruner_until > ?4)";
 inline constexpr std::string_view kReleasePruning =
     "/* release pruning */ UPDATE outbox_meta SET pruner = '', pruner_until = 0 WHERE pruner = ?1";
-// Per subscription its cursor, and its first one: what is not beyond that never counted. Index
-// outbox_settlement_newest, both ends.
+// Returns for each subscription its cursor and its first one; events up to the first cursor never
+// counted. Index outbox_settlement_newest, both ends.
 inline constexpr std::string_view kPositions =
     "/* read positions */ SELECT s.id,"
     " min((SELECT t.position FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
@@ -504,13 +512,14 @@ inline constexpr std::string_view kFirstFrom =
     "/* read first event */ SELECT seq, created_at FROM outbox_event WHERE seq >= ?1 ORDER BY seq LIMIT 1";
 inline constexpr std::string_view kLastBefore =
     "/* read last event */ SELECT seq, created_at FROM outbox_event WHERE seq < ?1 ORDER BY seq DESC LIMIT 1";
-// For the doctor. By the rows' own order; the length of a payload is known without reading it.
+// For the doctor. It reads in the rows' own order; the length of a payload is known without reading
+// it.
 inline constexpr std::string_view kRecentPayload =
     "/* look at the newest payloads */ SELECT coalesce(max(length(payload)), 0) FROM"
     " (SELECT payload FROM outbox_event ORDER BY seq DESC LIMIT 1000)";
 inline constexpr std::string_view kFileBytes =
     "/* ask for the size */ SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
-// ?1 from, ?2 to, ?3 rows. Columns: those of event_row.hpp.
+// ?1 from, ?2 to, ?3 rows. The columns are those of event_row.hpp.
 inline constexpr std::string_view kArchived =
     "/* read events to be removed */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers,"
     " created_at, occurred_at FROM outbox_event WHERE seq >= ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3";
@@ -526,8 +535,8 @@ inline constexpr std::string_view kNotePruned =
     "/* write ledger */ INSERT INTO outbox_pruned (subscription, last_seq, events, hash, at) VALUES (?1, ?2, ?3, ?4, ?5)"
     " ON CONFLICT (subscription) DO UPDATE SET last_seq = excluded.last_seq, events = events + excluded.events,"
     " hash = excluded.hash, at = excluded.at";
-// ?1 subscription. The rows that stay whatever their age: its cursor, the total of its retries, and
-// when was settled last. Indexes outbox_settlement_newest and outbox_settlement_retries.
+// ?1 subscription. Returns the rows that are kept whatever their age: its cursor, the total of its
+// retries, and its last settlement. Indexes outbox_settlement_newest and outbox_settlement_retries.
 inline constexpr std::string_view kKeptSettlements =
     "/* find newest settlements */ SELECT (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id"
     " AND t.kind IN ('settle', 'claim', 'reset') ORDER BY t.generation DESC, t.id DESC LIMIT 1),"
@@ -538,8 +547,8 @@ inline constexpr std::string_view kKeptSettlements =
 // ?1 after which id, ?2 rows.
 inline constexpr std::string_view kOldSettlements =
     "/* read settlements */ SELECT id, kind, position, at, subscription FROM outbox_settlement WHERE id > ?1 ORDER BY id LIMIT ?2";
-// ?1 id, ?2 now. Before it is removed. A late row of a former owner, older than a claim of a higher
-// generation, never counted.
+// ?1 id, ?2 now. It runs before the settlement is removed. A late row of a former owner, written
+// after a claim of a higher generation, never counted.
 inline constexpr std::string_view kNotePrunedSettlement =
     "/* write ledger */ INSERT INTO outbox_pruned (subscription, generation, settlement, acked, filtered, parked, at)"
     " SELECT t.subscription, t.generation, t.id, t.counts * t.acked, t.counts * t.filtered, t.counts * t.parked, ?2 FROM ("
@@ -590,8 +599,9 @@ inline constexpr std::string_view kTaskEnd =
 inline constexpr std::string_view kTypeApart =
     "/* look for a type apart */ SELECT 1 FROM outbox_type_apart WHERE aggregate_type = ?1 AND event_type = ?2 AND begun_at < ?3";
 
-// ?1 cursor, ?2 events that are looked at, ?3 aggregate_type, ?4 type and ?5 key, each possibly
-// empty, ?6 limit, ?7 the type of the subscription, empty: it is that of the queue. By the rowid.
+// ?1 cursor, ?2 the number of events that are looked at, ?3 aggregate_type, ?4 type and ?5 key,
+// where each may be empty, ?6 limit, ?7 the type of the subscription, empty if the subscription is
+// that of the queue. By the rowid.
 inline constexpr std::string_view kPendingTasks =
     "/* list pending tasks */ SELECT seq, id, event_type, aggregate_id, created_at FROM"
     " (SELECT seq, id, aggregate_type, event_type, aggregate_id, created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2)"
@@ -599,8 +609,8 @@ inline constexpr std::string_view kPendingTasks =
     " iif(?7 <> '', event_type = ?7, event_type NOT IN (SELECT a.event_type FROM outbox_type_apart a WHERE a.aggregate_type = ?3))"
     " ORDER BY seq LIMIT ?6";
 
-// ?1 cursor, ?2 events that are looked at, ?3 aggregate_type, ?4 as ?7 before. By the rowid. Per
-// type, null: what is no task of these.
+// ?1 cursor, ?2 the number of events that are looked at, ?3 aggregate_type, ?4 as ?7 above. By the
+// rowid. The rows are per type; null stands for events that are no task of these.
 inline constexpr std::string_view kCountPendingTasks =
     "/* count pending tasks */ SELECT iif(aggregate_type = ?3 AND iif(?4 <> '', event_type = ?4, event_type NOT IN"
     " (SELECT a.event_type FROM outbox_type_apart a WHERE a.aggregate_type = ?3)), event_type, NULL) AS type,"
@@ -614,7 +624,8 @@ inline constexpr std::string_view kCountTasks =
     " AND json_valid(p.headers) AND coalesce(julianday(json_extract(p.headers, '$.\"task-execute-at\"'))"
     " > julianday(outbox_now() / 1000000.0, 'unixepoch'), 0) AS scheduled"
     " FROM outbox_parked_state p WHERE p.subscription = ?1 LIMIT ?2) GROUP BY event_type, word";
-// Of the last hour. Few rows; index outbox_parked_key_worker, once for each subscription.
+// The workers of the last hour. Few rows; index outbox_parked_key_worker, once for each
+// subscription.
 inline constexpr std::string_view kWorkers =
     "/* list workers */ SELECT w.name, outbox_now() - w.beat_at, (SELECT count(*) FROM outbox_subscription s CROSS JOIN"
     " outbox_parked_key k INDEXED BY outbox_parked_key_worker ON k.subscription = s.id AND k.worker = w.id), w.types"
@@ -622,7 +633,8 @@ inline constexpr std::string_view kWorkers =
 
 // ---- replays (docs/design/replay.md)
 
-// ?1 subscription, ?2 first seq, ?3 last seq, ?4 filter, ?5 archived, ?6 state, ?7 who, ?8 now.
+// ?1 subscription, ?2 first seq, ?3 last seq, ?4 filter, ?5 archived, ?6 state, ?7 the actor, ?8
+// now.
 inline constexpr std::string_view kStartReplay =
     "/* start replay */ INSERT INTO outbox_replay"
     " (subscription, first_seq, last_seq, filter, archived, state, actor, started_at, position)"
@@ -635,14 +647,14 @@ inline constexpr std::string_view kLoadEvent =
     " (replay, seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at, occurred_at)"
     " SELECT ?1, ?2, CAST(?3 AS BLOB), ?4, ?5, ?6, CAST(?7 AS BLOB), ?8, ?9, ?10, nullif(?11, ?12)"
     " WHERE NOT EXISTS (SELECT 1 FROM outbox_event e WHERE e.seq = ?2)";
-// ?1 rows. Copies of archived events whose replay is done, or was given up. The oldest replay
-// first.
+// ?1 rows. Removes copies of archived events whose replay is done or does not exist any more. The
+// oldest replay comes first.
 inline constexpr std::string_view kRemoveReplayed =
     "/* remove replayed events */ DELETE FROM outbox_replay_event WHERE (replay, seq) IN"
     " (SELECT e.replay, e.seq FROM outbox_replay_event e"
     " WHERE NOT EXISTS (SELECT 1 FROM outbox_replay r WHERE r.id = e.replay AND r.state <> 'done') LIMIT ?1)";
-// ?1 replay, ?2 position, ?3 sent, ?4 now. The last event ends it, also while it is being
-// stopped: there is nothing left of it to resume.
+// ?1 replay, ?2 position, ?3 the number sent, ?4 now. The last event ends the replay, even while it
+// is being stopped: nothing of it is left to be resumed.
 inline constexpr std::string_view kSettleReplay =
     "/* settle replay */ UPDATE outbox_replay SET position = max(position, ?2), sent = sent + ?3,"
     " ended_at = CASE WHEN ?2 >= last_seq THEN ?4 ELSE ended_at END, reason = CASE WHEN ?2 >= last_seq THEN '' ELSE reason END,"
@@ -652,19 +664,19 @@ inline constexpr std::string_view kSkipReplayed =
     " SELECT ?1, ?2, CAST(?3 AS BLOB), e.aggregate_type, e.aggregate_id, ?4 FROM ("
     " SELECT aggregate_type, aggregate_id FROM outbox_replay_event WHERE replay = ?1 AND seq = ?2"
     " UNION ALL SELECT aggregate_type, aggregate_id FROM outbox_event WHERE seq = ?2) e LIMIT 1";
-// ?1 replay, ?2 how many may be skipped, ?3 why it stops, ?4 now.
+// ?1 replay, ?2 how many may be skipped, ?3 the reason for which it stops, ?4 now.
 inline constexpr std::string_view kStopSkipping =
     "/* settle replay */ UPDATE outbox_replay SET state = 'stopped', reason = ?3, ended_at = ?4"
     " WHERE id = ?1 AND state = 'running' AND (SELECT count(*) FROM outbox_replay_skip k WHERE k.replay = ?1) >= ?2";
-// ?1 position, ?2 last seq, ?3 rows, ?4 subscription. By the rowid. Held: parked now, or discarded
-// or corrected by a person.
+// ?1 position, ?2 last seq, ?3 rows, ?4 subscription. By the rowid. An event is held if it is
+// parked now, or was discarded or corrected by a person.
 inline constexpr std::string_view kReplayPage =
     "/* read a page for a replay */ SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, t.content_type,"
     " t.headers, t.created_at, t.occurred_at,"
     " EXISTS (SELECT 1 FROM outbox_parked p WHERE p.subscription = ?4 AND p.seq = t.seq)"
     " OR EXISTS (SELECT 1 FROM outbox_parked_end x WHERE x.subscription = ?4 AND x.seq = t.seq AND x.outcome <> 'delivered')"
     " FROM outbox_event t WHERE t.seq > ?1 AND t.seq <= ?2 ORDER BY t.seq LIMIT ?3";
-// The same of an archive: ?5 replay. Primary key.
+// The same for an archive, with ?5 replay. Primary key.
 inline constexpr std::string_view kArchivedPage =
     "/* read a page for a replay */ SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, t.content_type,"
     " t.headers, t.created_at, t.occurred_at,"
@@ -674,8 +686,8 @@ inline constexpr std::string_view kArchivedPage =
 
 // ---- what the outbox consists of (docs/design/doctor.md)
 
-// What the outbox consists of: of its tables and views everything that has a text. A list that
-// another program made begins otherwise.
+// Lists what the outbox consists of: everything that has a text in its tables and views. A list
+// that another program made begins differently.
 inline constexpr std::string_view kFoundDefinitions = R"(/* look at the schema */
 SELECT '', 'made by', 'outbox 1', '' UNION ALL SELECT * FROM (
 SELECT coalesce(t.type || ' ' || t.name, s.type || ' ' || s.name),

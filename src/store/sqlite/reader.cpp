@@ -77,7 +77,7 @@ class SqliteReader final : public LogReader {
   Connection connection_;
   DurableRead durable_;
   PageRequest request_;
-  /// One for all pages: readers at the same place compare its address.
+  /// One object for all pages, since readers at the same place compare its address.
   const std::shared_ptr<const Pair> pair_{std::make_shared<const Pair>(Pair::endless())};
 };
 

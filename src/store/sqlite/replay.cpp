@@ -112,7 +112,7 @@ class SqliteReplays final : public sql::Replays {
     return begun;
   }
 
-  /// In the transaction: nobody removes history meanwhile.
+  /// Must be called in the transaction, so that nobody removes history meanwhile.
   [[nodiscard]] Status may_begin(const Replay& replay) {
     OUTBOX_TRY(const sql::Rows running,
                connection_.exec(&sql::Statements::running_replay, {replay.subscription}));

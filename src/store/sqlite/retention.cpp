@@ -27,12 +27,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Events of one call of remove(), and of one archive.
+/// The most events of one call of remove(), and of one archive.
 constexpr std::int64_t kMostEvents = 50'000;
-/// Per transaction, which takes a few milliseconds: writers wait for it.
+/// The limits of one transaction, which takes a few milliseconds: writers wait for it.
 constexpr std::int64_t kRowsAtOnce = 500;
 constexpr std::int64_t kBytesAtOnce = std::int64_t{2} << 20U;
-/// A relay may write for a subscription that is gone until it knows.
+/// A relay may go on writing for a dropped subscription until it learns that the subscription is
+/// gone.
 constexpr std::chrono::milliseconds kLateRows = std::chrono::hours(24);
 constexpr std::int64_t kNoEvents = std::numeric_limits<std::int64_t>::max();
 
@@ -45,7 +46,7 @@ struct LogPlace {
 struct Position {
   std::int32_t subscription{0};
   std::int64_t cursor{0};
-  std::int64_t start{0};  ///< What is not beyond it never counted.
+  std::int64_t start{0};  ///< Events up to this seq never counted.
   Tally tally{};
 };
 
@@ -120,12 +121,12 @@ class SqliteRetention final : public Retention {
     for (bool more = true; more && !stop.stop_requested();) {
       const auto began = Clock::now();
       auto removed = remove_some(to);
-      // A busy writer: the rest goes with the next pass.
+      // A writer is busy; the next pass removes the rest.
       if (!removed && removed.error().remedy == Remedy::retry_call) break;
       if (!removed) return pass(removed);
       removal.events += *removed;
       more = *removed > 0;
-      // Writers that wait for the lock try again now and then: they must find it free.
+      // Writers that wait for the lock try again now and then, and must find it free.
       if (more) rest_.after(began, stop);
     }
     removal.removed = removal.events > 0;
@@ -165,9 +166,9 @@ class SqliteRetention final : public Retention {
     return std::optional(LogPlace{.seq = row.integer(0), .created_us = row.integer(1)});
   }
 
-  /// The first seq written since then; one more than the last: none. By bisection: the times ascend
-  /// with seq, unless the clock was set back, which makes an event a little older or younger than
-  /// it is.
+  /// The first seq that was written at this time or later; one more than the last seq if there is
+  /// none. It is found by bisection: the times ascend with seq, unless the clock was set back,
+  /// which makes an event count as a little older or younger than it is.
   [[nodiscard]] Result<std::int64_t> first_since(std::int64_t since_us, const LogPlace& first,
                                                  const LogPlace& last) {
     std::int64_t low = first.seq;
@@ -206,8 +207,8 @@ class SqliteRetention final : public Retention {
     return file.path();
   }
 
-  /// Some of the oldest events, up to this seq, if the cursors have passed them: nobody can change
-  /// a cursor meanwhile. Returns how many.
+  /// Removes some of the oldest events, up to this seq, if the cursors have passed them: nobody can
+  /// change a cursor meanwhile. Returns how many were removed.
   [[nodiscard]] Result<std::int64_t> remove_some(std::int64_t to) {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     OUTBOX_TRY(auto positions, read_positions());
@@ -238,7 +239,8 @@ class SqliteRetention final : public Retention {
     return events;
   }
 
-  /// In the ledger. Added here: a sum that is too large is a floating point number in SQLite.
+  /// Writes the tally into the ledger. The hash is added here, since SQLite makes a floating point
+  /// number of a sum that is too large.
   [[nodiscard]] Status note(const Position& position, std::int64_t last) {
     if (position.tally.count == 0) return {};
     std::uint64_t hash = position.tally.hash;
@@ -250,7 +252,8 @@ class SqliteRetention final : public Retention {
                            static_cast<std::int64_t>(hash), wall_us());
   }
 
-  /// From the oldest on, up to the first that is younger or covers an event that exists.
+  /// Removes settlements from the oldest on, up to the first one that is younger or covers an event
+  /// that exists.
   [[nodiscard]] Result<std::int64_t> remove_settlements(std::int64_t before,
                                                         const std::stop_token& stop) {
     OUTBOX_TRY(const auto oldest, place(query::kFirstFrom, 0));
@@ -260,8 +263,8 @@ class SqliteRetention final : public Retention {
     while (batch.more && !stop.stop_requested()) {
       const auto began = Clock::now();
       const std::int64_t after = batch.last;
-      // Looked at without the lock first: of thousands of subscriptions most have nothing that may
-      // go.
+      // Looks without the lock first, since most of thousands of subscriptions have nothing to
+      // remove.
       OUTBOX_TRY(batch, old_settlements(after, before, first_event));
       if (batch.over.empty()) continue;
       OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
@@ -278,12 +281,12 @@ class SqliteRetention final : public Retention {
   }
 
   struct OldSettlements {
-    std::vector<std::int64_t> over;  ///< The ids of those that may go.
-    std::int64_t last{0};            ///< The last one that was looked at.
-    bool more{true};                 ///< There are others behind it that may go.
+    std::vector<std::int64_t> over;  ///< The ids of the settlements to remove.
+    std::int64_t last{0};            ///< The last settlement that was looked at.
+    bool more{true};                 ///< Whether there may be others to remove behind it.
   };
 
-  /// Looks at some settlements after this one.
+  /// Looks at some settlements after the given one.
   [[nodiscard]] Result<OldSettlements> old_settlements(std::int64_t after, std::int64_t before,
                                                        std::int64_t first_event) {
     OldSettlements old{.over = {}, .last = after, .more = false};
@@ -318,7 +321,7 @@ class SqliteRetention final : public Retention {
     return std::chrono::microseconds(duration).count();
   }
 
-  /// Rows of a table beside the log; `before`: of a time before that.
+  /// Removes rows of a table beside the log; if `before` is given, only rows of an earlier time.
   [[nodiscard]] Result<std::int64_t> remove_old(std::string_view sql,
                                                 std::optional<std::int64_t> before,
                                                 const std::stop_token& stop) {
@@ -334,7 +337,7 @@ class SqliteRetention final : public Retention {
     return removed;
   }
 
-  /// What is left of subscriptions that are gone.
+  /// Removes what is left of dropped subscriptions.
   [[nodiscard]] Result<std::int64_t> remove_dropped(const std::stop_token& stop) {
     std::int64_t removed = 0;
     for (const std::string_view sql :

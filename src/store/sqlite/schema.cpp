@@ -13,7 +13,7 @@
 namespace outbox::store::sqlite {
 namespace {
 
-/// For migrations of another process.
+/// The time to wait for migrations of another process.
 constexpr std::chrono::seconds kSetupTimeout{30};
 /// The switch to WAL needs the file to itself for a moment and does not wait for it.
 constexpr std::chrono::milliseconds kWalPause{20};
@@ -63,7 +63,7 @@ Status check_log(Connection& connection, const std::string& path) {
   OUTBOX_TRY(const std::int64_t farthest, connection.integer(query::kFarthestPosition));
   OUTBOX_TRY(const std::int64_t newest, connection.integer(query::kNewestSeq));
   if (farthest <= newest) return {};
-  // New events would get numbers that count as delivered.
+  // New events would get seqs that count as delivered.
   return fail(Errc::corrupt,
               place_of(path) + ": a subscription stands at " + std::to_string(farthest) +
                   ", but the log ends at " + std::to_string(newest),
@@ -162,7 +162,7 @@ Status check(Connection& connection, const std::string& path) {
   return check_log(connection, path);
 }
 
-// WAL is a property of the file, and is set outside of transactions.
+// WAL is a property of the file, and must be set outside of transactions.
 std::string print_migrations() {
   std::string text = "PRAGMA journal_mode = WAL;\n";
   for (const Migration& migration : migrations())

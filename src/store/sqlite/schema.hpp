@@ -1,5 +1,5 @@
-// The tables of the outbox in a SQLite file: creates them and checks that they are what this
-// program needs.
+// Creates the tables of the outbox in a SQLite file, and checks that they are what this program
+// needs.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -15,26 +15,28 @@
 
 namespace outbox::store::sqlite {
 
-/// Embedded from migrations/sqlite, in order.
+/// The migrations that are embedded from migrations/sqlite, in their order.
 [[nodiscard]] std::span<const Migration> migrations();
 
-/// Creates the file when it is missing, switches it to WAL and applies what is missing in one
-/// transaction.
+/// Creates the file when it is missing, switches it to WAL and applies the migrations that are
+/// missing in one transaction. Returns their names.
 [[nodiscard]] Result<std::vector<std::string>> migrate(const std::string& path);
 
-/// In one transaction, beside which nothing is written. Returns the names of what was made.
+/// Creates the look-up indexes that are missing in one transaction, during which nothing else is
+/// written. Returns their names.
 [[nodiscard]] Result<std::vector<std::string>> make_lookup_indexes(Connection& connection);
 
 [[nodiscard]] Result<SchemaState> schema_state(Connection& connection);
 
-/// What the outbox consists of (`sql`: one of queries.hpp).
+/// What the outbox consists of. `sql` is one of queries.hpp.
 [[nodiscard]] Result<Definitions> read_definitions(Connection& connection, std::string_view sql);
 
 /// The random name that migrate() gave the outbox. Fails when the file is no longer the one at its
 /// path.
 [[nodiscard]] Result<std::string> identity_of(Connection& connection);
 
-/// Schema neither too old nor too new, WAL, no cursor beyond the log: refuses with what to do.
+/// Checks that the schema is neither too old nor too new, that the file uses WAL, and that no
+/// cursor is beyond the log. The error's hint says what to do.
 [[nodiscard]] Status check(Connection& connection, const std::string& path);
 
 /// The migrations as a script for sqlite3(1).

@@ -22,10 +22,10 @@ Statement::~Statement() {
   sqlite3_clear_bindings(stmt_);
 }
 
-// Binding fails only for a wrong index or without memory; the NULL that is then bound violates a
-// NOT NULL.
+// Binding fails only for a wrong index or when memory is short; the NULL that is then bound
+// violates a NOT NULL constraint.
 void Statement::bind(int index, std::string_view text) {
-  // An empty view may have no address, and SQLite takes a null pointer for NULL.
+  // An empty view may have a null address, and SQLite takes a null pointer for NULL.
   const char* const address = text.data() != nullptr ? text.data() : "";
   sqlite3_bind_text64(stmt_, index, address, text.size(), SQLITE_STATIC, SQLITE_UTF8);
 }
@@ -44,7 +44,7 @@ std::string Statement::text(int column) const {
 }
 
 std::string_view Statement::bytes(int column) const {
-  // In this order: bytes() after blob() does not convert.
+  // The order matters: after blob(), bytes() does not convert.
   const auto* data = static_cast<const char*>(sqlite3_column_blob(stmt_, column));
   const int size = sqlite3_column_bytes(stmt_, column);
   return data == nullptr ? std::string_view{}

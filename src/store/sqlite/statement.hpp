@@ -1,4 +1,4 @@
-// One prepared statement: binds, steps, reads columns. Move-only.
+// A prepared statement: binds values, steps, and reads columns. It is move-only.
 #pragma once
 
 #include <sqlite3.h>
@@ -26,11 +26,11 @@ class Statement {
   void bind(int index, std::int64_t value) { sqlite3_bind_int64(stmt_, index, value); }
   void bind(int index, std::string_view text);
 
-  /// The first row, or the next one.
+  /// Steps to the first row, or to the next one.
   [[nodiscard]] Status next();
   [[nodiscard]] bool has_row() const { return has_row_; }
 
-  // Columns of the row.
+  // The columns of the row.
   [[nodiscard]] std::int64_t integer(int column) const {
     return sqlite3_column_int64(stmt_, column);
   }
@@ -39,7 +39,7 @@ class Statement {
   }
   /// Text or blob as it is stored, valid until the next next().
   [[nodiscard]] std::string_view bytes(int column) const;
-  /// As UTF-8, whatever the encoding of the file.
+  /// The column as UTF-8, whatever the encoding of the file.
   [[nodiscard]] std::string text(int column) const;
 
   [[nodiscard]] sqlite3_stmt* raw() const { return stmt_; }

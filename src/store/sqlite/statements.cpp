@@ -1,13 +1,13 @@
-// The SQL of the parts that stand once (src/store/sql), as in queries.hpp. outbox_now() is the
-// store's clock, in microseconds.
+// The SQL of the statements in store/sql, as in queries.hpp. outbox_now() is the store's clock, in
+// microseconds.
 #include "store/sqlite/connection.hpp"
 
 namespace outbox::store::sqlite {
 
-// ?1 subscription, ?2 state, ?3 and ?4 the key, ?5 part of the error, ?6 id, ?7 seq: null means
-// any; ?8 limit, ?9 with payload and headers, ?10 event type, ?11 scheduled or not, ?12 and ?13
-// after which subscription and seq. A task is scheduled that waits for the time of its header.
-// Primary key.
+// ?1 subscription, ?2 state, ?3 and ?4 the key, ?5 part of the error, ?6 id, ?7 seq, where null
+// means any; ?8 limit, ?9 with payload and headers, ?10 event type, ?11 scheduled or not, ?12 and
+// ?13 after which subscription and seq. A task counts as scheduled if it waits for the time of its
+// header. Primary key.
 constexpr std::string_view kListParked = R"(
 /* list parked */ SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at,
 next_attempt_at, CASE WHEN ?9 THEN payload END, content_type, CASE WHEN ?9 THEN headers END, created_at, scheduled,
@@ -24,16 +24,16 @@ ORDER BY subscription, seq LIMIT ?8)";
 
 constinit const sql::Statements kStatements{
 
-    // ---- Whoever changes subscriptions: a table of a few rows. One writer at a time: there is
-    // nothing to be locked.
+    // ---- Changes of subscriptions, a table of a few rows. There is only one writer at a time, so
+    // nothing needs to be locked.
     .flushed = {},
     // ?1 name.
     .find_subscription = {.text = R"(
 /* read subscription */ SELECT id, config, lane_group FROM outbox_subscription WHERE name = ?1)"},
     .lock_fleet = {},
     .lock_lanes = {},
-    // ?1 id, ?2 group. From now on only ownership of the new group counts that is newer than every
-    // one of the old group.
+    // ?1 id, ?2 group. From now on only those owners of the new group count whose generation is
+    // newer than every one of the old group.
     .change_group = {.text = R"(
 /* raise generation */ UPDATE outbox_meta SET generation = generation + 1 WHERE one = 1;
 /* change group */ UPDATE outbox_subscription SET lane_group = ?2,
@@ -45,7 +45,7 @@ group_generation = (SELECT generation FROM outbox_meta WHERE one = 1) WHERE id =
 trouble, trouble_since, parked_version, lane_group, group_generation, trouble_relay,
 (SELECT r.id FROM outbox_replay r WHERE r.subscription = s.id AND r.state = 'running')
 FROM outbox_subscription s ORDER BY name)"},
-    // ?1 name. What a subscription is called now that had this name. Primary key.
+    // ?1 name. Returns the present name of the subscription that had this name. Primary key.
     .former_name = {.text = R"(
 /* look for a former name */ SELECT s.name FROM outbox_former_name n JOIN outbox_subscription s ON s.id = n.subscription
 WHERE n.name = ?1)"},
@@ -55,8 +55,8 @@ WHERE n.name = ?1)"},
     // ?1 name, ?2 config, ?3 group.
     .create_subscription = {.text = R"(
 /* create subscription */ INSERT INTO outbox_subscription (name, config, lane_group) VALUES (?1, ?2, ?3) RETURNING id)"},
-    // ?1 subscription, ?2 from now on: with the write lock it neither misses nor repeats an event
-    // that is being written.
+    // ?1 subscription, ?2 whether it starts now. Under the write lock it neither misses nor repeats
+    // an event that is being written.
     .first_settlement = {.text = R"(
 /* write first cursor */ INSERT INTO outbox_settlement
 (subscription, kind, generation, config_version, from_position, position, at)
@@ -66,8 +66,8 @@ WHERE s.name = 'outbox_event' AND ?2), 0) AS seq) p)"},
     .change_subscription = {.text = R"(
 /* change subscription */ UPDATE outbox_subscription SET config = ?2, config_version = config_version + 1,
 changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?1)"},
-    // ?1 name, ?2 reason. A stopped one stays stopped, and keeps why: its first event would be
-    // rejected again.
+    // ?1 name, ?2 reason. A stopped subscription stays stopped and keeps its reason, since its
+    // first event would be rejected again.
     .pause = {.text = R"(
 /* pause subscription */ UPDATE outbox_subscription SET
 state = CASE state WHEN 'active' THEN 'paused' ELSE state END,
@@ -82,7 +82,7 @@ stopped_event = '', changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE nam
 /* stop subscription */ UPDATE outbox_subscription SET state = 'stopped', reason = ?3, stopped_seq = ?4,
 stopped_event = ?5, changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
 WHERE id = ?1 AND ?2 = (SELECT o.generation FROM outbox_owner o WHERE o.lane_group = outbox_subscription.lane_group) RETURNING id)"},
-    // ?1 id, ?2 generation, ?3 the trouble; empty: it is over, ?4 relay.
+    // ?1 id, ?2 generation, ?3 the trouble (empty if it is over), ?4 relay.
     .report_trouble = {.text = R"(
 /* report trouble */ UPDATE outbox_subscription SET trouble = ?3, trouble_relay = CASE WHEN ?3 = '' THEN '' ELSE ?4 END,
 trouble_since = CASE WHEN ?3 = '' THEN '' WHEN trouble = '' THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now') ELSE trouble_since END
@@ -106,7 +106,8 @@ changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?1)"},
     .running_replay = {.text = R"(
 /* look for a replay */ SELECT EXISTS (SELECT 1 FROM outbox_replay WHERE subscription = ?1
 AND state IN ('loading', 'running')))"},
-    // ?1 id. With what it has.
+    // ?1 id. Drops the subscription with its parked events and replays; retention removes its other
+    // rows later.
     .drop = {.text = R"(
 /* note a dropped subscription */ INSERT INTO outbox_dropped (subscription, at) VALUES (?1, outbox_now());
 /* drop subscription */ DELETE FROM outbox_subscription WHERE id = ?1;
@@ -117,9 +118,9 @@ AND state IN ('loading', 'running')))"},
 /* drop skips */ DELETE FROM outbox_replay_skip WHERE replay IN (SELECT id FROM outbox_replay WHERE subscription = ?1);
 /* drop replays */ DELETE FROM outbox_replay WHERE subscription = ?1)"},
 
-    // ---- Trials (docs/design/trials.md). ?1 subscription; all by primary keys, a row or two. ?2
-    // lanes, ?3 relay. A relay that is registered lives: whoever takes its group over removes its
-    // row.
+    // ---- Trials (docs/design/trials.md). ?1 subscription. All statements use primary keys and
+    // read a row or two. ?2 lanes, ?3 relay. A registered relay counts as alive: whoever takes its
+    // group over removes its row.
     .former_runs = {.text = R"(
 /* read former runs */ SELECT generation, ?2, place, tried, first_seq,
 EXISTS (SELECT 1 FROM outbox_parked p WHERE p.subscription = ?1 AND p.seq = r.first_seq),
@@ -156,14 +157,14 @@ FROM (SELECT coalesce(max(last_seq), 0) + 1 AS first FROM outbox_pruned) r)"},
     // ?1 replay.
     .replay_loaded = {.text = R"(
 /* start replay */ UPDATE outbox_replay SET state = 'running' WHERE id = ?1 AND state = 'loading')"},
-    // ?1 replay, ?2 why.
+    // ?1 replay, ?2 the reason.
     .stop_replay = {.text = R"(
 /* stop replay */ UPDATE outbox_replay SET state = 'stopped', reason = ?2, ended_at = outbox_now()
 WHERE id = ?1 AND state = 'running' RETURNING id)"},
-    // ?1 replay. One whose events are not all there is not kept.
+    // ?1 replay. It removes a replay whose events are not all loaded.
     .drop_replay = {.text = R"(
 /* remove replay */ DELETE FROM outbox_replay WHERE id = ?1 AND state = 'loading' RETURNING id)"},
-    // ?1 id (null: all), ?2 subscription (0: all), ?3 limit.
+    // ?1 id (null for all), ?2 subscription (0 for all), ?3 limit.
     .list_replays = {.text = R"(
 /* list replays */ SELECT r.id, r.subscription, r.first_seq, r.last_seq, r.filter, r.archived, r.state, r.actor, r.reason,
 r.started_at, r.ended_at, r.position, r.sent,
@@ -176,14 +177,15 @@ FROM outbox_replay r WHERE (?1 IS NULL OR r.id = ?1) AND (?2 = 0 OR r.subscripti
     .replay_places = {.text = R"(
 /* read how far a replay is */ SELECT -1, position FROM outbox_replay WHERE id = ?1)"},
 
-    // ---- TaskRuns (docs/design/tasks.md). ?1 worker, ?2 name, ?3 note. Primary key. The count
-    // begins with the time: one whose row was removed must not come to a number again that others
-    // have seen.
+    // ---- TaskRuns (docs/design/tasks.md). ?1 worker, ?2 name, ?3 note. Primary key. The count of
+    // heartbeats begins with the time, so that a worker whose row was removed does not reach a
+    // number again that others have seen.
     .beat_worker = {.text = R"(
 /* worker heartbeat */ INSERT INTO outbox_worker (id, name, beat, beat_at, types) VALUES (CAST(?1 AS BLOB), ?2, outbox_now(), outbox_now(), ?3)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, beat = beat + 1, beat_at = excluded.beat_at, types = excluded.types
 RETURNING outbox_now())"},
-    // ?1 worker. And those that died a day ago without runs, which nobody looks for.
+    // ?1 worker. It also removes workers that died a day ago without runs, since nobody looks for
+    // them.
     .remove_worker = {.text = R"(
 /* remove worker */ DELETE FROM outbox_worker WHERE id = CAST(?1 AS BLOB) OR beat_at < outbox_now() - 86400000000)"},
     // ?1 worker, ?2 names of subscriptions, ?3 limit. Index outbox_parked_key_worker.
@@ -205,9 +207,9 @@ JOIN outbox_subscription s ON s.id = p.subscription WHERE e.set_aside = 1 AND s.
     // ---- ParkedEvents (docs/design/parking.md).
     .list_parked = {.text = kListParked},
     .find_parked = {.text = kListParked},
-    // ?1 subscription. Those whose turn it is, those that wait, the dead. What runs is none of
-    // them. Indexes outbox_parked_key_due, outbox_parked_key_worker, outbox_parked_live and
-    // outbox_parked_dead.
+    // ?1 subscription. Counts the events whose turn it is, those that wait, and the dead ones; an
+    // event that runs is none of them. Indexes outbox_parked_key_due, outbox_parked_key_worker,
+    // outbox_parked_live and outbox_parked_dead.
     .count_parked = {.text = R"(
 /* count parked */ WITH n AS MATERIALIZED (SELECT
 (SELECT count(*) FROM outbox_parked_key INDEXED BY outbox_parked_key_due
@@ -218,12 +220,12 @@ WHERE subscription = ?1 AND worker IS NOT NULL) AS running,
 (SELECT count(*) FROM outbox_parked INDEXED BY outbox_parked_dead WHERE subscription = ?1 AND dead = 1) AS dead)
 SELECT retrying, max(live - running - retrying, 0), dead FROM n)"},
 
-    // ---- Schedules: a few rows, by their primary key or all of them.
+    // ---- Schedules. The table has a few rows, which are found by primary key or all read.
     .clock = {.text = R"(
 /* read the clock */ SELECT outbox_now())"},
     // ?1 name, ?2 queue, ?3 type, ?4 payload, ?5 content_type, ?6 key, ?7 headers, ?8 cron, ?9
-    // every, ?10 time_zone, ?11 missed, ?12 next_at of a new one, and of one with other ticks. No
-    // row where it is there as it is.
+    // every, ?10 time_zone, ?11 missed, ?12 next_at of a new schedule, and of one with other ticks.
+    // Returns no row if nothing changed.
     .apply_schedule = {.text = R"(
 /* apply schedule */ INSERT INTO outbox_schedule AS s
 (name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed, next_at)
@@ -244,10 +246,11 @@ excluded.every, excluded.time_zone, excluded.missed) RETURNING 1)"},
 /* read due schedules */ SELECT name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed,
 paused, revision, next_at, last_at, last_task FROM outbox_schedule
 WHERE queue IN (SELECT value FROM json_each(?1)) AND NOT paused AND next_at <= ?2 ORDER BY next_at, name)"},
-    // ?1 name, ?2 next_at, ?3 revision, as they were read. No row: another one has been at it.
+    // ?1 name, ?2 next_at, ?3 revision, as they were read. Returns no row if another worker has
+    // handled the schedule.
     .lock_schedule = {.text = R"(
 /* look for schedule */ SELECT 1 FROM outbox_schedule WHERE name = ?1 AND next_at = ?2 AND revision = ?3 AND NOT paused)"},
-    // ?1 name, ?2 next_at; ?3 last_at, ?4 last_task, null: as they were.
+    // ?1 name, ?2 next_at, ?3 last_at, ?4 last_task; ?3 and ?4 keep their values if null.
     .move_schedule = {.text = R"(
 /* move schedule */ UPDATE outbox_schedule SET next_at = ?2, last_at = coalesce(?3, last_at),
 last_task = coalesce(CAST(?4 AS BLOB), last_task), revision = revision + 1 WHERE name = ?1)"},

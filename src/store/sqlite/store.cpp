@@ -13,7 +13,7 @@
 namespace outbox::store::sqlite {
 namespace {
 
-/// Once per process, when it becomes a relay.
+/// Warns once per process, when the process becomes a relay.
 void warn_of_wal_reset_bug() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -54,7 +54,7 @@ class SqliteStore final : public Store {
     return sqlite::check(connection, path_);
   }
 
-  // A copied file is complete, positions included.
+  // A copied file is complete, including its positions, so there is nothing to repair.
   Result<LineageRepair> plan_lineage_repair() override {
     OUTBOX_TRY(check());
     return LineageRepair{};
@@ -74,7 +74,7 @@ class SqliteStore final : public Store {
   Result<std::unique_ptr<LedgerReader>> ledger_reader() override {
     return make(make_ledger_reader);
   }
-  /// What power loss takes back of a removal is removed again.
+  /// If power loss takes back a removal, the next pass removes the events again.
   Result<std::unique_ptr<Retention>> retention() override {
     OUTBOX_TRY(Connection connection,
                connect({.sync = Sync::normal, .busy_timeout = kRelayBusyTimeout}));
@@ -120,7 +120,7 @@ class SqliteStore final : public Store {
   }
 
  private:
-  /// With the path, which the error of a file that is no database lacks.
+  /// Adds the path, which the error of a file that is no database lacks.
   [[nodiscard]] Error named(Error error) const {
     if (error.message.find(path_) == std::string::npos) error.message += ": " + path_;
     return error;

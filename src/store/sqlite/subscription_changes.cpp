@@ -1,4 +1,5 @@
-// Resetting a subscription. One writer at a time: what a relay writes comes before or after.
+// Resets a subscription. There is only one writer at a time, so what a relay writes comes before or
+// after the reset.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -20,7 +21,7 @@ namespace {
 
 constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
 
-/// After which seq events are sent again.
+/// The seq after which events are sent again.
 std::int64_t again_after(const NewStart& start) {
   switch (start.kind) {
     case NewStart::Kind::beginning: return 0;
@@ -85,7 +86,7 @@ class SqliteSubscriptionChanges final : public sql::SubscriptionChanges {
     return cursor.integer(0);
   }
 
-  /// What stays gets the new number. What is sent again does not.
+  /// Rows that stay get the new number; rows of events that are sent again do not.
   [[nodiscard]] Status renumber(std::int64_t id, std::int64_t fresh, std::int64_t after) {
     Status status = connection_.run(query::kNoteDropped, id, wall_us());
     if (status) status = forget_parked_after(connection_, id, after);

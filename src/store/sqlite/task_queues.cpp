@@ -1,4 +1,4 @@
-// Tasks for people.
+// Queues of tasks as people see them.
 #include <limits>
 #include <memory>
 #include <utility>
@@ -59,7 +59,8 @@ class SqliteTaskQueues final : public TaskQueues {
   [[nodiscard]] Result<std::int64_t> position_of(const SubscriptionRow& subscription) {
     OUTBOX_TRY(const Statement cursor, connection_.query(query::kNewestCursor, subscription.id));
     if (cursor.has_row()) return cursor.integer(0);
-    // That of a type that has not begun: its tasks are those of the queue.
+    // The subscription is that of a type that has not begun: its tasks are still those of the
+    // queue.
     if (event::is_of_type(subscription.spec)) return std::numeric_limits<std::int64_t>::max();
     return no_cursor(subscription.spec.name);
   }

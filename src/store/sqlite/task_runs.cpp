@@ -55,7 +55,7 @@ class SqliteTaskRuns final : public sql::TaskRuns {
     return all;
   }
 
-  // One worker has a file: there is nobody to share tasks with.
+  // A file has only one worker, so there is nobody to share tasks with.
   [[nodiscard]] Status announce_free_threads(
       const EventId& /*worker*/, const std::map<std::string, std::size_t>& /*free*/) override {
     return {};

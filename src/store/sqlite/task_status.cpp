@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostWithOneId = 16;
 
-/// It waits for the time that its header names; none: it does not.
+/// The time in the event's header for which it waits; nullopt if it does not wait for one.
 std::optional<Timestamp> scheduled_at(const EventListing& event) {
   event::Arena arena;
   const auto rules = event::rules_of(event.headers, arena);
@@ -42,7 +42,7 @@ void add_life(const EventLife& life, TaskStatus& status) {
   sql::set_state(status, life.state);
 }
 
-/// What was noted when it ended.
+/// Adds what was noted when the task ended.
 Status add_end(Connection& connection, TaskStatus& status) {
   OUTBOX_TRY(const Statement row, connection.query(query::kTaskEnd, bytes_of(status.id)));
   if (!row.has_row() || status.state == TaskState::dead || status.state == TaskState::cancelled)
@@ -76,7 +76,7 @@ Result<std::optional<TaskStatus>> status_of(Connection& connection, const EventL
   const std::string of_type = event::subscription_of_type(event.aggregate_type, event.event_type);
   auto life = find(event::subscription_of_task(event.aggregate_type));
   if (life == event.subscriptions.end() || life->apart) life = find(of_type);
-  // Of a queue that has had no worker yet.
+  // The task is in a queue that has had no worker yet.
   const bool known = life != event.subscriptions.end();
   if (!known && !event.in_log) return std::nullopt;
   TaskStatus status{.id = event.id,
@@ -108,7 +108,8 @@ Result<std::optional<TaskStatus>> find(Connection& connection, const EventId& id
 
 Result<std::optional<TaskStatus>> read_task(Connection& connection, const EventId& id) {
   if (connection.in_transaction()) return find(connection, id);
-  // All in one snapshot: what is settled meanwhile would look as if it had no row.
+  // Everything is read in one snapshot: a task that is settled meanwhile would look as if it had no
+  // row.
   OUTBOX_TRY(connection.run(query::kBeginRead));
   auto status = find(connection, id);
   Status ended = connection.run(query::kCommit);

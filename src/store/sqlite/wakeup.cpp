@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 
-/// Between the last write to the WAL and the commit becoming visible lies the writer's fsync: poll
-/// often at first.
+/// Between the last write to the WAL and the moment when the commit becomes visible lies the
+/// writer's fsync, so it polls often at first.
 constexpr auto kFastFor = 20ms;
 constexpr auto kFastPoll = 500us;
 /// A commit whose fsync takes longer than this is found by the next idle poll.
@@ -36,8 +36,8 @@ class SqliteWakeup final : public Wakeup {
     // Reading opens the WAL, so that there is a file to watch.
     OUTBOX_TRY(newest_, connection_.integer(query::kNewestSeq));
     data_version_.reset();
-    // What was written before the watch, or since the last wait(), may be a commit that is not
-    // visible yet: the first poll of wait() alone would miss it.
+    // A write before the watch began, or since the last wait(), may be a commit that is not visible
+    // yet; the first poll of wait() alone would miss it.
     const bool watched = watch_ != nullptr;
     if (!watched) watch_ = std::make_unique<WalWatch>(connection_.file());
     if (watch_->drain() || !watched) written_at_ = Clock::now();
@@ -66,7 +66,7 @@ class SqliteWakeup final : public Wakeup {
   [[nodiscard]] std::uint64_t statements() const override { return connection_.statements(); }
 
  private:
-  // Settlements and heartbeats commit too: only a new event wakes.
+  // Settlements and heartbeats commit, too, but only a new event wakes the reader.
   [[nodiscard]] Result<bool> has_new_event() {
     OUTBOX_TRY(const std::int64_t version, connection_.integer(query::kDataVersion));
     if (data_version_ == version) return false;
@@ -87,9 +87,9 @@ class SqliteWakeup final : public Wakeup {
   const bool armed_;
   const EventFd interrupted_;
   std::unique_ptr<WalWatch> watch_;
-  std::optional<std::int64_t> data_version_;  ///< At the last poll.
+  std::optional<std::int64_t> data_version_;  ///< The value at the last poll.
   std::int64_t newest_{0};                    ///< The newest seq when it was armed.
-  TimePoint written_at_{};                    ///< Last known write to the WAL.
+  TimePoint written_at_{};                    ///< The time of the last known write to the WAL.
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ WalWatch::~WalWatch() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-// The same watch again when it is the same inode.
+// The call returns the same watch again when the inode is the same.
 void WalWatch::watch_wal() { wal_ = ::inotify_add_watch(fd_, wal_path_.c_str(), IN_MODIFY); }
 
 bool WalWatch::drain() {

@@ -1,5 +1,5 @@
-// Watches writes to the WAL of a file (inotify). A hint only: a write is seen before its commit is
-// visible, and a file system may not report any.
+// Watches writes to the WAL of a file (inotify). This is only a hint: a write is seen before its
+// commit is visible, and a file system may not report any.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace outbox::store::sqlite {
 
 class WalWatch {
  public:
-  /// `database`: the file's own path. Without inotify, works() is false.
+  /// `database` is the file's own path. Without inotify, works() is false.
   explicit WalWatch(const std::string& database);
   WalWatch(const WalWatch&) = delete;
   WalWatch& operator=(const WalWatch&) = delete;
@@ -17,9 +17,9 @@ class WalWatch {
   ~WalWatch();
 
   [[nodiscard]] bool works() const { return fd_ >= 0 && wal_ >= 0; }
-  /// For poll(2): readable when drain() has something.
+  /// A descriptor for poll(2), which is readable when drain() has something.
   [[nodiscard]] int fd() const { return fd_; }
-  /// Takes what was reported so far. True: the WAL was written to.
+  /// Takes what was reported so far. Returns whether the WAL was written to.
   bool drain();
 
  private:
@@ -28,8 +28,8 @@ class WalWatch {
   const std::string wal_path_;
   const std::string wal_name_;
   int fd_{-1};
-  int wal_{-1};        ///< Watch of the WAL itself.
-  int directory_{-1};  ///< Watch of its directory: the WAL may be deleted and recreated.
+  int wal_{-1};        ///< The watch of the WAL itself.
+  int directory_{-1};  ///< The watch of its directory, since the WAL may be deleted and recreated.
 };
 
 }  // namespace outbox::store::sqlite

@@ -1,4 +1,4 @@
-// Writes events for the command line: many in one transaction.
+// Writes events for the command line, many in one transaction.
 #include <utility>
 
 #include "base/error.hpp"
@@ -12,7 +12,7 @@ namespace outbox::store::sqlite {
 namespace {
 
 constexpr std::uint64_t kWalToReopenAt = std::uint64_t{32} << 20U;
-constexpr std::uint64_t kLookEvery = 64;  ///< In transactions; a look is one stat(2).
+constexpr std::uint64_t kLookEvery = 64;  ///< Counted in transactions; a look is one stat(2).
 
 class SqliteWriter final : public Writer {
  public:
@@ -32,8 +32,8 @@ class SqliteWriter final : public Writer {
   }
 
  private:
-  // Where only the command line writes, the WAL would grow without end. The first write checks too:
-  // it may be the only one of its process.
+  // The WAL would grow without end where only the command line writes. The first write checks, too,
+  // since it may be the only one of its process.
   [[nodiscard]] Status keep_wal_small() {
     if (writes_++ % kLookEvery != 0 || wal_bytes(connection_.file()) < kWalToReopenAt) return {};
     // The last connection to be closed is alone with the file; only then is the WAL emptied.
