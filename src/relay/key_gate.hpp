@@ -54,7 +54,8 @@ class KeyGate {
     if (live) ++open_live_;
     if (key != 0) ++keys_[key].unwritten;
   }
-  /// That event is written. Its key has a row now, unless released() says otherwise.
+  /// An event that was given to park() is written. Its key has a row now, unless released() says
+  /// otherwise.
   void written(std::uint64_t key, bool live) {
     if (live && open_live_ > 0) {
       --open_live_;

@@ -15,7 +15,7 @@ namespace outbox::relay {
 class LateSends {
  public:
   struct Send {
-    Token token{0};  ///< As the sink knows it.
+    Token token{0};  ///< The token that the sink knows.
     std::int64_t seq{0};
     EventId id{};
     std::uint64_t key{0};     ///< The event's key in the gate.
