@@ -114,9 +114,8 @@ class Tenure {
   TimePoint warn_again_at_{};
   /// The subscriptions of task types that have cursors, with what was held when these were written.
   std::map<std::int32_t, store::Holding> begun_types_;
-  std::map<std::int32_t, std::int32_t>
-      /// The `parked_version` that the loop of each subscription knows.
-      told_of_parked_;
+  /// The `parked_version` that the loop of each subscription knows.
+  std::map<std::int32_t, std::int32_t> told_of_parked_;
   /// The subscriptions whose filter has matched something or was warned of.
   std::set<std::string> judged_filters_;
   /// Why a subscription cannot start, by its name.

@@ -68,9 +68,8 @@ class TenureLoop {
     std::unique_ptr<store::LaneOwners> owners;
     std::unique_ptr<store::Catalog> catalog;  ///< Null when the tenure has it.
     std::unique_ptr<store::Maintenance> maintenance;
-    std::unique_ptr<RetentionJob>
-        /// Set while the relay delivers. Its destructor may wait for a statement.
-        retention;
+    /// Set while the relay delivers. Its destructor may wait for a statement.
+    std::unique_ptr<RetentionJob> retention;
     std::string outbox;  ///< The identity of the outbox.
   };
 
