@@ -15,7 +15,7 @@ constexpr std::int64_t kSmallSnapshots = 4 << 10;
 /// Limits what is delivered again after a crash.
 constexpr std::chrono::nanoseconds kLongestSettlePause = std::chrono::seconds(2);
 
-/// Whether no event is wanted. Without marks all events are wanted.
+/// Whether no event of a page is wanted. If `wanted` is empty, all events are wanted.
 bool none_of(std::span<const std::uint8_t> wanted) {
   return !wanted.empty() &&
          std::none_of(wanted.begin(), wanted.end(), [](auto mark) { return mark != 0; });

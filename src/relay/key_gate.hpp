@@ -1,6 +1,6 @@
 // The keys of a subscription that have parked events. The stream sends none of their events, but
-// parks them behind the others. Shared by the strands and the retries, and used by the loop's
-// thread only. Pure. docs/design/parking.md, "Blocked keys".
+// parks them behind the others. The strands and the retries share the gate, which only the loop's
+// thread uses. Pure. docs/design/parking.md, "Blocked keys".
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Sends that go on after their event was set aside. The event is not sent again before their
-// outcome, and an ack is its delivery. Shared by the strands and the retries of a subscription, and
-// used by the loop's thread only. Pure. docs/design/parking.md, "An event that takes long".
+// outcome, and an ack is its delivery. The strands and the retries of a subscription share these,
+// and only the loop's thread uses them. Pure. docs/design/parking.md, "An event that takes long".
 #pragma once
 
 #include <cstdint>

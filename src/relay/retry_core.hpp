@@ -1,6 +1,6 @@
-// The decisions about a subscription's parked events: which are sent now, and what becomes of them.
-// Pure, like the delivery cores it stands beside. The events of a key form a chain: the next one is
-// sent once the one before it is acked. docs/design/parking.md, "Beside the stream".
+// Decides about a subscription's parked events: which are sent now, and what becomes of them. It is
+// pure, like the delivery cores. The events of a key form a chain: the next one is sent once the
+// one before it is acked. docs/design/parking.md, "Beside the stream".
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // Whether events may be sent to a subscription's sink. The sink fails, drains, pauses and is opened
-// again as a whole, for all strands. Pure, like the delivery cores that share it. The table of
-// modes is in docs/design/relay.md.
+// again as a whole, for all strands. It is pure, like the delivery cores that share it. The table
+// of modes is in docs/design/relay.md.
 #pragma once
 
 #include <cstddef>

@@ -80,7 +80,7 @@ class SubscriptionLoop {
 
   void start();
 
-  // Any thread.
+  // Any thread may call these.
   void read_from(feed::Pump& pump);
   void stop_reading(feed::Pump& pump);
   /// A person has changed parked events.
@@ -89,8 +89,8 @@ class SubscriptionLoop {
   /// Without `settle` nothing more is written, because the store or the lanes are lost. Returns
   /// false if the sink does not return from a call.
   [[nodiscard]] bool stop(std::chrono::nanoseconds grace, bool settle);
-  /// After stop() returned false: the loop no longer uses settler, trust and listener, and ends
-  /// when the sink returns.
+  /// Call it after stop() returned false. The loop then no longer uses settler, trust and listener,
+  /// and ends when the sink returns.
   void abandon();
   [[nodiscard]] bool ended() const;
   /// Whether the settler has rows of this loop that are not written yet.

@@ -137,7 +137,8 @@ void TenureLoop::run() {
 
 void TenureLoop::back_off(const Error& error, int& failures) {
   note_failure(error);
-  set_role(Role::none);  // now, so that who waits in start() finds the failure in the report
+  set_role(
+      Role::none);  // now, so that a caller who waits in start() finds the failure in the report
   if (!trust_.holds(Clock::now())) sinks_.close_all();
   // A tenure that fails at once does not reset the back-off.
   const auto since = std::exchange(delivering_since_, {});
@@ -403,7 +404,7 @@ Status TenureLoop::deliver(Parts& parts, Tenure& tenure) {
   return status;
 }
 
-/// Uses its own connection, which is opened again after a failure.
+/// Runs the maintenance on a connection of its own, which is opened again after a failure.
 void TenureLoop::maintain(std::unique_ptr<store::Maintenance>& maintenance) {
   const auto run = [&]() -> Result<std::string> {
     if (!maintenance) {

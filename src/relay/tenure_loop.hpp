@@ -43,7 +43,7 @@ class TenureLoop {
   /// Only after start().
   [[nodiscard]] store::Store& store() { return *store_; }
 
-  // Any thread.
+  // Any thread may call these.
   /// `grace` is how long to wait for what is in flight. If it is not set, what was requested before
   /// holds, or 10 s by default.
   void request_stop(std::optional<std::chrono::milliseconds> grace) noexcept;
@@ -128,7 +128,7 @@ class TenureLoop {
   TimePoint compare_at_{};
   Outage outage_;  ///< The outage of the store or the lease.
   Outage maintenance_outage_;
-  std::string outbox_;  ///< The identity of the outbox in the store; empty: not read yet.
+  std::string outbox_;  ///< The identity of the outbox in the store; empty until it is read.
 
   mutable Mutex mutex_;
   std::condition_variable_any bell_;

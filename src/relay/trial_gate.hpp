@@ -50,11 +50,11 @@ class TrialGate {
   [[nodiscard]] std::size_t turn() const;
   struct Step {
     enum class Kind : std::uint8_t {
-      send,  ///< Send so many of the events.
+      send,  ///< Send `count` of the events.
       wait,  ///< Wait until nothing is in flight and all is settled.
-      /// Record that a range of so many events begins with the first one. Then call recorded().
+      /// Record that a range of `count` events begins with the first one. Then call recorded().
       record,
-      /// So many relays died of the first event. It is not sent, and the trial is over: call end().
+      /// `count` relays died of the first event. It is not sent, and the trial is over: call end().
       culprit,
       over,  ///< The trial is over: call end(), and ask again.
     };
