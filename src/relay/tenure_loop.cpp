@@ -137,8 +137,7 @@ void TenureLoop::run() {
 
 void TenureLoop::back_off(const Error& error, int& failures) {
   note_failure(error);
-  set_role(
-      Role::none);  // now, so that a caller who waits in start() finds the failure in the report
+  set_role(Role::none);  // now, so that a caller waiting in start() finds the failure in the report
   if (!trust_.holds(Clock::now())) sinks_.close_all();
   // A tenure that fails at once does not reset the back-off.
   const auto since = std::exchange(delivering_since_, {});

@@ -40,7 +40,7 @@ class ChildProcess {
   std::optional<int> wait(std::chrono::milliseconds limit = std::chrono::seconds(60));
   /// Sends SIGKILL. The process is gone when this returns.
   void kill();
-  /// "exit status 2", "signal 9"; empty while it runs.
+  /// How it ended, like "exit status 2" or "signal 9"; empty while it runs.
   [[nodiscard]] std::string ended_with() const;
 
  private:

@@ -41,7 +41,7 @@ struct Verdict {
   std::uint64_t committed{0};
   std::uint64_t delivered{0};     ///< Distinct events that arrived as they were written.
   std::uint64_t lost{0};          ///< Committed, but never delivered.
-  std::uint64_t ghosts{0};        ///< Delivered, but not committed, never written, or unreadable.
+  std::uint64_t ghosts{0};        ///< Not committed, never written, or unreadable, but delivered.
   std::uint64_t out_of_order{0};  ///< First deliveries of a key after a later one.
   std::uint64_t duplicates{0};
   /// Deliveries whose key or body differ from what was written. They do not count as delivered.

@@ -19,7 +19,7 @@ class OwnPostgres {
   explicit OwnPostgres(const std::vector<std::string>& settings = {},
                        std::map<std::string, std::string> environment = {});
 
-  /// A standby of the server behind this port of the loopback interface, made by pg_basebackup.
+  /// Makes a standby of the server behind this port of the loopback interface with pg_basebackup.
   [[nodiscard]] static std::unique_ptr<OwnPostgres> standby_of(int port);
 
   /// Starts it on the same port. Returns when it answers.

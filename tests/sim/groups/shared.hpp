@@ -21,12 +21,13 @@ struct GroupOptions {
   unsigned keys{8};
   std::size_t most_relays{3};
   bool gapless{true};
-  /// Other relays see at once that a process is gone; otherwise only by its lease.
+  /// Whether other relays see at once that a process is gone; otherwise they see it only by its
+  /// lease.
   bool same_machine{true};
   unsigned filtered_percent{10};
   unsigned fail_percent{2};
   unsigned lie_percent{0};
-  // How many events are parked; see SimOptions.
+  // These decide which events are parked; see SimOptions.
   unsigned reject_percent{0};
   unsigned sick_percent{0};
   unsigned slow_percent{0};
