@@ -10,21 +10,21 @@
 
 namespace outbox::relay {
 
-/// This relay's share among the relays that serve a group: even to one lane, by rendezvous hashing,
-/// so that few lanes move when one comes or goes. The order of `members` does not matter; `self` is
-/// one of them.
+/// This relay's share of the lanes of a group. The shares of two relays differ by one lane at most.
+/// Rendezvous hashing chooses the lanes, so that few of them move when a relay comes or goes. The
+/// order of `members` does not matter, and `self` must be one of them.
 [[nodiscard]] store::LaneMask share_of(const EventId& self, std::vector<EventId> members);
 
-/// The lanes that this relay should own now: of its share those that no other live relay has. A
-/// group with one owner stays where it is, and goes to whoever takes it when that one is gone.
+/// The lanes that this relay should own now: those of its share that no other live relay owns. Of a
+/// group with one owner these are all lanes if no other live relay owns any, and none otherwise.
 [[nodiscard]] store::LaneMask wanted_lanes(const EventId& self, const store::Group& group,
                                            std::span<const store::Member> members);
 
-/// Another live relay has lanes of this relay's share, which it will give back.
+/// Whether another live relay owns lanes of this relay's share. It will give them back.
 [[nodiscard]] bool share_is_short(const EventId& self, const store::Group& group,
                                   std::span<const store::Member> members);
 
-/// The name of a live relay that has lanes of the group; empty: none.
+/// The name of another live relay that owns lanes of the group; empty if there is none.
 [[nodiscard]] std::string other_owner(const EventId& self, const store::Group& group,
                                       std::span<const store::Member> members);
 

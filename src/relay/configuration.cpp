@@ -30,7 +30,7 @@ void log_applied(const SubscriptionSpec& spec, const store::SubscriptionRow* bef
   }
 }
 
-/// Empty: none.
+/// What differs, as text; empty if nothing does.
 std::string difference(const SubscriptionSpec& wanted, const store::SubscriptionRow* present) {
   if (present == nullptr) return "it is not in the store";
   std::string text;
@@ -65,7 +65,9 @@ std::set<std::string> Configuration::groups() const {
   return groups;
 }
 
-/// It must not be created: all of it would be delivered again. The others go on.
+/// Logs that a subscription has another name in the store. It must not be created under the former
+/// name, because all of its events would be delivered again. The other subscriptions are still
+/// applied.
 void Configuration::log_renamed(const std::string& name, const Error& error) {
   renamed_.insert(name);
   log::warn("configuration names a subscription that was renamed, which is not applied",

@@ -1,6 +1,6 @@
 // The subscriptions in a relay's configuration, compared with those in the store, which are
-// authoritative. A relay applies those of a group once, when it first gets lanes of it; every
-// difference that is not applied is logged once. docs/design/relay.md.
+// authoritative. A relay applies the subscriptions of a group once, when it first gets lanes of
+// that group. Every difference that is not applied is logged once. docs/design/relay.md.
 #pragma once
 
 #include <map>
@@ -16,19 +16,20 @@ namespace outbox::relay {
 
 class Configuration {
  public:
-  /// `wanted` must outlive it.
+  /// `wanted` must outlive this object.
   explicit Configuration(const std::vector<SubscriptionSpec>& wanted) : wanted_(wanted) {}
 
   [[nodiscard]] bool empty() const { return wanted_.empty(); }
-  /// What this relay serves (event/group.hpp). Default: all but custom sinks.
+  /// Sets the groups that this relay serves (subscription/group.hpp). By default these are all
+  /// groups but those of custom sinks.
   void serve(std::vector<std::string> groups) { served_ = std::move(groups); }
   [[nodiscard]] std::set<std::string> groups() const;
   [[nodiscard]] bool is_applied(const std::string& group) const { return applied_.contains(group); }
   /// Writes the subscriptions of the group to the store and logs what changes.
   [[nodiscard]] Status apply(store::Catalog& catalog, const std::string& group);
-  /// The relay starts anew: everything is applied again.
+  /// Forgets what was applied, because the relay starts anew and applies everything again.
   void forget();
-  /// What is in the store.
+  /// Remembers the groups of the subscriptions in the store.
   void know(const std::vector<store::SubscriptionRow>& rows);
   /// Logs new differences, and why they are not applied.
   void compare(const std::vector<store::SubscriptionRow>& rows);
@@ -40,11 +41,12 @@ class Configuration {
 
   const std::vector<SubscriptionSpec>& wanted_;
   std::vector<std::string> served_{"*"};
-  std::set<std::string> applied_;  ///< Groups.
-  /// By subscription that is or was in the store: its group.
+  std::set<std::string> applied_;  ///< The groups whose subscriptions were applied.
+  /// The group of each subscription that is or was in the store.
   std::map<std::string, std::string> known_;
   std::set<std::string> renamed_;  ///< Subscriptions that have another name in the store.
-  std::map<std::string, std::string> logged_;  ///< By subscription: the difference logged last.
+  /// The difference of each subscription that was logged last.
+  std::map<std::string, std::string> logged_;
 };
 
 }  // namespace outbox::relay

@@ -15,7 +15,7 @@ constexpr std::int64_t kSmallSnapshots = 4 << 10;
 /// Limits what is delivered again after a crash.
 constexpr std::chrono::nanoseconds kLongestSettlePause = std::chrono::seconds(2);
 
-/// Without marks all are wanted.
+/// Whether no event of a page is wanted. If `wanted` is empty, all events are wanted.
 bool none_of(std::span<const std::uint8_t> wanted) {
   return !wanted.empty() &&
          std::none_of(wanted.begin(), wanted.end(), [](auto mark) { return mark != 0; });
@@ -60,7 +60,8 @@ void DeliveryCore::page_read(std::shared_ptr<const store::Page> page,
   for (std::size_t i = 0; i < page->events.size(); ++i, ++token) {
     slots_.push_back(Slot{.event = &page->events[i]});
     Slot& added = slots_.back();
-    // Delivered under earlier settings: it counts as acked even if today's filter excludes it.
+    // An event that was delivered under earlier settings counts as acked even if the present filter
+    // excludes it.
     if (recall(*added.event)) {
       added.state = State::acked;
     } else if (!wanted.empty() && wanted[i] == 0) {
@@ -76,8 +77,9 @@ void DeliveryCore::page_read(std::shared_ptr<const store::Page> page,
   advance(now);
 }
 
-/// Of many subscriptions that share a log, most want nothing of a page: then it costs next to
-/// nothing, and the window need not wait for a settlement.
+/// Passes a page of which nothing is wanted. Of many subscriptions that share a log, most want
+/// nothing of a page, so such a page must cost next to nothing. Its room in the window is free at
+/// once, without a settlement.
 void DeliveryCore::pass_page(const store::Page& page, TimePoint now) {
   bridge(*page.pair);
   store::Settlement& row = row_of(*page.pair);
@@ -104,8 +106,8 @@ std::uint64_t DeliveryCore::key_of(Slot& slot) const {
 void DeliveryCore::chain(Slot& added, Token token) {
   if (key_of(added) == 0) return queue(token);
   const auto [last, is_first] = last_of_key_.try_emplace(added.key, token);
-  // Not the first, and blocked: a person has sent a dead event of the key again, which waits for
-  // those that are on their way.
+  // If the key is blocked although the window has earlier events of it, a person has sent a dead
+  // event of the key again. That event waits for those that are in flight.
   if (gate_.blocked(added.key)) {
     if (is_first) last_of_key_.erase(last);
     return park_waiting(token);
@@ -155,7 +157,7 @@ std::size_t DeliveryCore::batch_limit() const {
 }
 
 void DeliveryCore::choose(std::size_t limit, TimePoint now) {
-  // Carefully: one that fails alone goes again only after another one was acked.
+  // While the sink is careful, an event that is sent alone goes only after another event was acked.
   if ((!sink_.careful() || sink_.last_was_ack()) && pick_failing(now, false)) return;
   fill_batch(limit);
   if (batch_.empty() && !held_.empty() && sink_.in_flight() == 0) {
@@ -169,7 +171,7 @@ void DeliveryCore::choose(std::size_t limit, TimePoint now) {
 void DeliveryCore::fill_batch(std::size_t limit) {
   if (!options_.gapless) {
     const Token before = send_before();
-    // While too much is parked, those that others wait for come first.
+    // While too many events are parked, only events before `before` are sent.
     const auto sendable =
         is_full() ? std::stable_partition(ready_.begin(), ready_.end(),
                                           [before](Token token) { return token < before; })
@@ -181,7 +183,7 @@ void DeliveryCore::fill_batch(std::size_t limit) {
   }
   while (next_ < end() && slot(next_).state != State::ready) ++next_;
   const Token last = stopping() ? std::min(stop_before_, end()) : end();
-  // What is parked on the way may be too much.
+  // send_before() is asked again for each event, because may_pass() parks events.
   for (Token token = next_; token < std::min(last, send_before()) && batch_.size() < limit;
        ++token) {
     if (slot(token).state == State::ready && may_pass(token))
@@ -189,9 +191,9 @@ void DeliveryCore::fill_batch(std::size_t limit) {
   }
 }
 
-/// For gapless sinks; for others an event behind another one of its key is not ready. One that
-/// waits for a held event is looked at again when that is parked or goes again; one whose key is
-/// blocked is parked.
+/// Whether a gapless sink may get this event now. (For other sinks an event behind another one of
+/// its key is not ready.) An event behind a held or failing one is considered again when that one
+/// is parked or sent again. An event whose key is blocked is parked.
 bool DeliveryCore::may_pass(Token token) {
   if (gate_.empty() && held_.empty() && failing_.empty()) return true;
   const std::uint64_t key = key_of(slot(token));
@@ -206,20 +208,22 @@ bool DeliveryCore::may_pass(Token token) {
   return false;
 }
 
-/// The key is blocked because of a later event, which was refused while this one was in flight.
+/// Whether the key is blocked because of a later event, which was refused while this one was in
+/// flight.
 bool DeliveryCore::precedes_refused(std::uint64_t key, Token token) const {
   const auto found = refused_.find(key);
   return found != refused_.end() && token < found->second;
 }
 
-/// Too many events are parked already.
+/// Whether too many events are parked already.
 bool DeliveryCore::is_full() const {
   return options_.parking && gate_.live() >= options_.parking->max_waiting;
 }
 
-/// While too much is parked nothing new is sent, except events that the cursor must pass before
-/// what is parked can be written: it could not be sent again, and nothing would make room. A stop,
-/// too, sends what stands before events that are acked already, so that those are settled.
+/// Only events before this token may be sent. While too many events are parked, these are the
+/// events that the cursor must pass before the parked ones can be written. Otherwise no parked
+/// event could be sent again, and nothing would make room. A stop, too, sends the events that stand
+/// before acked ones, so that the acked ones are settled.
 Token DeliveryCore::send_before() const {
   if (!is_full() || stopping()) return end();
   return parked_ahead_.empty() ? head_ : parked_ahead_.rbegin()->first;
@@ -257,7 +261,7 @@ void DeliveryCore::handed_over(std::size_t count) {
   sink_.sent(count);
 }
 
-/// It is parked when it would be sent, behind the one that was refused.
+/// The event is parked when it would be sent next, behind the event that was refused.
 void DeliveryCore::kept_back(Token token, TimePoint now) {
   slot(token).state = State::ready;
   next_ = std::min(next_, token);
@@ -266,7 +270,7 @@ void DeliveryCore::kept_back(Token token, TimePoint now) {
 
 void DeliveryCore::outcome(const Outcome& outcome, TimePoint now) {
   if (!late_.empty() && late_outcome(outcome, now)) return;
-  // Ignore what a faulty sink reports twice or never got.
+  // A faulty sink may report an event twice, or one that it never got. This is ignored.
   if (outcome.token < base_ || outcome.token >= end()) return;
   Slot& reported = slot(outcome.token);
   if (reported.state != State::in_flight) return;
@@ -275,7 +279,7 @@ void DeliveryCore::outcome(const Outcome& outcome, TimePoint now) {
   if (in_doubt && options_.parking && !stopping()) return failed(outcome.token, outcome, now);
   if (!failing_.empty()) {
     failing_.remove(outcome.token);
-    if (options_.gapless) next_ = head_;  // its key goes on
+    if (options_.gapless) next_ = head_;  // later events of its key may go
   }
   const bool by_itself =
       outcome.kind == Outcome::Kind::postponed ||
@@ -387,7 +391,7 @@ void DeliveryCore::drop_front_page() {
   pages_.pop_front();
 }
 
-/// Between a drained cursor and the next pair are empty pairs that were not passed to the core: one
+/// Between a drained cursor and the next pair are empty pairs that were not passed to the core. One
 /// row covers them.
 void DeliveryCore::bridge(const store::Pair& pair) {
   if (!done_.drained()) {
@@ -436,8 +440,8 @@ void DeliveryCore::merge_whole_rows() {
   rows_.pop_back();
 }
 
-/// Each row contains its snapshots, which list every open transaction: with thousands of them, tens
-/// of kilobytes.
+/// How long the oldest progress waits for a settlement. Each row contains its snapshots, which list
+/// every open transaction, so that with thousands of them a row has tens of kilobytes.
 std::chrono::nanoseconds DeliveryCore::settle_pause() const {
   std::int64_t bytes = 0;
   for (const store::Settlement& row : rows_)
@@ -474,8 +478,8 @@ DeliveryCore::Due DeliveryCore::settle(TimePoint now) {
   return written;
 }
 
-/// The window needs a settlement now: half of it only waits to be settled, or all of it does and
-/// there is no room for a page.
+/// Whether the window needs a settlement now, because half of it only waits to be settled, or all
+/// of it does and there is no room for a page.
 bool DeliveryCore::window_waits() const {
   return window_.is_half(open_events_, open_bytes_) ||
          (open_events_ > 0 && head_ == end() && !window_.has_room(1));

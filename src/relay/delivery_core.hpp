@@ -1,7 +1,7 @@
-// The decisions of one strand of a subscription: what to send next, what may be settled. Pure: no
-// clock, socket, thread or log; time is a parameter, actions are return values. tests/unit/relay
-// steps it, tests/sim drives it with crashes, and subscription_loop.cpp is the thin loop around it.
-// docs/design/relay.md has the proof.
+// Decides for one strand of a subscription what is sent next and what may be settled. Pure: it has
+// no clock, socket, thread or log; time is a parameter, and actions are return values.
+// tests/unit/relay steps it, tests/sim drives it with crashes, and subscription_loop.cpp is the
+// thin loop around it. docs/design/relay.md has the proof.
 //
 // Order per key (P4) follows from two rules:
 //   - the gate: no event of a key is handed to the sink after an earlier one of that key failed or
@@ -51,8 +51,8 @@ struct ParkingRules {
   /// Whether events that take long are set aside.
   bool watches_slow{true};
   std::chrono::nanoseconds slow_after{std::chrono::seconds(1)};
-  /// Whether events of this type are known to take long; they are set aside at the next look. May
-  /// be empty.
+  /// Whether events of this type are known to take long. Such events are set aside at the next
+  /// check. The function may be empty.
   std::function<bool(std::string_view event_type)> is_slow{};
   /// The pauses between attempts at an event that fails while others succeed, before it is parked.
   BackoffPolicy failing{.first = std::chrono::milliseconds(100),
@@ -75,7 +75,7 @@ struct CoreOptions {
   std::chrono::nanoseconds passed_interval{0};
   std::size_t settle_events{1000};
   Token first_token{1};  ///< A sink that was used before must not see a token twice.
-  /// Not set: a rejected event stops the subscription.
+  /// If this is not set, a rejected event stops the subscription.
   std::optional<ParkingRules> parking{};
 };
 
@@ -125,8 +125,8 @@ class DeliveryCore {
   /// One of these events was not given to the sink after all, since the sink refused an earlier
   /// event of the same key.
   void kept_back(Token token, TimePoint now);
-  /// The first event of to_send() is not handed over, but parked after so many attempts. Nothing is
-  /// in flight.
+  /// Parks the first event of to_send() after so many attempts, instead of handing it over. Nothing
+  /// may be in flight.
   void refuse(std::size_t attempts, const Error& error, TimePoint now);
   /// What is written in one transaction.
   struct Due {
@@ -175,7 +175,7 @@ class DeliveryCore {
     ready,
     waiting,  ///< It waits behind an event of its key, because the sink is not gapless.
     in_flight,
-    held,     ///< It was rejected, and whose fault that is is not known yet.
+    held,     ///< It was rejected, and it is not known yet whose fault that is.
     failing,  ///< It failed while others succeed, and is sent again alone.
     acked,
     filtered,
@@ -258,10 +258,10 @@ class DeliveryCore {
   SinkState& sink_;
   Window& window_;
   KeyGate& gate_;
-  Token stop_before_{0};  ///< When stopping: events before it are still sent.
+  Token stop_before_{0};  ///< When the core stops, events before this token are still sent.
 
-  // Events of pages that are not done: slots_[0] has token base_. head_ is the first event that is
-  // not done, next_ the next one to consider for sending.
+  // The events of pages that are not done; slots_[0] has the token base_. head_ is the first event
+  // that is not done, and next_ is the next event to consider for sending.
   std::deque<Slot> slots_;
   std::deque<HeldPage> pages_;
   Token base_;
@@ -274,8 +274,8 @@ class DeliveryCore {
   std::deque<Token> ready_;
   std::vector<Send> batch_;
 
-  // Rejected events: held until another event is acked or nothing else is left to send, then
-  // parked; or sent again, when the destination is suspected.
+  // Rejected events are held until another event is acked or nothing else is left to send, and are
+  // then parked. If the destination is suspected first, they are sent again instead.
   std::map<Token, Outcome> held_;
   std::uint64_t held_since_{0};  ///< How many events the sink had acked when the first was held.
   std::uint64_t suspicions_{0};  ///< The suspicions of the sink when the last events were sent.
@@ -302,8 +302,8 @@ class DeliveryCore {
   };
   std::vector<Parked> parked_writing_;
 
-  // Progress: done_ is where the contiguous prefix ends; rows_ cover what lies between it and what
-  // is settled or being written.
+  // done_ is where the contiguous prefix ends. rows_ cover what lies between what is settled or
+  // being written and done_.
   store::Cursor done_;
   store::Cursor read_;  ///< Where the last page ended.
   std::vector<store::Settlement> rows_;

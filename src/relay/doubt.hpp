@@ -36,8 +36,8 @@ class Neighbours {
   void acked() { came(Fault::event); }
   /// An event failed that is not in doubt itself, or the destination failed.
   void failed() { came(Fault::destination); }
-  /// An event failed whose fault that is is in doubt. A `suspect` has failed by its own fault
-  /// before; that it fails again says nothing about the others.
+  /// An event failed, and it is in doubt whose fault that is. A `suspect` has failed by its own
+  /// fault before, so that its next failure says nothing about other events.
   [[nodiscard]] Doubt doubted(bool suspect) {
     const bool after_ack = last_was_ack_;
     if (!suspect) failed();

@@ -1,6 +1,6 @@
 // The keys of a subscription that have parked events. The stream sends none of their events, but
-// parks them behind the others. Shared by the strands and the retries, and used by the loop's
-// thread only. Pure. docs/design/parking.md, "Blocked keys".
+// parks them behind the others. The strands and the retries share the gate, which only the loop's
+// thread uses. Pure. docs/design/parking.md, "Blocked keys".
 #pragma once
 
 #include <cstddef>
@@ -54,7 +54,8 @@ class KeyGate {
     if (live) ++open_live_;
     if (key != 0) ++keys_[key].unwritten;
   }
-  /// That event is written. Its key has a row now, unless released() says otherwise.
+  /// An event that was given to park() is written. Its key has a row now, unless released() says
+  /// otherwise.
   void written(std::uint64_t key, bool live) {
     if (live && open_live_ > 0) {
       --open_live_;

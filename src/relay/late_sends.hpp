@@ -1,6 +1,6 @@
 // Sends that go on after their event was set aside. The event is not sent again before their
-// outcome, and an ack is its delivery. Shared by the strands and the retries of a subscription, and
-// used by the loop's thread only. Pure. docs/design/parking.md, "An event that takes long".
+// outcome, and an ack is its delivery. The strands and the retries of a subscription share these,
+// and only the loop's thread uses them. Pure. docs/design/parking.md, "An event that takes long".
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace outbox::relay {
 class LateSends {
  public:
   struct Send {
-    Token token{0};  ///< As the sink knows it.
+    Token token{0};  ///< The token that the sink knows.
     std::int64_t seq{0};
     EventId id{};
     std::uint64_t key{0};     ///< The event's key in the gate.

@@ -13,8 +13,8 @@ Error lease_lost(std::string message) {
 
 Result<bool> renew(store::Membership& membership, std::chrono::milliseconds lease,
                    TrustDeadline& trust) {
-  // Counted from before the heartbeat was sent, less a margin for messages on their way to the
-  // sinks.
+  // The deadline counts from before the heartbeat was sent, less a margin for messages on their way
+  // to the sinks.
   const TimePoint before = std::chrono::steady_clock::now();
   auto kept = membership.keep(lease);
   if (kept && *kept) trust.extend_to(before + lease - lease / 5);

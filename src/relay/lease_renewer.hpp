@@ -16,19 +16,19 @@ namespace outbox::relay {
 
 [[nodiscard]] Error lease_lost(std::string message);
 
-/// Registers the relay or renews its lease, and extends the trust deadline. False: another relay
-/// took this one for dead.
+/// Registers the relay or renews its lease, and extends the trust deadline. Returns false if
+/// another relay took this one for dead.
 [[nodiscard]] Result<bool> renew(store::Membership& membership, std::chrono::milliseconds lease,
                                  TrustDeadline& trust);
 
 class LeaseRenewer {
  public:
-  /// Starts the thread, which has the membership for itself. `lost` is called once, from that
-  /// thread, when the lease is lost or cannot be renewed.
+  /// Starts the thread, which alone uses the membership from then on. `lost` is called once, from
+  /// that thread, when the lease is lost or cannot be renewed.
   LeaseRenewer(store::Membership& membership, std::chrono::milliseconds lease, TrustDeadline& trust,
                std::function<void()> lost);
 
-  /// Why the lease was lost; none: it was not.
+  /// Why the lease was lost or could not be renewed; nullopt if neither happened.
   [[nodiscard]] std::optional<Error> failure() const;
 
  private:

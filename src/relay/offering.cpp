@@ -40,7 +40,7 @@ std::size_t Offering::offer(std::span<const Message> messages, std::vector<Outco
     const std::size_t taken = sink_.send(messages.subspan(done, end - done));
     done += taken;
     if (taken == 0 || done == messages.size()) break;
-    // The outcome of a message that was refused is there at once.
+    // The outcome of a refused message is available at once.
     const std::size_t known = outcomes.size();
     sink_.receive(outcomes);
     const auto fresh = std::span(outcomes).subspan(known);

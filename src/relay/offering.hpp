@@ -13,8 +13,8 @@ namespace outbox::relay {
 
 class Offering {
  public:
-  /// `parks`: what is refused will be parked. Otherwise the subscription stops at it, and nothing
-  /// is offered behind it. `sink` outlives this object.
+  /// `parks` says whether refused events will be parked. If not, the subscription stops at a
+  /// refused event, and nothing is offered behind it. `sink` must outlive this object.
   Offering(Sink& sink, bool parks) : sink_(sink), goes_on_(parks && sink.traits().gapless) {}
 
   /// Returns how many messages are dealt with: the sink has taken them, or they are kept back. The
@@ -31,7 +31,8 @@ class Offering {
   Sink& sink_;
   const bool goes_on_;
   std::vector<Token> kept_back_;
-  // By the place in the batch; empty until an event of it is refused.
+  // For each place in the batch: the hash of the event's key (empty until an event is refused), and
+  // whether the event is kept back.
   std::vector<std::uint64_t> keys_;
   std::vector<std::uint8_t> keeps_back_;
 };

@@ -9,8 +9,8 @@
 
 namespace outbox::relay {
 
-/// The name of an active subscription of the groups `served` (event/group.hpp) that has something
-/// to deliver, or to send again; empty when none has. An error when a subscription is stopped,
+/// The name of an active subscription of the groups `served` (subscription/group.hpp) that has
+/// something to deliver, or to send again; empty if none has. Fails if a subscription is stopped,
 /// which needs a person.
 [[nodiscard]] Result<std::string> find_pending_subscription(store::Catalog& catalog,
                                                             std::span<const std::string> served);

@@ -56,7 +56,8 @@ Status check_options(const RelayOptions& options) {
   return {};
 }
 
-/// Why it did not come to that within the limit; empty: it did.
+/// Waits until the relay has a role and nothing is pending. Returns why that did not happen before
+/// `until`; empty if it did.
 Result<std::string> wait_until_nothing_is_pending(relay::TenureLoop& tenures,
                                                   Clock::time_point until) {
   auto catalog = tenures.store().catalog();

@@ -81,7 +81,7 @@ Result<std::shared_ptr<ReplayRun>> begin_replay(std::unique_ptr<store::Replays> 
   if (requests.empty()) return run;
   const auto choice = subscription::replay_choice_from_json(replay->filter);
   if (!choice) {
-    // Live delivery must not wait for it.
+    // Live delivery must not wait for a replay whose filter cannot be read.
     OUTBOX_TRY(const bool stopped, replays->stop(id, choice.error().text()));
     (void)stopped;
     return nullptr;

@@ -15,7 +15,7 @@ namespace {
 /// While no consumer has room the feed looks again after this time even if room() is not called.
 constexpr std::chrono::milliseconds kNoRoom{100};
 
-/// What the events of a page point into.
+/// Owns the memory that the events of a page refer to.
 struct Storage {
   std::shared_ptr<const void> read;
   std::deque<std::string> headers;
@@ -71,7 +71,8 @@ Result<bool> ReplayFeed::read_round(const std::stop_token& stop) {
   return any;
 }
 
-/// A page of which nothing is left is not passed on; the next one continues the one before it.
+/// A page of which the filter leaves nothing is not passed on. The next page then continues the one
+/// before it.
 Status ReplayFeed::read_page(Strand& strand) {
   OUTBOX_TRY(store::ReplayPage read, replays_->page(strand.request));
   auto storage = std::make_shared<Storage>();

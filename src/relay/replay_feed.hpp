@@ -1,5 +1,5 @@
-// Reads what a replay sends again, for the strands of one subscription: a thread and a connection
-// of its own, as long as it lasts.
+// Reads what a replay sends again, for the strands of one subscription. It has a thread and a
+// connection of its own as long as the replay lasts.
 #pragma once
 
 #include <condition_variable>
@@ -18,21 +18,21 @@ namespace outbox::relay {
 
 class ReplayFeed {
  public:
-  /// `requests`: what is read first, for one strand each; rows and bytes are those of a page.
-  /// `failed` is called once, from the feed's thread, when the store fails. Nothing is read after
-  /// that.
+  /// `requests` say what is read first, one for each strand; their rows and bytes are those of a
+  /// page. `failed` is called once, from the feed's thread, when the store fails. Nothing is read
+  /// after that.
   ReplayFeed(std::unique_ptr<store::Replays> replays, std::vector<store::ReplayRequest> requests,
              const subscription::ReplayChoice& choice, std::function<void(const Error&)> failed);
 
-  /// In the order of the requests; then start().
+  /// Adds the consumers in the order of the requests, before start().
   void add(feed::PageConsumer& consumer);
   void start();
-  /// What the thread does again and again: a page for each strand that has room. False: none had.
-  /// The simulation calls it instead of start().
+  /// Reads a page for each strand that has room, and returns false if none had. The thread does
+  /// this again and again. The simulation calls it instead of start().
   [[nodiscard]] Result<bool> read_round(const std::stop_token& stop);
   /// Returns when the consumers are no longer used.
   void stop() { thread_ = {}; }
-  /// Any thread: a consumer has room again.
+  /// A consumer has room again. Any thread may call this.
   void room();
 
  private:
@@ -48,7 +48,8 @@ class ReplayFeed {
   const std::unique_ptr<store::Replays> replays_;
   const subscription::ReplayFilter filter_;
   const std::function<void(const Error&)> failed_;
-  std::vector<Strand> strands_;  ///< The feed's thread only, from start() on.
+  /// Only the feed's thread uses them from start() on.
+  std::vector<Strand> strands_;
   std::size_t added_{0};
 
   Mutex mutex_;

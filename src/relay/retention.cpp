@@ -7,10 +7,11 @@
 namespace outbox::relay {
 namespace {
 
-/// Longer than a piece takes. When it is over another process may do the same work, which is safe.
+/// The lease is longer than the removal of a piece takes. When it is over, another process may do
+/// the same work, which is safe.
 constexpr std::chrono::minutes kLease{5};
 
-/// Removes what is removable in `pass.left`. True: something was removed.
+/// Removes what is removable in `pass.left`, and returns whether something was removed.
 Result<bool> remove_pieces(store::Retention& retention, const EventId& who,
                            const RetentionRules& rules, const OnRemoved& on_removed,
                            const std::stop_token& stop, RetentionPass& pass) {
@@ -33,7 +34,7 @@ Result<bool> remove_pieces(store::Retention& retention, const EventId& who,
 
 Status run_pass(store::Retention& retention, const EventId& who, const RetentionRules& rules,
                 const OnRemoved& on_removed, const std::stop_token& stop, RetentionPass& pass) {
-  // Again while there is more: a store may remove a part of a piece.
+  // This is repeated while there is more, because a store may remove only a part of a piece.
   for (bool more = true; more && !stop.stop_requested();) {
     pass.locked = 0;
     OUTBOX_TRY(pass.left, retention.survey(rules.keep));

@@ -1,5 +1,5 @@
-// One pass of retention (docs/design/retention.md): removes what may go. For the relay and `outbox
-// prune`.
+// One pass of retention (docs/design/retention.md) removes the history that may go. The relay and
+// `outbox prune` use it.
 #pragma once
 
 #include <chrono>
@@ -17,22 +17,22 @@ namespace outbox::relay {
 
 struct RetentionRules {
   std::chrono::milliseconds keep{0};
-  std::string archive{};  ///< A folder; empty: none.
+  std::string archive{};  ///< A folder; empty if nothing is archived.
 };
 
 struct RetentionPass {
-  bool elsewhere{false};  ///< Another process removes history now: nothing was done.
+  bool elsewhere{false};  ///< Another process removes history now, so nothing was done.
   std::int64_t pieces{0};
   std::int64_t events{0};
   std::int64_t rows{0};    ///< Settlements and ends of parked events.
-  std::int64_t locked{0};  ///< Pieces that something kept locked: the next pass tries again.
+  std::int64_t locked{0};  ///< Pieces that something kept locked. The next pass tries again.
   std::vector<store::LogPiece> left;
 };
 
 /// Called after each piece that was removed.
 using OnRemoved = std::function<void(const store::LogPiece&, const store::Removal&)>;
 
-/// `who`: one id per process.
+/// `who` identifies this process.
 [[nodiscard]] Result<RetentionPass> remove_history(store::Retention& retention, const EventId& who,
                                                    const RetentionRules& rules,
                                                    const OnRemoved& on_removed,

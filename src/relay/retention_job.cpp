@@ -13,7 +13,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Often enough that what is removed is little more than what is kept.
+/// The pause between two passes. It is short enough that little more history exists than must be
+/// kept.
 std::chrono::milliseconds interval(std::chrono::milliseconds keep) {
   return std::clamp(keep / 1000, std::chrono::milliseconds(1000), std::chrono::milliseconds(60000));
 }
@@ -38,7 +39,7 @@ void RetentionJob::run(const std::stop_token& stop) {
 }
 
 Result<RetentionPass> RetentionJob::run_pass(const std::stop_token& stop) {
-  // Connected only for the pass.
+  // The connection exists only during the pass.
   auto retention = store_.retention();
   if (!retention) return outbox::pass(retention);
   const auto on_removed = [](const store::LogPiece& piece, const store::Removal& removal) {

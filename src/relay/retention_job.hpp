@@ -1,5 +1,5 @@
-// Removes delivered history while a relay delivers: a thread of its own, which delivery never waits
-// for.
+// Removes delivered history while a relay delivers, on a thread of its own, which delivery never
+// waits for.
 #pragma once
 
 #include <chrono>
@@ -21,11 +21,11 @@ namespace outbox::relay {
 
 class RetentionJob {
  public:
-  /// Starts the thread; destroying it waits for the statement that runs. Both arguments must
-  /// outlive it.
+  /// Starts the thread. The destructor waits for the statement that is running. Both arguments must
+  /// outlive this object.
   RetentionJob(store::Store& store, const RelayOptions& options);
 
-  /// Any thread; returns at once.
+  /// Any thread may call this. It returns at once.
   void request_stop() { thread_.request_stop(); }
 
  private:
@@ -46,7 +46,7 @@ class RetentionJob {
   const RelayOptions& options_;
   const EventId id_{EventId::generate()};
 
-  // The thread only.
+  // Used by the thread only.
   std::map<std::int32_t, Logged> logged_;  ///< By subscription.
   Outage outage_;
 

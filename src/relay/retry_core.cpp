@@ -11,7 +11,7 @@
 namespace outbox::relay {
 namespace {
 
-/// Chains in memory, and reads of 8 MiB that they come from.
+/// The most chains in memory, and the most reads that they come from, of 8 MiB each.
 constexpr std::size_t kMostChains = 200;
 constexpr int kMostLoads = 4;
 constexpr std::size_t kMostSuspects = 10000;
@@ -26,7 +26,7 @@ RetryCore::RetryCore(RetryOptions options, SinkState& sink, KeyGate& gate)
 void RetryCore::due_at(TimePoint when) { due_ = due_ ? std::min(*due_, when) : when; }
 
 bool RetryCore::may_load() const {
-  // What was given is written, so that it is not read again.
+  // Results are written first, so that their events are not read again.
   if (!results_.empty() || !writing_.empty() || loading_ || stopping_ || !sink_.may_send())
     return false;
   const auto loads = std::count_if(storages_.begin(), storages_.end(),
@@ -48,9 +48,10 @@ void RetryCore::load_asked() {
   }
 }
 
-/// A run that has ended elsewhere no longer holds its key; one that no worker has or may take is
-/// looked after as any other. Of what is remembered this shows that it is gone: a row that is
-/// `running`, or that another worker has given back, is not among what is due.
+/// A run that has ended elsewhere no longer holds its key. A row that no worker has, and that none
+/// may take, is handled like any other. A remembered event whose row is gone is forgotten. Only
+/// this answer shows that, because a row that is `running`, or that another worker has given back,
+/// is not among the due ones.
 void RetryCore::compare_asked(const std::vector<store::AskedState>& rows, TimePoint now) {
   for (const store::AskedState& row : rows) {
     if (!row.state)
@@ -86,15 +87,15 @@ void RetryCore::loaded(store::DueEvents due, TimePoint now) {
   loading_ = false;
   compare_asked(due.asked, now);
   asked_.clear();
-  // What is due already stays due while it is in flight: it must not be read again and again.
+  // An event that is due stays due while it is in flight, but must not be read again and again.
   if (due.next_in) {
     const auto next_in = std::max<std::chrono::nanoseconds>(*due.next_in, options_.write_interval);
     due_at(now + std::chrono::duration_cast<TimePoint::duration>(next_in));
   }
-  // The answer may be older than the change.
+  // The answer may be older than a person's change.
   if (std::exchange(changed_while_loading_, false)) return due_at(now);
   const Keys busy = this->busy();
-  // What was given since is written by the next time.
+  // Results that were given since load_asked() are written before the next read.
   if (!given_.empty()) due_at(now);
   std::unordered_map<std::uint64_t, Token> of_key;
   const Token first = next_token_;
@@ -129,7 +130,7 @@ void RetryCore::changed(TimePoint now) {
   due_at(now);
 }
 
-/// Those at the front of the chain that an earlier run delivered.
+/// Takes from the front of the chain the events that an earlier run delivered.
 void RetryCore::recall(Chain& chain, TimePoint now) {
   for (; chain.at < chain.rows.size(); ++chain.at) {
     const store::ParkedRow& row = chain.row();
@@ -173,8 +174,9 @@ std::span<const RetryCore::Send> RetryCore::to_send(TimePoint now) {
   return batch_;
 }
 
-/// Two events of a key are never on their way at once. The stream sends no more of these keys. What
-/// it sets aside instead is looked after elsewhere: the chain is read again when that is over.
+/// Two events of a key are never in flight at once, so some chains wait until the stream has no
+/// event of their key in flight. The stream sends no more events of these keys. If it sets such an
+/// event aside, the chain is dropped, and is read again when that event has ended.
 void RetryCore::look_at_stream() {
   const auto waits = [](const auto& entry) { return entry.second.waits_for_stream; };
   if (std::none_of(chains_.begin(), chains_.end(), waits)) return;
@@ -192,8 +194,8 @@ void RetryCore::look_at_stream() {
   }
 }
 
-/// One at a time; for a gapless sink, which stops at it, with nothing else in flight. True: nothing
-/// else is sent now.
+/// Suspects are sent one at a time. A gapless sink stops at a failure, so it gets a suspect only
+/// with nothing else in flight. Returns true if nothing else may be sent now.
 bool RetryCore::pick_suspect(TimePoint now) {
   for (const auto& [token, chain] : chains_) {
     const bool flies = chain.in_flight && chain.alone;
@@ -261,8 +263,8 @@ void RetryCore::outcome(const Outcome& outcome, TimePoint now) {
   }
 }
 
-/// Under a token of its own: a faulty sink may report the one before it twice. Looks at no other
-/// chain: there are as many as outcomes.
+/// The next event of the chain gets a token of its own, because a faulty sink may report the event
+/// before it twice. This looks at no other chain, because it is called for each outcome.
 void RetryCore::next_of(Chains::iterator chain, TimePoint now) {
   ++chain->second.at;
   chain->second.tries = 0;
@@ -280,7 +282,7 @@ bool& RetryCore::suspect_of(const Chain& chain) {
   return suspects_.try_emplace(chain.row().event.seq, false).first->second;
 }
 
-/// A gapless sink reports as failed also what it did not send because of another event.
+/// A gapless sink also reports events as failed that it did not send because of another event.
 void RetryCore::in_doubt(Chain& chain, const Outcome& outcome, TimePoint now) {
   const EventView& event = chain.row().event;
   bool& suspect = suspect_of(chain);
@@ -311,11 +313,11 @@ void RetryCore::judge(TimePoint now) {
   drop_done_chains(now);
 }
 
-/// By its own fault, or postponed.
+/// The event failed by its own fault, or was postponed.
 void RetryCore::failed(Chain& chain, const Outcome& outcome, TimePoint now) {
   give_failed(subject_of(chain), outcome, now);
-  // What waits behind it waits on; of a dead one until that is written: another relay may still
-  // deliver it.
+  // The events behind it wait on. Behind a dead event they wait until its death is written, because
+  // another relay may still deliver it.
   chain.at = chain.rows.size();
 }
 
@@ -329,11 +331,11 @@ void RetryCore::give_failed(const Subject& subject, const Outcome& outcome, Time
   result.error = outcome.error.text();
   if (next.state == store::ParkedState::dead) suspects_.erase(seq);
   give(std::move(result), subject, now);
-  // It is not read back before that is written.
+  // The row is not read back before the result is written.
   if (next.state == store::ParkedState::ready) runs(seq, subject.key);
 }
 
-/// Sends that still ran when their event was set aside.
+/// Takes the outcomes of sends that still ran when their event was set aside.
 void RetryCore::take_late(TimePoint now) {
   for (const LateSends::Send& late : gate_.late.take_ended()) {
     const Subject subject = subject_of(late);
@@ -354,7 +356,8 @@ void RetryCore::take_late(TimePoint now) {
   }
 }
 
-/// What waits behind it in its chain is read again once its row has gone.
+/// Sets slow events aside. What waits behind such an event in its chain is read again once its row
+/// is gone.
 void RetryCore::watch_slow(TimePoint now) {
   if (!options_.worker) return;
   const std::chrono::nanoseconds limit =
@@ -452,7 +455,7 @@ void RetryCore::written(TimePoint now) {
   for (const Ended& ended : std::exchange(writing_, {})) {
     if (ended.began_to_run != 0) gate_.late.written(ended.began_to_run);
     if (ended.leaves) gate_.left();
-    // What waited behind it may be the first of its key now.
+    // The event behind this one may be the first of its key now.
     if (ended.leaves && gate_.blocked(ended.key)) due_at(now);
   }
 }

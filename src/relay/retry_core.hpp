@@ -1,6 +1,6 @@
-// The decisions about a subscription's parked events: which are sent now, and what becomes of them.
-// Pure, like the delivery cores it stands beside. The events of a key form a chain: the next one is
-// sent once the one before it is acked. docs/design/parking.md, "Beside the stream".
+// Decides about a subscription's parked events: which are sent now, and what becomes of them. It is
+// pure, like the delivery cores. The events of a key form a chain: the next one is sent once the
+// one before it is acked. docs/design/parking.md, "Beside the stream".
 #pragma once
 
 #include <chrono>
@@ -119,9 +119,9 @@ class RetryCore {
     std::shared_ptr<const void> storage;
     std::size_t at{0};  ///< The event that is sent next or is in flight.
     bool in_flight{false};
-    bool alone{false};  ///< It was sent alone.
+    bool alone{false};  ///< Whether the event was sent alone.
     TimePoint sent_at{};
-    bool in_doubt{false};  ///< It failed, and whose fault that is is not known yet.
+    bool in_doubt{false};  ///< It failed, and it is not known yet whose fault that is.
     /// A person has sent the event again, so the stream may have later events of its key in flight.
     bool waits_for_stream{false};
     int tries{0};  ///< Failures that were not counted as attempts.
@@ -137,12 +137,12 @@ class RetryCore {
   using Chains = std::map<Token, Chain>;
   /// A result, and what it means for its key.
   struct Ended {
-    std::uint64_t key{0};  ///< In the gate.
+    std::uint64_t key{0};  ///< The key in the gate.
     bool leaves{false};    ///< The event was delivered, or is dead.
     std::optional<EventRef> acked{};
     std::int64_t began_to_run{0};  ///< The row with this seq is `running` now.
   };
-  /// By store::parked_key(), as all keys here.
+  /// Keys of store::parked_key(), as everywhere in this class.
   using Keys = std::unordered_set<std::uint64_t>;
   /// What a result concerns: an event, and its key as it was read.
   struct Subject {
@@ -196,7 +196,7 @@ class RetryCore {
   /// without a result of this core.
   std::map<std::int64_t, std::uint64_t> runs_;
   std::vector<store::AskedRow> asked_;
-  std::map<Token, std::int64_t> late_;  ///< Sends of ours that were set aside.
+  std::map<Token, std::int64_t> late_;  ///< The seq of each send of this core that was set aside.
 
   bool loading_{false};
   bool changed_while_loading_{false};

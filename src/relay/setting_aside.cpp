@@ -1,5 +1,5 @@
-// What a delivery core sets aside: events that were rejected, that fail while others succeed, that
-// take long, and what waits behind them. docs/design/parking.md.
+// What a delivery core sets aside: events that were rejected, that fail while others succeed, or
+// that take long, and the events that wait behind them. docs/design/parking.md.
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
@@ -21,7 +21,7 @@ void DeliveryCore::hold(Token token, const Outcome& outcome, TimePoint now) {
   if (stopping()) park_held(now);
 }
 
-/// It is clear that nothing else is at fault.
+/// Parks an event that was postponed, or that is clearly at fault itself.
 void DeliveryCore::set_aside_failed(const Outcome& outcome, TimePoint now) {
   sink_.retry_failed(options_.gapless, now);
   park_failed(outcome.token, outcome);
@@ -29,8 +29,9 @@ void DeliveryCore::set_aside_failed(const Outcome& outcome, TimePoint now) {
   advance(now);
 }
 
-/// The sink refused it before anything was sent, so that it is parked at once and nothing stops. At
-/// a gapless sink earlier events of its key may be in flight, which are sent again if they fail.
+/// The sink refused the event before anything was sent, so the event is parked at once and nothing
+/// stops. A gapless sink may have earlier events of its key in flight, which are sent again if they
+/// fail.
 void DeliveryCore::refused(const Outcome& outcome, TimePoint now) {
   sink_.refused(now);
   park_failed(outcome.token, outcome);
@@ -56,7 +57,7 @@ void DeliveryCore::wait_behind(std::uint64_t key, Token token) {
   refused_.erase(found);
 }
 
-/// The events are at fault, not the destination.
+/// Parks the held events, since they are at fault and not the destination.
 void DeliveryCore::park_held(TimePoint now) {
   if (held_.empty()) return;
   for (const auto& [token, outcome] : std::exchange(held_, {})) park_failed(token, outcome);
@@ -92,7 +93,7 @@ void DeliveryCore::park_failed(Token token, const Outcome& outcome, std::size_t 
   if (!options_.gapless && key != 0) park_followers(failed);
 }
 
-/// For sinks that are not gapless: what waits behind it in the window.
+/// For sinks that are not gapless: parks what waits behind the event in the window.
 void DeliveryCore::park_followers(Slot& first) {
   last_of_key_.erase(first.key);
   for (Token token = first.next_of_key; token != 0; token = slot(token).next_of_key)
@@ -105,8 +106,8 @@ void DeliveryCore::park_waiting(Token token) {
   park(token, std::move(parked));
 }
 
-/// Its key is blocked, also by one that is dead: until that is written another relay may still
-/// deliver it.
+/// Parks an event and blocks its key. A dead event, too, blocks its key until it is written,
+/// because another relay may still deliver it until then.
 void DeliveryCore::park(Token token, store::ParkedEvent event) {
   Slot& parked = slot(token);
   parked.state = State::parked;
@@ -123,8 +124,8 @@ void DeliveryCore::park(Token token, store::ParkedEvent event) {
 
 // ---- failing
 
-/// A gapless sink reports as failed also what it did not send because of another event. A pause is
-/// asked for by a destination.
+/// A gapless sink also reports events as failed that it did not send because of another event. An
+/// outcome that asks for a pause is the destination's fault.
 void DeliveryCore::failed(Token token, const Outcome& outcome, TimePoint now) {
   Slot& failed = slot(token);
   const bool alone = sent_alone_ == token || failing_.contains(token);
@@ -172,7 +173,7 @@ void DeliveryCore::keep_time(TimePoint now) {
       std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count());
 }
 
-/// How long its outcome is awaited, or it has failed; none: neither.
+/// How long the event has waited for its outcome, or has been failing; nullopt if it does neither.
 std::optional<std::chrono::milliseconds> DeliveryCore::age(Token token) const {
   if (const auto since = failing_.since(token))
     return std::chrono::duration_cast<std::chrono::milliseconds>(now_ - *since);
@@ -180,7 +181,8 @@ std::optional<std::chrono::milliseconds> DeliveryCore::age(Token token) const {
   return std::chrono::milliseconds(now_ms_ - slot(token).sent_ms);  // modulo 49 days
 }
 
-/// At a stop what has just begun may end; what lasts is left to its worker.
+/// At a stop the limit is short: a send that has just begun may end, and one that lasts is left to
+/// its worker.
 bool DeliveryCore::is_old(Token token) const {
   const auto waited = age(token);
   const bool is_slow =
@@ -225,7 +227,7 @@ std::size_t DeliveryCore::keys_in_window() {
   return keys.size() + without;
 }
 
-/// What waits behind it follows it as a row. Its send goes on.
+/// Parks a slow event, and the events that wait behind it. Its send goes on.
 void DeliveryCore::set_aside(Token token) {
   Slot& slow = slot(token);
   const EventRef event{.seq = slow.event->seq, .id = slow.event->id};
@@ -254,7 +256,8 @@ void DeliveryCore::set_aside(Token token) {
   ++slow_;
 }
 
-/// True: it was of a send that went on.
+/// Takes the outcome of a send that went on after its event was set aside. Returns whether the
+/// outcome was that of such a send.
 bool DeliveryCore::late_outcome(const Outcome& outcome, TimePoint now) {
   const auto found = late_.find(outcome.token);
   if (found == late_.end()) return false;

@@ -1,5 +1,5 @@
-// What a relay has settled, counted when it is written: a report says the same as the ledger, also
-// after a connection was lost.
+// What a relay has settled. It is counted when it is written, so that a report says the same as the
+// ledger even after a connection was lost.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace outbox::relay {
 
-/// Any thread.
+/// Any thread may use it.
 class SettledCounts {
  public:
   struct Counts {
@@ -27,7 +27,7 @@ class SettledCounts {
     }
   };
 
-  /// It was written.
+  /// Counts a batch that was written.
   void add(const store::ProgressBatch& batch) {
     const auto is_dead = [](const auto& row) { return row.state == store::ParkedState::dead; };
     const auto is_delivered = [](const store::RetryResult& result) { return !result.state; };

@@ -78,7 +78,7 @@ bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
     move_to(all.replays, job.work.replays);
   }
   auto released = append(all);
-  // Another connection holds the write lock for long: nothing is written, and a retry is safe.
+  // If another connection holds the write lock for long, nothing is written, and a retry is safe.
   while (!released && released.error().remedy == Remedy::retry_call &&
          released.error().effect == Effect::none && !stop.stop_requested()) {
     pause(stop);
@@ -105,7 +105,8 @@ Status Settler::answer(const DueQuestion& question) {
 }
 
 Status Settler::answer(const KeysQuestion& question) {
-  // Those that a dead event blocks are left as they are: they go on when the subscription starts.
+  // Keys that a dead event blocks are left as they are. They are released, if at all, when the
+  // subscription starts.
   auto keys = progress_->parked_keys(question.subscription, question.holding.lanes, true);
   if (!keys) return pass(keys);
   question.read(std::move(*keys));

@@ -1,5 +1,5 @@
-// Writes settlements: one thread, one connection, so that a commit never delays sending. Rows that
-// arrive during a commit are written together in the next transaction.
+// Writes settlements on a thread and a connection of its own, so that a commit never delays
+// sending. Rows that arrive during a commit are written together in the next transaction.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace outbox::relay {
 
 class Settler {
  public:
-  /// Written in one transaction.
+  /// What is written in one transaction.
   struct Work {
     std::vector<store::Settlement> rows;
     std::vector<store::ParkedEvent> parked{};
@@ -29,35 +29,35 @@ class Settler {
   };
 
   /// `failed` is called once, from the settler's thread, when the rows cannot be written. Errors
-  /// with Remedy::retry_call are retried. `counts` outlives it.
+  /// with Remedy::retry_call are retried. `counts` must outlive this object.
   Settler(std::unique_ptr<store::Progress> progress, SettledCounts& counts,
           std::function<void(const Error&)> failed);
 
   /// The destructor returns when all rows are written, or the store has failed.
   void start();
-  /// Any thread. `written` is called from the settler's thread when the rows are committed; never
-  /// if that fails. `released`: keys that have nothing to do any more, of all that was written
-  /// together.
+  /// Any thread may call this. `written` is called from the settler's thread when the rows are
+  /// committed, and never if that fails. `released` are the keys that have nothing to do any more,
+  /// of all that was written in the transaction.
   using WrittenCall = std::function<void(const std::vector<store::ReleasedKey>& released)>;
   void settle(Work work, WrittenCall written);
-  /// Any thread. Parked events that are due; `read` is called from the settler's thread, after what
-  /// was given before is written.
+  /// Reads the parked events that are due. Any thread may call this. `read` is called from the
+  /// settler's thread, after everything that was given before is written.
   struct DueQuestion {
     std::int32_t subscription{0};
     store::Holding holding{};
-    std::size_t besides{0};                ///< So many more, since they cannot be sent now.
+    std::size_t besides{0};  ///< So many more are read, for those that cannot be sent now.
     std::vector<store::AskedRow> asked{};  ///< See store::Progress::due().
     std::function<void(store::DueEvents)> read;
   };
   void read_due(DueQuestion question);
-  /// The same of the keys of all parked events.
+  /// Reads the keys of all parked events, in the same way.
   struct KeysQuestion {
     std::int32_t subscription{0};
     store::Holding holding{};
     std::function<void(store::ParkedKeys)> read;
   };
   void read_keys(KeysQuestion question);
-  /// A settlement was committed.
+  /// Whether a settlement was committed.
   [[nodiscard]] bool has_written() const { return has_written_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t statements() const {
     return statements_.load(std::memory_order_relaxed);

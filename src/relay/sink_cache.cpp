@@ -40,7 +40,8 @@ Result<RetainedSink> SinkCache::take(const store::SubscriptionRow& row) {
   const bool custom = row.spec.sink == "custom";
   Entry& entry = entries_[name];
   RetainedSink& retained = entry.retained;
-  // Another subscription with the same name: what the former one delivered does not count.
+  // If this is another subscription with the same name, what the former one delivered does not
+  // count.
   if (entry.subscription != row.id) retained.unsettled_acks.clear();
   if (entry.subscription != row.id || entry.group != row.group) retained.retry_acks.clear();
   const bool same_settings =

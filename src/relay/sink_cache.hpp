@@ -1,6 +1,6 @@
 // Sinks outlive a tenure: they are kept by the name of their subscription, with the acked events
-// that are not settled. Loops whose sink does not return from a call are kept until it does. Used
-// by the thread of the tenure loop only.
+// that are not settled. Loops whose sink does not return from a call are kept until it does. Only
+// the thread of the tenure loop uses this.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,13 @@ class SinkCache {
 
   /// The application's own sinks, for subscriptions with sink = "custom".
   void put_custom(const std::string& name, std::unique_ptr<Sink> sink);
-  /// For all others of this group.
+  /// Makes the sinks of the other custom subscriptions of this group.
   void put_custom(const std::string& group, Relay::MakeSink make);
   [[nodiscard]] Result<RetainedSink> take(const store::SubscriptionRow& row);
-  /// A sink that was taken and not used, because the subscription could not start.
+  /// Puts back a sink that was taken and not used, because the subscription could not start.
   void put_back(const store::SubscriptionRow& row, RetainedSink sink);
-  /// A loop that has ended, or was abandoned because its sink does not return.
+  /// Takes the sink of a loop that has ended, or keeps a loop that was abandoned because its sink
+  /// does not return.
   void put_back(std::unique_ptr<SubscriptionLoop> loop);
   /// The store has another outbox: what the sinks acked, and the versions of their settings, are
   /// void.
@@ -46,7 +47,7 @@ class SinkCache {
  private:
   struct Entry {
     RetainedSink retained;
-    // The settings that the sink was made with; 0: it was never used.
+    // The settings that the sink was made with; 0 if it was never used.
     std::int32_t subscription{0};
     std::int32_t config_version{0};
     std::string group{};

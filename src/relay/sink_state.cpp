@@ -9,11 +9,12 @@
 namespace outbox::relay {
 namespace {
 
-/// So many rejected in a row, with none accepted, put the destination under suspicion.
+/// After so many rejected events in a row, with no ack in between, the destination is suspected.
 constexpr int kManyRejected = 16;
-/// The same for those that failed.
+/// After so many failed events in a row, with no ack in between, the sink pauses.
 constexpr int kManyFailed = 16;
-/// So many pauses without an ack, and it goes on carefully: one event may be what stops all.
+/// After so many pauses without an ack the sink is used carefully, because one event may be what
+/// stops all others.
 constexpr int kCarefulAfter = 2;
 constexpr std::size_t kMostCareful = 1024;
 
@@ -60,7 +61,8 @@ void SinkState::stopped_by_event() {
   if (mode_ == Mode::delivering) mode_ = Mode::draining;
 }
 
-/// So many events of different keys: more likely the destination refuses everything.
+/// So many events of different keys were rejected that more likely the destination refuses
+/// everything.
 void SinkState::suspect(const Outcome& outcome, const EventView& event) {
   rejected_in_a_row_ = 0;
   at_fault_ = true;
@@ -82,8 +84,7 @@ Doubt SinkState::doubted(const Outcome& outcome, const EventView& event, Failure
   if (!failure.suspect && ++fresh_in_a_row_ >= kManyFailed) give_up();
   const bool last = in_flight_ == 1;
   if (failure.gapless || (last && !after_ack)) {
-    // That a suspect failed says nothing about the destination, but it may have been the
-    // connection.
+    // A suspect's failure says nothing about the destination, but the connection may have failed.
     failure.suspect ? stopped_by_event() : give_up();
   }
   outcome_came(now);
@@ -132,7 +133,7 @@ void SinkState::failed(const Outcome& outcome, const EventView& event, TimePoint
   neighbours_.failed();
   note(outcome, event);
   if (outcome.kind == Outcome::Kind::blocked) at_fault_ = true;
-  fills_gaps_ = false;  // when stopping: after a failure nothing more is sent
+  fills_gaps_ = false;  // after a failure a stop sends nothing more
   if (mode_ == Mode::delivering) {
     mode_ = Mode::draining;
     ++failures_;
@@ -163,7 +164,8 @@ void SinkState::enter_pause(TimePoint now) {
     return;
   }
   if (stopped_by_event_ && !at_fault_) {
-    // It answered, or one event failed alone; what came back with it was only not sent.
+    // The destination answered, or one event failed alone. The events that came back with it were
+    // merely not sent.
     failures_ = 0;
     mode_ = Mode::reopening;
     return;

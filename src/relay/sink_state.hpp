@@ -1,6 +1,6 @@
-// Whether events may be sent to a subscription's sink: it fails, drains, pauses and is opened again
-// as a whole, for all strands. Pure, like the delivery cores that share it. The table of modes is
-// in docs/design/relay.md.
+// Whether events may be sent to a subscription's sink. The sink fails, drains, pauses and is opened
+// again as a whole, for all strands. It is pure, like the delivery cores that share it. The table
+// of modes is in docs/design/relay.md.
 #pragma once
 
 #include <cstddef>
@@ -89,9 +89,9 @@ class SinkState {
   [[nodiscard]] bool may_fill_gaps() const { return fills_gaps_; }
   /// How often the sink was opened. After each time, what was not acked is sent again.
   [[nodiscard]] std::uint64_t openings() const { return openings_; }
-  /// Events acked so far.
+  /// How many events were acked so far.
   [[nodiscard]] std::uint64_t accepted() const { return accepted_; }
-  /// How often it was suspected because of rejected events.
+  /// How often the destination was suspected because of rejected events.
   [[nodiscard]] std::uint64_t suspicions() const { return suspicions_; }
 
   // ---- state

@@ -1,5 +1,5 @@
-// When the oldest unsettled event holds back the rest. Pure. docs/design/parking.md, "An event that
-// takes long".
+// Decides whether the oldest unsettled event holds back the rest. Pure. docs/design/parking.md, "An
+// event that takes long".
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace outbox::relay {
 
-/// While a relay stops, what takes longer is set aside.
+/// While a relay stops, events that take longer than this are set aside.
 inline constexpr std::chrono::milliseconds kSlowAtStop{100};
 
 class SlowWatch {
@@ -21,24 +21,25 @@ class SlowWatch {
   explicit SlowWatch(std::chrono::nanoseconds limit)
       : limit_(std::chrono::duration_cast<TimePoint::duration>(limit)) {}
 
-  /// How the stream stands.
+  /// The state of the stream.
   struct View {
     Token oldest{0};
-    bool old{false};   ///< It was sent longer ago than the limit.
-    bool half{false};  ///< Half of the window is done behind it.
+    bool old{false};   ///< Whether it was sent longer ago than the limit.
+    bool half{false};  ///< Whether half of the window is done behind it.
     std::uint64_t acked{0};
     std::size_t in_flight{0};
   };
 
   [[nodiscard]] TimePoint::duration limit() const { return limit_; }
-  /// Looking costs something; a tenth of the limit is often enough.
+  /// Whether it is time to look. Looking costs something, and once in a tenth of the limit is often
+  /// enough.
   [[nodiscard]] bool looks(TimePoint now) {
     if (now < look_at_) return false;
     look_at_ = now + limit_ / 10;
     return true;
   }
-  /// True: it holds back the rest, while later ones succeed. More must have been acked than can
-  /// have been in flight with it, so that events sent later are among them.
+  /// Whether the oldest event holds back the rest while later ones succeed. More events must have
+  /// been acked than can have been in flight with it, so that events sent later are among them.
   [[nodiscard]] bool holds_back(const View& view) {
     if (!seen_ || seen_->oldest != view.oldest)
       seen_ = Mark{view.oldest, view.acked, view.in_flight};
@@ -51,7 +52,7 @@ class SlowWatch {
   }
 
   static constexpr std::size_t kFewKeys = 4;
-  /// Too many at once: more likely the destination is slow.
+  /// Whether too many keys are slow at once, so that more likely the destination is slow.
   [[nodiscard]] static bool too_many(std::size_t slow, std::size_t keys_in_window) {
     return slow > std::max(kFewKeys, keys_in_window / 100);
   }
@@ -63,15 +64,15 @@ class SlowWatch {
     std::size_t in_flight{0};
 
     [[nodiscard]] bool is_passed(const View& view) const {
-      // Itself is one of those in flight.
+      // The oldest event itself is one of those in flight.
       return view.acked > acked && view.acked - acked >= in_flight;
     }
   };
 
   const TimePoint::duration limit_;
   TimePoint look_at_{};
-  std::optional<Mark> seen_;     ///< When it became the oldest.
-  std::optional<Mark> expired_;  ///< When the limit had passed.
+  std::optional<Mark> seen_;     ///< The state when the event became the oldest.
+  std::optional<Mark> expired_;  ///< The state when the limit had passed.
 };
 
 }  // namespace outbox::relay

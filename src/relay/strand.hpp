@@ -18,14 +18,14 @@ class Strand final : public feed::PageConsumer {
   Strand(const CoreOptions& options, store::Cursor start, SinkState& sink, Window& window,
          KeyGate& gate, Offer offer);
 
-  // The pump's thread.
+  // Called by the pump's thread.
   [[nodiscard]] bool has_room(std::size_t pages) const override { return window_.has_room(pages); }
   void take_page(const std::shared_ptr<const store::Page>& page) override;
 
   [[nodiscard]] const store::Cursor& start() const { return start_; }
   [[nodiscard]] store::LaneMask lanes() const { return lanes_; }
 
-  // The loop's thread.
+  // Used by the loop's thread.
   DeliveryCore core;
   /// Call after each change of what the core remembers. `meeting` says that the cursor should
   /// follow to the end of the log.
@@ -43,7 +43,7 @@ class Strand final : public feed::PageConsumer {
   /// Whether the core needs the page that shows the end of the log, even if it has no events.
   std::atomic<bool> wants_end_{false};
 
-  // The pump's thread only: the last page that was offered.
+  // About the last page that was offered. Only the pump's thread uses these.
   std::int64_t seen_bound_{0};
   std::uint64_t seen_horizon_{0};
   TimePoint seen_at_{};

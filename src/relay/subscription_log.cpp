@@ -10,15 +10,15 @@ namespace {
 
 constexpr std::chrono::seconds kLogParkedEvery{1};
 
-/// A task whose time has not come: nothing has failed.
+/// Whether this is a task whose time has not come, so that nothing has failed.
 bool is_scheduled(const store::ParkedEvent& event) {
   return event.attempts == 0 && event.error.empty();
 }
 
 }  // namespace
 
-/// Why it makes no progress, or is slow. After a failure, opening the sink again is no proof that
-/// it works: an ack is, or an empty window.
+/// Why the subscription makes no progress, or is slow; empty if neither holds. After a failure only
+/// an ack or an empty window proves that the sink works; opening it again does not.
 std::string SubscriptionLoop::trouble() const {
   const SinkState& sink = sink_state_;
   if (sink.mode() == Mode::rejected) return sink.rejection()->error.text();
@@ -59,7 +59,8 @@ void SubscriptionLoop::log_changes() {
   }
 }
 
-/// One line a second at most: a broken writer may produce thousands.
+/// Logs at most one line a second for events that are not dead, because a broken writer may produce
+/// thousands.
 void SubscriptionLoop::log_parked(const std::vector<store::ParkedEvent>& parked) {
   const store::ParkedEvent* newest = nullptr;
   for (const auto& event : parked) {
@@ -103,7 +104,7 @@ void SubscriptionLoop::log_dead(std::int64_t seq, const EventId& id, std::size_t
               {"reason", error}});
 }
 
-/// Without failures() an event was acked; otherwise the sink was opened and there was nothing to
+/// If failures() is 0, an event was acked; otherwise the sink was opened and there was nothing to
 /// send.
 void SubscriptionLoop::log_recovery(const Outage::Over& over) {
   const log::Fields fields{{"subscription", row_.spec.name},

@@ -25,15 +25,15 @@ constexpr std::chrono::milliseconds kLookAgain{20};
 constexpr std::chrono::milliseconds kLongest{100};
 /// Pages of which nothing is wanted are settled after so many intervals.
 constexpr int kPassedIntervals = 20;
-/// After a person's changes the keys of parked events are read again: so long after the first of
-/// them.
+/// After a person's changes the keys of parked events are read again, this long after the first
+/// change.
 constexpr std::chrono::seconds kReadKeysAgain{5};
 /// After this many batches the loop takes pages and settlements from its mailbox.
 constexpr int kMostBatches = 16;
-/// The token that the sink gets: the number of the strand, of which there are at most as many as
-/// lanes, and the core's token.
+/// The token that the sink gets consists of the number of the strand and the core's token. There
+/// are at most as many strands as lanes.
 constexpr unsigned kStrandShift = 57;
-/// The number that retries have.
+/// The number that the retries have instead of a strand's.
 constexpr std::size_t kRetries = 64;
 constexpr Token kTokenMask = (Token{1} << kStrandShift) - 1;
 
@@ -41,7 +41,7 @@ ParkingRules parking_rules(const SubscriptionSpec& spec) {
   return {.policy = subscription::RetryPolicy(spec), .max_waiting = spec.max_waiting};
 }
 
-/// A replay writes no rows.
+/// Returns null for a replay, too, because a replay writes no rows.
 sink::RunOwner* run_owner_of(Sink& sink, const LoopOptions& options) {
   return options.replay ? nullptr : dynamic_cast<sink::RunOwner*>(&sink);
 }
@@ -94,7 +94,7 @@ RetryOptions retry_options(
           .keys_in_flight = std::move(keys_in_flight)};
 }
 
-/// What this relay may send of a rate that holds for all relays.
+/// The part that this relay may send of a rate that holds for all relays together.
 double share_of(const store::Holding& holding) {
   const double lanes = std::max(std::popcount(holding.lanes), 1);
   return lanes / std::popcount(store::kAllLanes);
@@ -146,7 +146,8 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, format::Renderer 
     }
     if (has_work) box_->changed.notify_all();
   };
-  // Several strands come together at settled cursors and a replay ends at one: they must not wait.
+  // Several strands come together at settled cursors, and a replay ends at one, so these must not
+  // wait for their settlements.
   if (strands.size() == 1 && !replay_)
     core.passed_interval = kPassedIntervals * core.settle_interval;
   for (const store::Strand& strand : strands) {
@@ -171,7 +172,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, format::Renderer 
 }
 
 SubscriptionLoop::~SubscriptionLoop() {
-  // Waits without a limit: for a thread that does not end there is leak().
+  // This waits without a limit. A loop whose thread does not end is given to leak() instead.
   if (!stop(std::chrono::nanoseconds(0), false)) thread_.join();
   if (sink_) sink_->on_ready({});
 }
@@ -215,8 +216,8 @@ bool SubscriptionLoop::is_abandoned() {
   return !links_;
 }
 
-/// In a backlog of events that others want, the loop need not wake for each page; kLongest at the
-/// latest it takes them.
+/// Whether the loop must wake for this page. In a backlog of events that only other subscriptions
+/// want, it need not: it takes the pages after kLongest at the latest.
 bool SubscriptionLoop::needs_loop(const store::Page& page) const {
   return page.drained || page.caught_up || window_.is_half(window_.events(), window_.bytes()) ||
          !filter_.surely_none(page.events, page.kinds);
@@ -225,7 +226,8 @@ bool SubscriptionLoop::needs_loop(const store::Page& page) const {
 SubscriptionLoop::Mail SubscriptionLoop::wait_for_mail() {
   const TimePoint now = now_steady();
   TimePoint until = now + kLongest;
-  // What is due already waits for something else.
+  // An action that is due already waits for something else, so the loop does not wake at once for
+  // it.
   const auto soon = [&](const std::optional<TimePoint>& at) {
     return at ? std::max(*at, now + kOfferAgain) : until;
   };
@@ -275,14 +277,14 @@ void SubscriptionLoop::take_answers(Mail& mail, TimePoint now) {
       gate_.replace_stored(std::get<store::ParkedKeys>(answer));
     }
   }
-  // After the answers, which may be older.
+  // This comes after the answers, which may be older than the change.
   if (!mail.parked_changed || replay_) return;
   retries_.changed(now);
   if (!keys_at_) keys_at_ = now + kReadKeysAgain;
 }
 
-/// First which events are parked, then which keys have nothing to do: in this order a key is never
-/// free while an event of it is there.
+/// Tells the gate first which events are parked, and then which keys have nothing to do. In this
+/// order a key is never free while an event of it is parked.
 void SubscriptionLoop::take_written(const Written& written, TimePoint now) {
   if (written.strand) strands_[*written.strand]->core.settled();
   if (!replay_) {
@@ -312,9 +314,9 @@ void SubscriptionLoop::read_what_is_due(TimePoint now) {
        .read = [box = box_](store::DueEvents due) { box->read(std::move(due)); }});
 }
 
-/// What people have given up leaves keys in the gate that have nothing to do. That delays nothing
-/// but a few events, which are parked and sent at once; but they count as parked, and too many stop
-/// the stream.
+/// Events that people have discarded leave keys in the gate that have nothing to do. Such a key
+/// only delays a few events, which are parked and then sent at once. But the discarded events still
+/// count as parked, and too many of them stop the stream.
 void SubscriptionLoop::read_keys_again(TimePoint now) {
   if (!keys_at_ || reading_keys_ || stop_by_) return;
   if (now < *keys_at_ && gate_.live() < row_.spec.max_waiting) return;
@@ -355,7 +357,7 @@ void SubscriptionLoop::take_outcomes(TimePoint now) {
   outcomes_.clear();
 }
 
-/// Sends that were set aside and have their rows.
+/// Leaves to the sink the sends that were set aside and whose rows are written.
 void SubscriptionLoop::leave_runs_to_owner(TimePoint now) {
   if (run_owner_ == nullptr) return;
   if (run_owner_->rows_changed()) retries_.due_at(now);
@@ -380,7 +382,7 @@ void SubscriptionLoop::leave_runs_to_owner(TimePoint now) {
 
 void SubscriptionLoop::watch_trust(TimePoint now) {
   if (purged_ || trusted(now)) return;
-  // Another relay may have the lanes by now: nothing more may be sent, not even what the sink's
+  // Another relay may have the lanes by now, so nothing more may be sent, not even what the sink's
   // client has queued.
   purged_ = true;
   stop_sending(false, now);
@@ -443,14 +445,14 @@ bool SubscriptionLoop::send_retries(TimePoint now) {
   sends = sends.first(room);
   if (sends.empty() || !trusted(now_steady())) return false;
   retries_.handed_over(hand_over(static_cast<Token>(kRetries) << kStrandShift, sends, now));
-  OUTBOX_CHECK(offering_.kept_back().empty());  // of a key one retry at a time
+  OUTBOX_CHECK(offering_.kept_back().empty());  // there is one retry of a key at a time
   take_outcomes(now);
   settle_retries(now);
   return true;
 }
 
 /// A range is recorded with nothing in flight, before any of it is rendered. The thread waits for
-/// the store: this is rare.
+/// the store, which is rare.
 std::size_t SubscriptionLoop::may_go(std::size_t source, store::LaneMask lanes,
                                      std::span<const DeliveryCore::Send> sends) {
   using Kind = TrialGate::Step::Kind;
@@ -493,7 +495,8 @@ void SubscriptionLoop::end_trial() {
   if (links_ && links_->listener.end_trial) links_->listener.end_trial(keep);
 }
 
-/// Also over when the log had no more events: all that the dead relays had in flight has survived.
+/// Ends a trial also when the log has no more events, because then everything that the dead relays
+/// had in flight was sent without a death.
 void SubscriptionLoop::watch_trial(TimePoint now) {
   if (!trial_.active() || stop_by_ || sink_state_.in_flight() > 0) return;
   const bool nothing_left = window_.events() == 0 && retries_.is_quiet(now) &&
@@ -536,9 +539,9 @@ std::size_t SubscriptionLoop::hand_over(Token prefix, std::span<const DeliveryCo
   return taken;
 }
 
-/// Several strands cost a fetch each. While nothing is pending they are asked to settle up to the
-/// end of the log, where they meet. Not while something is in flight, which may have been set
-/// aside: starting again would wait for it.
+/// Each strand costs a fetch of its own. While nothing is pending, the strands are asked to settle
+/// up to the end of the log, where they meet. They are not asked while something is in flight,
+/// because its event may have been set aside, and starting the loop again would wait for it.
 void SubscriptionLoop::bring_strands_together() {
   if (strands_.size() < 2 || replay_) return;
   const store::Cursor& first = strands_.front()->core.done();

@@ -47,10 +47,10 @@ struct LoopOptions {
   Window::Limits window{};
   std::chrono::nanoseconds settle_interval{std::chrono::milliseconds(50)};
   std::size_t settle_events{1000};
-  store::Holding holding{};  ///< Of the subscription's group.
-  TrialGate trial{};         ///< What the relays before left behind.
-  /// Sends this again instead of delivering what is new; the strands and the blocked keys are then
-  /// those of the replay.
+  store::Holding holding{};  ///< What the relay holds of the subscription's group.
+  TrialGate trial{};         ///< What former relays left behind.
+  /// If set, the loop sends this replay instead of delivering what is new. The strands and the
+  /// blocked keys are then those of the replay.
   std::shared_ptr<ReplayRun> replay{};
 };
 
@@ -80,28 +80,29 @@ class SubscriptionLoop {
 
   void start();
 
-  // Any thread.
+  // Any thread may call these.
   void read_from(feed::Pump& pump);
   void stop_reading(feed::Pump& pump);
   /// A person has changed parked events.
   void parked_changed();
-  /// Sends nothing more, waits at most `grace` for what is in flight, settles, ends the thread.
-  /// Without `settle` nothing more is written (the store or the lanes are lost). False: the sink
-  /// does not return from a call.
+  /// Sends nothing more, waits at most `grace` for what is in flight, settles, and ends the thread.
+  /// Without `settle` nothing more is written, because the store or the lanes are lost. Returns
+  /// false if the sink does not return from a call.
   [[nodiscard]] bool stop(std::chrono::nanoseconds grace, bool settle);
-  /// After stop() returned false: the loop no longer uses settler, trust and listener, and ends
-  /// when the sink returns.
+  /// Call it after stop() returned false. The loop then no longer uses settler, trust and listener,
+  /// and ends when the sink returns.
   void abandon();
   [[nodiscard]] bool ended() const;
-  /// The settler has rows of this loop that are not written yet.
+  /// Whether the settler has rows of this loop that are not written yet.
   [[nodiscard]] bool has_unwritten_rows() const;
-  /// For a thread that does not end: never destroys the thread, the loop and the sink.
+  /// Never destroys the loop, its thread and its sink, because the thread does not end.
   static void leak(std::unique_ptr<SubscriptionLoop> loop);
-  // After the thread has ended. Settlements written by then count, so stop the settler first.
+  // The next three are called after the thread has ended. Settlements written by then count, so the
+  // settler must be stopped first.
   [[nodiscard]] RetainedSink take_sink();
-  /// Everything sent got its outcome and is settled.
+  /// Whether everything that was sent got its outcome and is settled.
   [[nodiscard]] bool drained();
-  /// Events that were in flight at the end, or are acked and not settled.
+  /// How many events were in flight at the end, or are acked and not settled.
   [[nodiscard]] std::uint64_t abandoned();
 
   [[nodiscard]] SubscriptionReport report() const;
@@ -110,12 +111,12 @@ class SubscriptionLoop {
   [[nodiscard]] std::size_t window_events() const { return window_.events(); }
   [[nodiscard]] const store::SubscriptionRow& row() const { return row_; }
   [[nodiscard]] const store::Holding& holding() const { return holding_; }
-  /// All strands have come to the same cursor, and their rows are written: started again, they are
-  /// one.
+  /// Whether all strands have come to the same cursor and their rows are written. If the loop is
+  /// started again, they are one strand.
   [[nodiscard]] bool could_merge() const;
-  /// What it sends again; 0: it delivers.
+  /// The replay that the loop sends; 0 if it delivers what is new.
   [[nodiscard]] std::int64_t replay() const { return replay_ ? replay_->replay.id : 0; }
-  /// The replay is done on its lanes, and that is written.
+  /// Whether the replay is done on its lanes, and that is written.
   [[nodiscard]] bool replayed() const;
 
  private:
@@ -124,25 +125,25 @@ class SubscriptionLoop {
     bool settle{true};
   };
   struct Written {
-    /// Whose rows are written; none: the results of the retries.
+    /// The strand whose rows are written; not set for results of the retries.
     std::optional<std::size_t> strand{};
     std::vector<std::uint64_t> released{};  ///< Keys that have nothing to do any more.
   };
   struct Mail {
     std::vector<std::pair<Strand*, std::shared_ptr<const store::Page>>> pages;
-    /// From the settler, in the order in which it wrote and read.
+    /// The settler's answers, in the order in which it wrote and read.
     std::vector<std::variant<Written, store::DueEvents, store::ParkedKeys>> answers;
     bool parked_changed{false};
     std::optional<Stop> stop;
   };
-  /// Shared by the loop's thread and others. A shared_ptr: callbacks in the settler and the sink
-  /// may outlive the loop.
+  /// Shared by the loop's thread and others. It is held by shared_ptr, because callbacks in the
+  /// settler and the sink may outlive the loop.
   struct Mailbox {
     Mutex mutex;
     std::condition_variable_any changed;
     Mail mail OUTBOX_GUARDED_BY(mutex);
     bool rung OUTBOX_GUARDED_BY(mutex){false};
-    bool ended OUTBOX_GUARDED_BY(mutex){false};  ///< The thread has left run().
+    bool ended OUTBOX_GUARDED_BY(mutex){false};  ///< Whether the thread has left run().
     std::size_t unwritten OUTBOX_GUARDED_BY(mutex){0};
     SubscriptionReport report OUTBOX_GUARDED_BY(mutex);
     bool could_merge OUTBOX_GUARDED_BY(mutex){false};
@@ -185,10 +186,10 @@ class SubscriptionLoop {
   void watch_trust(TimePoint now);
   void open_if_wanted(TimePoint now);
   void send_what_may_go(TimePoint now);
-  /// True: something was sent.
+  /// Returns whether something was sent.
   bool send_batch(std::size_t strand, TimePoint now);
   bool send_retries(TimePoint now);
-  /// How many of these events may go now, on trial or not.
+  /// How many of these events may be sent now, on trial or not.
   [[nodiscard]] std::size_t may_go(std::size_t source, store::LaneMask lanes,
                                    std::span<const DeliveryCore::Send> sends);
   /// See Listener.
@@ -197,13 +198,15 @@ class SubscriptionLoop {
   void end_trial();
   void watch_trial(TimePoint now);
   [[nodiscard]] Error death_of(const EventView& event, std::size_t deaths) const;
-  /// How many may be sent now by the subscription's rate. 0: the loop waits until one may.
+  /// How many events the subscription's rate allows now. If it allows none, the loop waits until it
+  /// does.
   [[nodiscard]] std::size_t rate_allows(TimePoint now);
-  /// How many need no other offer: the sink took them, or offering_ keeps them back.
+  /// Returns how many events need no other offer, because the sink took them or offering_ keeps
+  /// them back.
   std::size_t hand_over(Token prefix, std::span<const DeliveryCore::Send> sends, TimePoint now);
   void settle(TimePoint now);
   void settle_retries(TimePoint now);
-  /// `strand`: whose rows they are; none: of the retries.
+  /// `strand` is the strand whose rows they are; not set for results of the retries.
   void write(Settler::Work work, std::optional<std::size_t> strand);
   [[nodiscard]] bool all_finished() const;
   [[nodiscard]] bool is_over(TimePoint now);
@@ -230,25 +233,26 @@ class SubscriptionLoop {
   const subscription::Filter filter_;
   const store::Holding holding_;
   const std::shared_ptr<ReplayRun> replay_;
-  /// Of a replay: what live delivery still has to settle.
+  /// While a replay is sent: the acks that live delivery still has to settle.
   const std::vector<EventRef> live_acks_;
   const std::vector<EventRef> live_retry_acks_;
   Window window_;
   const std::shared_ptr<Mailbox> box_{std::make_shared<Mailbox>()};
-  /// None after abandon(). The sink is never called with the mutex held.
+  /// Not set after abandon(). The sink is never called with the mutex held.
   Mutex links_mutex_;
   std::optional<Links> links_ OUTBOX_GUARDED_BY(links_mutex_);
 
-  // The loop's thread only; any after it has ended.
+  // Used by the loop's thread only, and by any thread after that one has ended.
   std::unique_ptr<Sink> sink_;
-  sink::RunOwner* const run_owner_;  ///< The sink; null: no sends that go on without the relay.
+  /// The sink, if its sends may go on without the relay; otherwise null.
+  sink::RunOwner* const run_owner_;
   Offering offering_;
   SinkState sink_state_;
   KeyGate gate_;
   TrialGate trial_;
-  /// Of the event that may_go() was asked about first; 0: it is no culprit.
+  /// How many relays died of the first event that may_go() was asked about; 0 if it is no culprit.
   std::size_t culprit_deaths_{0};
-  bool trial_waits_{false};  ///< For what is in flight, or not settled.
+  bool trial_waits_{false};  ///< The trial waits for events that are in flight or not settled.
   RetryCore retries_;
   std::vector<std::unique_ptr<Strand>> strands_;
   format::RenderBuffer buffer_;
@@ -261,16 +265,16 @@ class SubscriptionLoop {
   std::optional<TimePoint> keys_at_;  ///< When the keys of parked events are read again.
   bool reading_keys_{false};
   std::optional<RateLimit> rate_;
-  std::optional<TimePoint> rate_wait_;  ///< There is something to send then.
+  std::optional<TimePoint> rate_wait_;  ///< When the rate allows the next event to be sent.
   Outage outage_;
   std::optional<TimePoint> logged_pause_;
-  TimePoint log_parked_at_{};         ///< Not again before.
-  std::uint64_t parked_unlogged_{0};  ///< Since the last line.
+  TimePoint log_parked_at_{};         ///< The next line may be logged from this time on.
+  std::uint64_t parked_unlogged_{0};  ///< How many events were parked since the last line.
   std::optional<TimePoint> stop_by_;
   bool may_settle_{true};
-  /// Events rendered for one send(): adapts to how many the sink takes.
+  /// How many events are rendered for one send(). It adapts to how many the sink takes.
   std::size_t batch_limit_{1000};
-  std::uint64_t given_up_{0};  ///< In flight at the end of the grace period.
+  std::uint64_t given_up_{0};  ///< How many events were in flight at the end of the grace period.
 
   std::jthread thread_;
 };

@@ -10,7 +10,8 @@
 namespace outbox::relay {
 namespace {
 
-/// After the grace period, for the last calls of a stop: a purge and its outcomes.
+/// How long a stop waits after the grace period for its last calls to the sink: a purge and its
+/// outcomes.
 constexpr std::chrono::seconds kCallLimit{2};
 
 }  // namespace
@@ -129,7 +130,7 @@ std::vector<EventRef> SubscriptionLoop::retry_acks() const {
   return replay_ ? live_retry_acks_ : retries_.unsettled_acks();
 }
 
-/// Of a slow event that was acked both may know.
+/// The stream and the retries may both know of a slow event that was acked.
 std::uint64_t SubscriptionLoop::count_unsettled() const {
   const auto stream = unsettled_acks();
   const auto retries = retry_acks();

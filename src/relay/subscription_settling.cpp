@@ -15,7 +15,7 @@ constexpr std::chrono::seconds kFindOrphans{1};
 
 void SubscriptionLoop::settle(TimePoint now) {
   if (!may_settle_) return;
-  // What is tried next waits for it.
+  // If the trial waits for this settlement, everything is settled now.
   const TimePoint by = trial_waits_ && sink_state_.in_flight() == 0 ? TimePoint::max() : now;
   for (std::size_t strand = 0; strand < strands_.size(); ++strand) {
     auto due = strands_[strand]->core.settle(by);
@@ -27,12 +27,12 @@ void SubscriptionLoop::settle(TimePoint now) {
     }
     log_parked(due.parked);
     for (const auto& parked : due.parked) {
-      // What waits is due with the one before it; if that is gone already, it is found a moment
-      // later.
+      // A waiting event is due with the one before it. If that one is gone already, the waiting
+      // event is found a moment later.
       const std::chrono::milliseconds due_in =
           parked.state == store::ParkedState::waiting ? kFindOrphans : parked.due_in;
       retries_.due_at(now + std::chrono::duration_cast<TimePoint::duration>(due_in));
-      // Read back after this is written.
+      // The row is read back after this is written.
       if (parked.state == store::ParkedState::ready) retries_.runs(parked.seq, parked.key);
     }
     write({.rows = std::move(due.rows), .parked = std::move(due.parked)}, strand);
@@ -48,7 +48,7 @@ void SubscriptionLoop::settle_replay(std::size_t strand, const DeliveryCore::Due
   write(std::move(work), strand);
 }
 
-/// Live delivery goes on once every strand has come to its end.
+/// Live delivery goes on once every strand has come to the end of the replay.
 void SubscriptionLoop::watch_replay() {
   const bool done = std::all_of(strands_.begin(), strands_.end(), [](const auto& strand) {
     return strand->core.idle() && strand->core.done().drained();

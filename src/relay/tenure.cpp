@@ -40,7 +40,7 @@ feed::PumpOptions pump_options(const RelayOptions& options) {
   return pump;
 }
 
-/// One that was reset has another id.
+/// Whether a subscription has this name. One that was reset has another id.
 bool has_subscription(const std::vector<store::SubscriptionRow>& rows, const std::string& name) {
   return std::any_of(rows.begin(), rows.end(),
                      [&](const auto& row) { return row.spec.name == name; });
@@ -150,8 +150,8 @@ Status Tenure::stop_rejected() {
   return {};
 }
 
-/// None: this relay does not own lanes of the subscription's group, or not in a way that counts for
-/// it yet.
+/// What this relay owns of the subscription's group. It is null if the relay owns no lanes of the
+/// group, or owned them before the subscription came into the group.
 const store::Holding* Tenure::holding_of(const store::SubscriptionRow& row) const {
   const auto found = holdings_.find(row.group);
   if (found == holdings_.end() || found->second.generation < row.group_generation) return nullptr;
@@ -209,8 +209,9 @@ Status Tenure::retire_changed(const Rows& rows) {
   return retire(changed);
 }
 
-/// Before the subscription of a queue starts that leaves a type out: it goes past the tasks of that
-/// type, so theirs must begin where it stands, also when it is paused.
+/// Gives each subscription of a task type its first cursors, before the subscription of the queue
+/// starts that leaves this type out. That one goes past the tasks of the type, so the type's own
+/// subscription must begin where it stands, even if it is paused.
 Status Tenure::begin_types(const Rows& rows) {
   for (const auto& row : rows) {
     const store::Holding* const holding = holding_of(row);
@@ -238,7 +239,7 @@ Status Tenure::start_new(const Rows& rows) {
       continue;
     }
     if (running(name) != nullptr) continue;
-    // Of a queue that has no subscription: there is none to begin beside.
+    // The queue of this type has no subscription beside which the type could begin.
     if (event::is_of_type(row.spec) && !begun_types_.contains(row.id)) continue;
     Status status = start(row);
     if (status) {
@@ -276,7 +277,8 @@ Status Tenure::start(const store::SubscriptionRow& row) {
 Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::SubscriptionRow& row) {
   auto renderer = format::Renderer::create(row.spec);
   if (!renderer) return pass(renderer);
-  // Before the store is asked: what has no sink costs it nothing, and its run does not begin.
+  // The sink is taken before the store is asked, so that a subscription without a sink costs the
+  // store nothing, and its run does not begin.
   OUTBOX_TRY(RetainedSink sink, sinks_.take(row));
   auto beginning = begin_loop(row);
   if (!beginning) {
@@ -289,7 +291,7 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
       beginning->options, std::move(sink), *settler_, trust_, listen(row.id, holding));
 }
 
-/// What the store has for a loop that begins now.
+/// Reads what the store has for a loop that begins now.
 Result<Tenure::Beginning> Tenure::begin_loop(const store::SubscriptionRow& row) {
   const store::Holding holding = *holding_of(row);
   Beginning beginning{.row = row};
@@ -320,8 +322,8 @@ Result<Tenure::Beginning> Tenure::begin_loop(const store::SubscriptionRow& row) 
   return beginning;
 }
 
-/// A claim continues the totals of rows whose lanes are one strand again, and is the first row of a
-/// new subscription under this generation.
+/// Loads the strands. If lanes have become one strand again, or if the subscription has no row
+/// under this generation, a claim comes first. It continues the totals in one row.
 Result<std::vector<store::Strand>> Tenure::load_strands(const store::SubscriptionRow& row,
                                                         const store::Holding& holding) {
   auto strands = loader_->load(row.id, holding.lanes);
@@ -390,8 +392,8 @@ Status Tenure::end_run(const SubscriptionLoop& loop) {
   return trials_->end(loop.row().id, loop.holding());
 }
 
-/// Ends loops, within one time. The subscriptions may start again at once, from the cursors of
-/// their last settlements.
+/// Ends these loops, all within one grace period. The subscriptions may start again at once, from
+/// the cursors of their last settlements.
 Status Tenure::retire(const std::vector<SubscriptionLoop*>& loops) {
   for (SubscriptionLoop* loop : loops) loop->stop_reading(*pump_);
   {
@@ -413,7 +415,7 @@ Status Tenure::retire(const std::vector<SubscriptionLoop*>& loops) {
     }
     std::unique_ptr<SubscriptionLoop> retired;
     {
-      // Removed from the map first: report() reads every loop in it.
+      // The loop is removed from the map first, because report() reads every loop in it.
       const MutexLock lock(mutex_);
       retired = std::move(running_.extract(name).mapped());
     }
@@ -424,7 +426,7 @@ Status Tenure::retire(const std::vector<SubscriptionLoop*>& loops) {
     if (ended) sinks_.close(name);
   }
   if (unwritten.empty()) return {};
-  // A loop that started before they are written would settle the same events again. Under a new
+  // A loop that started before the rows are written would settle the same events again. Under a new
   // generation it does not.
   return fail(Errc::unavailable, Remedy::reconnect,
               "subscription " + unwritten + ": the store did not take its last settlement in time",
@@ -433,8 +435,8 @@ Status Tenure::retire(const std::vector<SubscriptionLoop*>& loops) {
 
 // ---- warnings and reports
 
-/// A filter with a typing error looks like one that works: nothing fails, nothing is pending. Warns
-/// once per tenure.
+/// Warns of a filter that has matched nothing, once per tenure. A filter with a typing error looks
+/// like one that works, because nothing fails and nothing is pending.
 Status Tenure::warn_of_idle_filters(const Rows& rows) {
   for (const auto& row : rows) {
     const SubscriptionLoop* loop = running(row.spec.name);
@@ -446,7 +448,7 @@ Status Tenure::warn_of_idle_filters(const Rows& rows) {
     total.id = row.id;
     if (here.delivered == 0) {
       if (Status status = catalog_->add_totals(total); !status) return status;
-      // What was passed is settled a moment later.
+      // The events that were passed are settled a moment later.
       if (total.acked == 0 && !total.matches_nothing()) continue;
     }
     judged_filters_.insert(row.spec.name);
@@ -475,8 +477,8 @@ void Tenure::warn_of_no_subscriptions(const Rows& rows) {
         "outbox subscription apply -c FILE, or outbox relay -c FILE, with a [subscription.NAME] section"}});
 }
 
-/// Compares with the table, not with what was written last: the row may come from the previous
-/// owner.
+/// Each trouble is compared with the table, not with what was written last, because the row may
+/// come from the previous owner.
 Status Tenure::write_troubles(const Rows& rows) {
   for (const auto& row : rows) {
     const bool active = row.state == store::SubscriptionState::active;
@@ -516,7 +518,7 @@ StopReport Tenure::end(std::chrono::nanoseconds grace, bool settle) {
     loops.swap(running_);
   }
   {
-    // In parallel, so that all share one grace period.
+    // The loops stop in parallel, so that all share one grace period.
     std::vector<std::jthread> stopping;
     stopping.reserve(loops.size());
     for (const auto& [name, loop] : loops) {
@@ -529,11 +531,12 @@ StopReport Tenure::end(std::chrono::nanoseconds grace, bool settle) {
   for (const auto& [name, loop] : loops) {
     if (!loop->ended()) loop->abandon();
   }
-  settler_.reset();  // writes its queue first
+  settler_.reset();  // the destructor writes the queue first
   StopReport report{.drained = true, .abandoned = 0};
   for (auto& [name, loop] : loops) {
     const bool ended = loop->ended();
-    if (settle && ended) (void)end_run(*loop);  // else it looks like a death, which harms nothing
+    // Without the end of its run a loop looks like a death, which harms nothing.
+    if (settle && ended) (void)end_run(*loop);
     report.drained = report.drained && ended && loop->drained();
     report.abandoned += ended ? loop->abandoned() : loop->window_events();
     sinks_.put_back(std::move(loop));

@@ -26,7 +26,7 @@
 
 namespace outbox::relay {
 
-/// By group.
+/// What the relay holds of each group.
 using Holdings = std::map<std::string, store::Holding>;
 
 /// Used by the thread of the tenure loop, except where "Any thread" is stated.
@@ -40,7 +40,7 @@ class Tenure {
   Tenure& operator=(const Tenure&) = delete;
   ~Tenure();
 
-  /// Opens the connections and starts reading. `relay`: this one.
+  /// Opens the connections and starts reading. `relay` is the id of this relay.
   [[nodiscard]] Status begin(const EventId& relay, std::unique_ptr<store::Catalog> catalog);
   [[nodiscard]] bool has_begun() const { return pump_ != nullptr; }
   /// Writes the configuration of a group to the store.
@@ -51,14 +51,14 @@ class Tenure {
   /// settled until update() is called with the new holding.
   [[nodiscard]] Status leave(const std::string& group);
   /// Applies what changed in the store to the loops, and writes what the loops reported to the
-  /// store. About once a second.
+  /// store. The tenure loop calls it about once a second.
   [[nodiscard]] Status update(const Holdings& holdings);
-  /// Something was delivered and settled.
+  /// Whether something was delivered and settled.
   [[nodiscard]] bool has_settled() const { return settler_ && settler_->has_written(); }
   /// Any thread: the error that ends this tenure, if there is one.
   [[nodiscard]] std::optional<Error> failure() const;
-  /// Ends the tenure. `settle`: write the settlements that are left (the store and the lanes are
-  /// not lost).
+  /// Ends the tenure. With `settle` the settlements that are left are written, because the store
+  /// and the lanes are not lost.
   StopReport end(std::chrono::nanoseconds grace, bool settle);
   /// Any thread, between begin() and end().
   void report(RelayReport& into) const;
@@ -75,7 +75,7 @@ class Tenure {
   [[nodiscard]] Result<std::unique_ptr<SubscriptionLoop>> make_loop(
       const store::SubscriptionRow& row);
   struct Beginning {
-    store::SubscriptionRow row;  ///< Without a replay that has ended.
+    store::SubscriptionRow row;  ///< The row, without a replay that has ended.
     LoopOptions options{};
     std::vector<store::Strand> strands{};
     store::ParkedKeys parked{};
@@ -84,11 +84,11 @@ class Tenure {
   [[nodiscard]] Result<std::vector<store::Strand>> load_strands(const store::SubscriptionRow& row,
                                                                 const store::Holding& holding);
   [[nodiscard]] const store::Holding* holding_of(const store::SubscriptionRow& row) const;
-  /// Runs begin on these strands. What the relays before left behind there.
+  /// Records that runs begin on these strands. Returns what former relays left behind there.
   [[nodiscard]] Result<TrialGate> begin_runs(const store::SubscriptionRow& row,
                                              const store::Holding& holding,
                                              const std::vector<store::Strand>& strands);
-  /// A loop ended in order.
+  /// Records that the run of a loop has ended in order.
   [[nodiscard]] Status end_run(const SubscriptionLoop& loop);
   /// The listener of a loop.
   [[nodiscard]] SubscriptionLoop::Listener listen(std::int32_t subscription,
@@ -112,12 +112,14 @@ class Tenure {
   Holdings holdings_;
   int empty_warnings_{0};
   TimePoint warn_again_at_{};
-  /// Subscriptions of a type whose cursors are there, in the lanes that were held then.
+  /// The subscriptions of task types that have cursors, with what was held when these were written.
   std::map<std::int32_t, store::Holding> begun_types_;
-  std::map<std::int32_t, std::int32_t>
-      told_of_parked_;                    ///< The `parked_version` that a loop knows.
-  std::set<std::string> judged_filters_;  ///< Subscriptions whose filter matches or was warned of.
-  std::map<std::string, std::string> broken_;  ///< Why a subscription cannot start.
+  /// The `parked_version` that the loop of each subscription knows.
+  std::map<std::int32_t, std::int32_t> told_of_parked_;
+  /// The subscriptions whose filter has matched something or was warned of.
+  std::set<std::string> judged_filters_;
+  /// Why a subscription cannot start, by its name.
+  std::map<std::string, std::string> broken_;
 
   std::unique_ptr<store::Progress> loader_;
   Mutex trials_mutex_;

@@ -21,22 +21,22 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// While lanes that this relay should have are not free.
+/// The pause between two looks while lanes that this relay should have are not free.
 constexpr std::chrono::milliseconds kVacancyCheck{100};
 constexpr std::chrono::milliseconds kUpdateEvery{1000};
 constexpr std::chrono::seconds kMaintainEvery{30};
 constexpr std::chrono::seconds kDefaultGrace{10};
-/// A sum of a time and it must not overflow.
+/// The sum of a time and this grace period must not overflow.
 constexpr std::chrono::milliseconds kLongestGrace = std::chrono::hours(24 * 366);
 /// A failure after a tenure of this length starts a new back-off.
 constexpr std::chrono::seconds kSoundTenure{2};
-/// When the store or the lanes are lost: how long to wait for the outcomes of what is in flight, so
-/// that it is not sent twice.
+/// How long the end of a tenure waits for the outcomes of what is in flight when the store or the
+/// lanes are lost, so that it is not sent twice.
 constexpr std::chrono::seconds kLostStoreGrace{5};
 constexpr BackoffPolicy kReconnect{.first = std::chrono::milliseconds(50),
                                    .longest = std::chrono::seconds(5)};
 
-/// Fails for a while, on a sound connection. What is delivered needs not end because of it.
+/// Whether the error passes by itself, on a sound connection. Delivery need not end because of it.
 bool passes(const Error& error) {
   return error.code != Errc::lease_lost &&
          (error.remedy == Remedy::retry_call || error.remedy == Remedy::retry_transaction);
@@ -68,7 +68,7 @@ void TenureLoop::put_custom(const std::string& group, Relay::MakeSink make) {
 
 Status TenureLoop::start(std::stop_token token) {
   {
-    // First: a stop requested during the rest must not be lost.
+    // This comes first, because a stop that is requested during the rest must not be lost.
     const MutexLock lock(mutex_);
     stop_requested_ = false;
     grace_ = kDefaultGrace;
@@ -137,7 +137,7 @@ void TenureLoop::run() {
 
 void TenureLoop::back_off(const Error& error, int& failures) {
   note_failure(error);
-  set_role(Role::none);  // now: who waits in start() finds the failure in the report
+  set_role(Role::none);  // now, so that a caller waiting in start() finds the failure in the report
   if (!trust_.holds(Clock::now())) sinks_.close_all();
   // A tenure that fails at once does not reset the back-off.
   const auto since = std::exchange(delivering_since_, {});
@@ -148,8 +148,8 @@ void TenureLoop::back_off(const Error& error, int& failures) {
   pause(backoff(kReconnect, failures, static_cast<std::uint64_t>(getpid())));
 }
 
-/// A failed run has dropped its connections: the next owner should not have to wait for the end of
-/// the lease.
+/// Opens a new connection to give the lanes back, because a failed run has dropped its own.
+/// Otherwise the next owner would have to wait for the end of the lease.
 void TenureLoop::give_back_lanes() {
   if (!std::exchange(was_member_, false)) return;
   auto membership = store_->membership(identity_);
@@ -169,8 +169,8 @@ Result<TenureLoop::Parts> TenureLoop::open_parts() {
   return parts;
 }
 
-/// Connects, registers, delivers what it owns until the store or the lease is lost or a stop is
-/// requested.
+/// Connects, registers, and delivers what the relay owns until the store or the lease is lost or a
+/// stop is requested.
 Status TenureLoop::run_once() {
   auto parts = open_parts();
   if (!parts) return pass(parts);
@@ -200,8 +200,8 @@ Status TenureLoop::renew_and_follow(Parts& parts, Tenure& tenure) {
   return status;
 }
 
-/// The configuration is applied once, not after a mere reconnect, which must not revert what a
-/// person changed since.
+/// Forgets what belongs to another outbox. The configuration is applied once to each outbox, and
+/// not after a mere reconnect, which must not revert what a person has changed since.
 void TenureLoop::start_over_with(const std::string& outbox) {
   if (outbox == outbox_) return;
   if (!outbox_.empty()) {
@@ -226,7 +226,7 @@ Status TenureLoop::follow(Parts& parts, Tenure& tenure, const LeaseRenewer& leas
       const Holdings before = holdings_;
       auto short_of_lanes = settle_shares(parts, tenure);
       if (!short_of_lanes) {
-        // What it has it keeps.
+        // The relay keeps the lanes that it has.
         if (!passes(short_of_lanes.error()) || holdings_.empty()) return pass(short_of_lanes);
         note_failure(short_of_lanes.error(), true);
       }
@@ -280,8 +280,8 @@ Result<bool> TenureLoop::settle_shares(Parts& parts, Tenure& tenure) {
   return short_of_lanes || holdings_.empty();
 }
 
-/// The default group, those that it was told to serve, those of the subscriptions in the store and
-/// of the configuration.
+/// The groups that the relay serves among these: the default group, those that it was told to
+/// serve, and those of the subscriptions in the store and in the configuration.
 std::vector<store::Group> TenureLoop::served_groups(const store::Fleet& fleet) const {
   std::map<std::string, store::Group> groups;
   std::set<std::string> wanted = configuration_.groups();
@@ -301,8 +301,8 @@ std::vector<store::Group> TenureLoop::served_groups(const store::Fleet& fleet) c
   return served;
 }
 
-/// One that takes lanes over removes this relay's row, so that none can between this look and the
-/// change that follows.
+/// A relay that takes lanes over removes this relay's row, without which the change that follows
+/// fails. So no relay can take lanes over unnoticed after this look.
 void TenureLoop::forget_retries_of_lost_lanes(const store::Group& group) {
   const auto before = held_before_.extract(group.name);
   if (before.empty()) return;
@@ -352,7 +352,7 @@ Status TenureLoop::change_lanes(Parts& parts, Tenure& tenure, const store::Group
 
 void TenureLoop::wait_for_others(Parts& parts, const store::Fleet& fleet) {
   sinks_.close_all();
-  // What our last tenure left in flight is now delivered by the owner.
+  // The owner now delivers what the last tenure of this relay left in flight.
   stop_report_ = {.drained = true, .abandoned = 0};
   if (!std::exchange(logged_waiting_, true)) {
     std::string owner;
@@ -403,7 +403,7 @@ Status TenureLoop::deliver(Parts& parts, Tenure& tenure) {
   return status;
 }
 
-/// Uses its own connection, which is opened again after a failure.
+/// Runs the maintenance on a connection of its own, which is opened again after a failure.
 void TenureLoop::maintain(std::unique_ptr<store::Maintenance>& maintenance) {
   const auto run = [&]() -> Result<std::string> {
     if (!maintenance) {
@@ -434,7 +434,7 @@ void TenureLoop::note_failure(const Error& error, bool delivers) {
     const MutexLock lock(mutex_);
     last_error_ = reason;
   }
-  // Each time: a tenure that began before it failed has cleared it.
+  // The failure is written each time, because a tenure that began before it failed has cleared it.
   if (error.remedy == Remedy::fix) write_failure(error);
   const auto repeats = outage_.failed(reason, Clock::now());
   if (!repeats) return;
@@ -449,7 +449,8 @@ void TenureLoop::note_failure(const Error& error, bool delivers) {
   }
 }
 
-/// For `outbox status`, if the store can be written to. The next tenure clears it.
+/// Writes the failure for `outbox status`, if the store can be written to. The next tenure clears
+/// it.
 void TenureLoop::write_failure(const Error& error) {
   auto catalog = store_->catalog();
   if (!catalog) return;

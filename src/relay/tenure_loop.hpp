@@ -38,20 +38,21 @@ class TenureLoop {
   [[nodiscard]] Status start(std::stop_token token);
   /// Waits until the thread has ended.
   StopReport join();
-  /// What it serves (event/group.hpp).
+  /// The groups that the relay serves (subscription/group.hpp).
   [[nodiscard]] const std::vector<std::string>& groups() const { return identity_.groups; }
-  /// After start() only.
+  /// Only after start().
   [[nodiscard]] store::Store& store() { return *store_; }
 
-  // Any thread.
-  /// `grace`: how long to wait for what is in flight; none: as requested before, 10 s by default.
+  // Any thread may call these.
+  /// `grace` is how long to wait for what is in flight. If it is not set, what was requested before
+  /// holds, or 10 s by default.
   void request_stop(std::optional<std::chrono::milliseconds> grace) noexcept;
-  /// This relay delivers, or waits for another one that does.
+  /// Whether this relay delivers, or waits for another one that does.
   [[nodiscard]] bool has_role() const;
-  /// True: a stop was requested.
+  /// Waits until the time is over or a stop is requested. Returns whether a stop was requested.
   bool pause(std::chrono::nanoseconds length);
   [[nodiscard]] RelayReport report() const;
-  /// In all its runs.
+  /// What was settled in all runs of this object.
   [[nodiscard]] SettledCounts::Counts settled() const { return settled_.now(); }
 
  private:
@@ -65,11 +66,11 @@ class TenureLoop {
   struct Parts {
     std::unique_ptr<store::Membership> membership;
     std::unique_ptr<store::LaneOwners> owners;
-    std::unique_ptr<store::Catalog> catalog;  ///< None: the tenure has it.
+    std::unique_ptr<store::Catalog> catalog;  ///< Null when the tenure has it.
     std::unique_ptr<store::Maintenance> maintenance;
-    std::unique_ptr<RetentionJob>
-        retention;       ///< While it delivers. Its end may wait for a statement.
-    std::string outbox;  ///< Its identity.
+    /// Set while the relay delivers. Its destructor may wait for a statement.
+    std::unique_ptr<RetentionJob> retention;
+    std::string outbox;  ///< The identity of the outbox.
   };
 
   void run();
@@ -77,10 +78,10 @@ class TenureLoop {
   [[nodiscard]] Result<Parts> open_parts();
   void start_over_with(const std::string& outbox);
   [[nodiscard]] Status renew_and_follow(Parts& parts, Tenure& tenure);
-  /// Until something fails or a stop is requested.
+  /// Follows the store until something fails or a stop is requested.
   [[nodiscard]] Status follow(Parts& parts, Tenure& tenure, const LeaseRenewer& lease);
-  /// Takes and gives back lanes, so that this relay has its share. True: some that it should have
-  /// are not free yet.
+  /// Takes and gives back lanes, so that this relay has its share. Returns true if some lanes that
+  /// it should have are not free yet, or if it has none.
   [[nodiscard]] Result<bool> settle_shares(Parts& parts, Tenure& tenure);
   [[nodiscard]] std::vector<store::Group> served_groups(const store::Fleet& fleet) const;
   void forget_retries_of_lost_lanes(const store::Group& group);
@@ -101,7 +102,7 @@ class TenureLoop {
   void ring();
   [[nodiscard]] bool stopping() const;
   [[nodiscard]] std::chrono::milliseconds grace() const;
-  /// True: the bell rang.
+  /// Returns whether the bell rang.
   [[nodiscard]] bool wait_until(TimePoint until);
 
   const RelayOptions options_;
@@ -109,23 +110,25 @@ class TenureLoop {
   store::RelayIdentity identity_;
   std::unique_ptr<store::Store> store_;
 
-  // The thread of the tenure loop only, while it runs.
+  // Only the thread of the tenure loop uses these, while it runs.
   Configuration configuration_{options_.subscriptions};
   SinkCache sinks_;
   TrustDeadline trust_;
   bool was_member_{false};
   Holdings holdings_;
-  /// Of the tenure before, until the store shows whether another relay has had lanes of them since.
+  /// What the tenure before held of each group, until the store shows whether another relay has had
+  /// lanes of it since.
   Holdings held_before_;
   Holdings logged_;
   StopReport stop_report_{.drained = true, .abandoned = 0};
   std::optional<TimePoint> delivering_since_;
   bool has_settled_{false};
   bool logged_waiting_{false};
-  TimePoint compare_at_{};  ///< While it waits: not again before.
-  Outage outage_;           ///< Of the store or the lease.
+  /// While the relay waits, the configuration is not compared again before this time.
+  TimePoint compare_at_{};
+  Outage outage_;  ///< The outage of the store or the lease.
   Outage maintenance_outage_;
-  std::string outbox_;  ///< The identity of the outbox in the store; empty: not read yet.
+  std::string outbox_;  ///< The identity of the outbox in the store; empty until it is read.
 
   mutable Mutex mutex_;
   std::condition_variable_any bell_;

@@ -7,7 +7,7 @@
 namespace outbox::relay {
 namespace {
 
-/// A replay and live delivery are tried apart.
+/// What a place belongs to: a replay, or live delivery (empty). They are tried apart.
 std::string_view course_of(std::string_view place) {
   const auto at = place.find(" of replay ");
   return at == std::string_view::npos ? std::string_view() : place.substr(at);
@@ -42,7 +42,7 @@ TrialGate::Beginning TrialGate::add(std::size_t source, std::vector<store::Forme
     const bool relevant = goes_on || run.place == place;
     bool keeps = was_alone(run) && (run.parked || (relevant && explained(run)));
     if (relevant && !explained(run)) {
-      keeps = keeps || (run.lanes & ~twice) != 0;  // of each lane the newest two
+      keeps = keeps || (run.lanes & ~twice) != 0;  // the newest two of each lane
       if (keeps) deaths_.insert(run.generation);
       twice |= once & run.lanes;
       once |= run.lanes;
@@ -106,7 +106,7 @@ TrialGate::Step TrialGate::next(std::size_t source, std::span<const DeliveryCore
   return {.kind = Kind::record, .count = next_range(source, seq)};
 }
 
-/// The open range.
+/// Closes the open range, whose events were sent without a death.
 void TrialGate::survived() {
   survived_ += sent_;
   if (source_ == suspected_) suspects_ -= std::min(suspects_, sent_);
@@ -114,7 +114,8 @@ void TrialGate::survived() {
   range_ = sent_ = 0;
 }
 
-/// Each death is told once.
+/// How many relays died of the event; nullopt if too few did, or if the event was parked for all
+/// these deaths already.
 std::optional<std::size_t> TrialGate::take_culprit(std::int64_t seq) {
   const auto found = lone_.find(seq);
   if (found == lone_.end()) return {};

@@ -1,4 +1,4 @@
-// Until when the relay may send events: after that another relay may have the lanes.
+// The time until which the relay may send events. After that another relay may have the lanes.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@ namespace outbox::relay {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
-/// Any thread.
+/// Any thread may use it.
 class TrustDeadline {
  public:
   void extend_to(TimePoint until) {

@@ -30,7 +30,7 @@ class Window {
   }
   [[nodiscard]] std::size_t events() const { return events_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  /// For `pages` more pages; an empty window has room for any page.
+  /// Whether there is room for `pages` more pages. An empty window has room for any page.
   [[nodiscard]] bool has_room(std::size_t pages) const {
     const std::size_t held = events();
     return held == 0 || (held + pages * limits_.page_events <= limits_.events &&

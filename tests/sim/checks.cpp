@@ -47,7 +47,7 @@ void Checks::check_order() {
   }
 }
 
-/// All earlier committed and wanted events of the key must have arrived before.
+/// All earlier events of the key that are committed and wanted must have arrived before.
 void Checks::check_earlier(std::int64_t seq) {
   const std::string& key = log_.at(seq).key;
   for (std::int64_t earlier = seq - 1; earlier > 0; --earlier) {
@@ -55,7 +55,7 @@ void Checks::check_earlier(std::int64_t seq) {
     if (before.committed_at == 0 || before.key != key || !options_.wanted(earlier)) continue;
     if (is_dead(earlier) && !options_.dead_blocks) continue;
     if (!has_arrived(earlier)) broke("P4: out of order in key " + key);
-    return;  // that one was checked when it arrived
+    return;  // the earlier event was checked when it arrived
   }
 }
 

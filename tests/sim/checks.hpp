@@ -1,4 +1,4 @@
-// The promises, compared with the world's own records after every step: P2 no loss, P3 no ghost, P4
+// Compares the promises with the world's own records after every step: P2 no loss, P3 no ghost, P4
 // order per key, P5 few duplicates, and the ledger.
 #pragma once
 
@@ -21,15 +21,15 @@ class Checks {
          const ParkedTable& parked)
       : options_(options), log_(log), topic_(topic), parked_(parked) {}
 
-  /// After a step. `steady`: no relay has died or lost its lanes.
+  /// Call it after each step. `steady` says that no relay has died or lost its lanes.
   void step(bool steady);
   /// A row must start at the cursor, its sums must be those of the events it covers, and each of
   /// them must have arrived.
   void account(const store::Settlement& row);
-  /// Another owner begins at the cursor that is persisted.
+  /// Another owner begins at the persisted cursor.
   void ledger_from(const store::Cursor& cursor) { ledger_ = cursor; }
   void allow_duplicates(std::uint64_t events) { allowed_duplicates_ += events; }
-  /// An outcome that leaves in doubt whether the event arrived.
+  /// Call it for an outcome that leaves in doubt whether the event arrived.
   void excuse_duplicate() { ++excuses_; }
 
   void broke(const std::string& what) {
@@ -52,7 +52,7 @@ class Checks {
   const ParkedTable& parked_;
   store::Cursor ledger_{.s1 = "0"};
   std::size_t checked_{0};
-  std::vector<bool> arrived_;  ///< By seq.
+  std::vector<bool> arrived_;  ///< Whether each event arrived, by seq.
   std::uint64_t allowed_duplicates_{0};
   std::uint64_t excuses_{0};
   std::string broken_;

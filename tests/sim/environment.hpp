@@ -38,7 +38,7 @@ struct Environment {
   store::Cursor persisted{.s1 = "0"};
   std::int64_t generation{0};
   std::set<std::int64_t> poison;
-  int down_for{0};  ///< Steps for which the destination is down.
+  int down_for{0};  ///< For how many more steps the destination is down.
   relay::TimePoint now{};
   const Trace trace{options.trace, now};
   SimResult result;

@@ -17,11 +17,11 @@ namespace outbox::sim {
 struct LoggedEvent {
   EventView view;
   std::string key;
-  std::uint64_t committed_at{0};  ///< Place in the order of commits; 0: not committed (yet).
+  std::uint64_t committed_at{0};  ///< The place in the order of commits; 0 if not committed (yet).
 };
 
-/// Transactions take their key's lock, then a seq, and commit or roll back some steps later. A
-/// snapshot is a number of commits.
+/// Each transaction takes its key's lock, then its seqs, and commits or rolls back some steps
+/// later. A snapshot is a number of commits.
 class SimLog {
  public:
   SimLog(Random& random, unsigned keys, bool repeated_ids)
@@ -36,8 +36,8 @@ class SimLog {
   }
   [[nodiscard]] std::shared_ptr<const store::Page> read(const store::Cursor& from,
                                                         std::size_t rows) const;
-  /// The seqs, beyond a position, of what the commits after the one snapshot and up to the other
-  /// wrote; ascending.
+  /// The seqs, beyond a position and ascending, of the events that the commits after s1 and up to
+  /// s2 wrote.
   [[nodiscard]] std::span<const std::int64_t> between(const std::string& s1, const std::string& s2,
                                                       std::int64_t position) const;
 
@@ -52,8 +52,9 @@ class SimLog {
   std::vector<Transaction> open_;
   std::deque<LoggedEvent> events_;
   std::deque<std::string> texts_;
-  std::vector<std::vector<std::int64_t>> of_commit_;  ///< From the first commit.
-  /// What was asked for last: a pair is read page by page.
+  /// The seqs of each commit, from the first one on.
+  std::vector<std::vector<std::int64_t>> of_commit_;
+  /// The pairs that were asked for last are remembered, because a pair is read page by page.
   struct SortedPair {
     std::string s1, s2;
     std::vector<std::int64_t> seqs;

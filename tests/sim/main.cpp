@@ -90,7 +90,7 @@ class SoakState {
     for (std::string world; in >> world;) in >> next_[world];
   }
   std::uint64_t& next(const WorldKind& kind) {
-    // Without a file: others than last time.
+    // Without a file the seeds differ from those of the last time.
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     const auto fresh = std::chrono::duration_cast<std::chrono::seconds>(now).count() * 1000;
     return next_.try_emplace(std::string(kind.name), fresh).first->second;

@@ -1,4 +1,5 @@
-// The outages of a destination, and which events failed in them: P6, an outage is no event's fault.
+// The outages of a destination, and which events failed in them, to check P6: an outage is no
+// event's fault.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ class Outages {
     failed_in_[seq] = is_down() ? number_ : 0;
   }
   void rejected(std::int64_t seq) { failed_in_[seq] = 0; }
-  /// The newest failure of the event was in an outage, which met also another one that had never
-  /// failed.
+  /// Whether an outage explains the newest failure of the event: it was in an outage, in which
+  /// another event failed that had never failed before.
   [[nodiscard]] bool explain(std::int64_t seq) const {
     const auto found = failed_in_.find(seq);
     if (found == failed_in_.end()) return false;
@@ -30,9 +31,11 @@ class Outages {
   }
 
  private:
-  int number_{0};                          ///< Odd: it goes on.
-  std::map<std::int64_t, int> failed_in_;  ///< The outage of the newest failure; 0: none.
-  std::map<int, std::set<std::int64_t>> first_failures_;  ///< By outage.
+  int number_{0};  ///< The number of the newest outage; odd while it goes on.
+  /// The outage of each event's newest failure; 0 if it was in none.
+  std::map<std::int64_t, int> failed_in_;
+  /// The events that failed for the first time, by outage.
+  std::map<int, std::set<std::int64_t>> first_failures_;
 };
 
 }  // namespace outbox::sim

@@ -23,7 +23,7 @@ ParkedTable::Key ParkedTable::take(std::uint64_t key) const {
   return found == keys_.end() ? Key{} : Key{found->second};
 }
 
-/// Writes the key's row, and what follows from it.
+/// Writes the key's row, and what follows from it for the rows of its events.
 void ParkedTable::put(std::uint64_t number, const Key& key) {
   if (key) {
     keys_[number] = *key;
@@ -129,7 +129,7 @@ bool ParkedTable::end(const store::TaskRunEnd& end, relay::TimePoint now) {
   return true;
 }
 
-/// claim_ready
+/// These rows are what Tables::claim_ready() claims.
 std::vector<std::int64_t> ParkedTable::ready(std::span<const std::string> types,
                                              std::size_t limit) const {
   std::vector<std::int64_t> seqs;

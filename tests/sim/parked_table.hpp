@@ -1,4 +1,4 @@
-// The tables `parked` and `parked_key`, by the law that the store of SQLite applies, too
+// The tables `parked` and `parked_key`, under the rules that the store of SQLite applies, too
 // (store/parking_law.hpp).
 #pragma once
 
@@ -26,11 +26,11 @@ class ParkedTable {
     unsigned lane{0};
     std::uint64_t key{0};
     store::law::Facts facts{};
-    bool slow{false};  ///< It was set aside while its send ran, and not sent since.
-    // What follows from the key's row, as people see it:
+    bool slow{false};  ///< It was set aside while its send ran, and was not sent since.
+    // What people see, which follows from the key's row:
     store::ParkedState state{store::ParkedState::retrying};
     std::size_t attempts{0};
-    EventId worker{};  ///< Of `running`.
+    EventId worker{};  ///< Only for `running`.
     std::int64_t token{0};
     bool cancelled{false};  ///< A person has discarded it while it ran.
   };
@@ -39,28 +39,29 @@ class ParkedTable {
   void park(const store::ParkedEvent& event, const EventView& copied, unsigned lane,
             relay::TimePoint now);
   void settle(const store::RetryResult& result, relay::TimePoint now);
-  /// end_runs(). False: it is over, or another one's.
+  /// Like end_runs(). Returns false if the run is over, or belongs to another worker.
   bool end(const store::TaskRunEnd& end, relay::TimePoint now);
-  /// `ready` rows of these types that a worker may claim, at most so many; and that it claims them.
+  /// The `ready` rows of these types that a worker may claim, at most `limit` of them. claim()
+  /// gives rows to the worker.
   [[nodiscard]] std::vector<std::int64_t> ready(std::span<const std::string> types,
                                                 std::size_t limit) const;
   void claim(const std::vector<std::int64_t>& seqs, const EventId& worker);
-  /// What a person does: sends it again, or discards it; one that runs when its run has ended,
-  /// unless it is done.
+  /// What a person does: retry() sends the event again, and discard() discards it. If it runs, it
+  /// is discarded when its run has ended, unless it is done.
   void retry(std::int64_t seq, relay::TimePoint now);
   void discard(std::int64_t seq, relay::TimePoint now);
   [[nodiscard]] store::DueEvents due(relay::TimePoint now,
                                      store::LaneMask lanes = store::kAllLanes) const;
   [[nodiscard]] std::vector<store::AskedState> asked(std::span<const store::AskedRow> rows) const;
   [[nodiscard]] store::ParkedKeys keys(store::LaneMask lanes = store::kAllLanes) const;
-  /// Of the key's row; 0: it has none.
+  /// The version of the key's row; 0 if it has none.
   [[nodiscard]] std::int64_t version(std::uint64_t key) const {
     const auto found = keys_.find(key);
     return found == keys_.end() ? 0 : found->second.version;
   }
-  /// The key has nothing to do any more.
+  /// Whether the key has nothing to do any more.
   [[nodiscard]] bool is_released(std::uint64_t key) const { return !keys_.contains(key); }
-  /// Dead, or behind a dead one that blocks.
+  /// Whether the event is dead, or stands behind a dead one that blocks.
   [[nodiscard]] bool rests(std::int64_t seq) const;
   [[nodiscard]] const std::map<std::int64_t, Row>& rows() const { return rows_; }
   [[nodiscard]] const std::set<std::int64_t>& delivered() const { return delivered_; }

@@ -1,4 +1,4 @@
-// The dice of a simulation: everything in it follows from one seed.
+// The random numbers of a simulation. Everything in it follows from one seed.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace {
 
 using relay::CoreOptions;
 
-/// Most events of a page.
+/// The most events of a page.
 constexpr std::size_t kPage = 9;
 /// The tokens of retries begin here.
 constexpr Token kRetryTokens = Token{1} << 57U;
@@ -119,7 +119,8 @@ void SimRelay::send() {
   const auto sends = core.to_send(world_.now);
   if (sends.empty()) return;
   const std::size_t taken = world_.random.below(sends.size() + 1);
-  // As Offering does it. Of a sink that is not gapless no other event of the key is among them.
+  // Events behind a refused one of their key are kept back, as Offering does it. For a sink that is
+  // not gapless no two events of a key are among the sends.
   std::set<std::string_view> refused;
   std::vector<Token> kept_back;
   for (const auto& send : sends.first(taken)) {
@@ -134,8 +135,8 @@ void SimRelay::send() {
   for (const Token token : kept_back) core.kept_back(token, world_.now);
 }
 
-/// One that has lost its lanes and does not know it may also read rows of its successor and send
-/// them.
+/// A relay that has lost its lanes and does not know it may also read rows of its successor and
+/// send their events, so it is not checked.
 bool SimRelay::hand_over(const relay::DeliveryCore::Send& send) {
   const EventView& event = *send.event;
   world_.trace("g", generation_, " sends seq ", event.seq, " of ", event.aggregate_id, ", token ",
@@ -200,7 +201,7 @@ void SimRelay::write(bool hears_of_it) {
     if (!(parked == counted))
       world_.checks.broke("ledger: other events are parked than are counted");
     world_.persisted = writing_.rows.back().end();
-  }  // else: a zombie's row has a lower generation and loses
+  }  // otherwise this is a zombie, whose row has a lower generation and loses
   loads_after_write_ = false;
   const relay::DeliveryCore::Due written = std::exchange(writing_, {});
   if (!hears_of_it) return;
@@ -246,12 +247,12 @@ void SimRelay::write_results(bool hears_of_it) {
       release_keys(results_);
       retries.written(world_.now);
     }
-  }  // else: its tenure is over
+  }  // otherwise its tenure is over
   results_.clear();
   loads_after_write_ = loads_after_write_ && !writing_.empty();
 }
 
-/// As the store tells: those without a row.
+/// Releases the keys that have no row any more, as the store reports them.
 template <class Rows>
 void SimRelay::release_keys(const Rows& rows) {
   for (const auto& row : rows) {

@@ -1,4 +1,4 @@
-// A relay with one strand: the decisions of src/relay, driven by dice instead of threads.
+// A relay with one strand. Random numbers instead of threads drive the decisions of src/relay.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace outbox::sim {
 
 class SimRelay {
  public:
-  /// Takes the lanes: begins at the persisted cursor under a new generation. `before`: the run of
-  /// the same process that lost its connection; what was acked is remembered.
+  /// Takes the lanes, and begins at the persisted cursor under a new generation. `before` is the
+  /// run of the same process that lost its connection. What that run acked is remembered.
   explicit SimRelay(Environment& world, const SimRelay* before = nullptr);
 
-  /// One step of everything that its threads do.
+  /// Takes one step of everything that the relay's threads do.
   void drive();
   /// The process dies.
   void crash() { sink.crash(); }
@@ -38,7 +38,7 @@ class SimRelay {
  private:
   void read_page();
   void send();
-  /// False: the sink refuses it by itself.
+  /// Returns false if the sink refuses the event by itself.
   bool hand_over(const relay::DeliveryCore::Send& send);
   void drive_retries();
   void take_outcomes();
@@ -56,7 +56,7 @@ class SimRelay {
   store::Cursor read_;
   relay::DeliveryCore::Due writing_;
   std::vector<store::RetryResult> results_;
-  bool loading_{false};  ///< Parked events that are due.
+  bool loading_{false};  ///< Parked events that are due are being read.
   bool loads_after_write_{false};
 };
 

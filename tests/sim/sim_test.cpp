@@ -1,5 +1,5 @@
-// Thousands of seeds of each kind of world: every one must keep every promise at every step.
-// OUTBOX_SIM_SEEDS is the number of seeds per kind instead of its own.
+// Runs thousands of seeds of each kind of world. Every one must keep every promise at every step.
+// OUTBOX_SIM_SEEDS sets the number of seeds of every kind.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -11,7 +11,7 @@ namespace outbox::sim {
 
 namespace {
 
-/// 0: it has no mark.
+/// The replay whose mark the event has; 0 if it has none.
 std::int64_t replay_of(const EventView& event) {
   const std::string_view headers = event.headers;
   const std::size_t at = headers.find(event::kReplayHeader);
@@ -37,7 +37,8 @@ bool SimSink::send(Token token, const EventView& event) {
 }
 
 void SimSink::settle_front() {
-  // A gated sink may finish in any order: the relay keeps one event per key in flight.
+  // A sink that is not gapless may finish in any order, because the relay keeps one event per key
+  // in flight.
   const std::size_t which = gapless_ ? 0 : random_.below(flying_.size());
   const InFlight message = flying_[which];
   if (message.until > step_ && !outages.is_down()) return;
@@ -73,7 +74,8 @@ void SimSink::fail(const InFlight& message, Outcome& outcome) {
   broken_ = true;
 }
 
-/// About nothing that is in flight: of that it can only tell the truth, or be in doubt.
+/// Reports a false outcome, but never about an event in flight. Of those a sink can only tell the
+/// truth, or be in doubt.
 void SimSink::lie(const Outcome& truth) {
   Outcome lie = truth;
   lie.kind = static_cast<Outcome::Kind>(random_.below(4));

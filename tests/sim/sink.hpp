@@ -13,7 +13,7 @@
 
 namespace outbox::sim {
 
-/// The destination: what arrived, in order.
+/// The destination, which records what arrived, in order.
 class Topic {
  public:
   void arrive(std::int64_t seq, std::int64_t replay = 0) {
@@ -28,7 +28,7 @@ class Topic {
            counts_[static_cast<std::size_t>(seq)] > 0;
   }
   [[nodiscard]] const std::vector<std::int64_t>& arrivals() const { return arrivals_; }
-  /// By arrival: the replay whose mark it has; 0: none.
+  /// For each arrival the replay whose mark it has; 0 if it has none.
   [[nodiscard]] const std::vector<std::int64_t>& replays() const { return replays_; }
   [[nodiscard]] std::uint64_t distinct() const { return distinct_; }
   [[nodiscard]] std::uint64_t duplicates() const { return duplicates_; }
@@ -36,7 +36,7 @@ class Topic {
  private:
   std::vector<std::int64_t> arrivals_;
   std::vector<std::int64_t> replays_;
-  std::vector<std::uint32_t> counts_;  ///< By seq.
+  std::vector<std::uint32_t> counts_;  ///< How often each event arrived, by seq.
   std::uint64_t distinct_{0};
   std::uint64_t duplicates_{0};
 };
@@ -47,28 +47,28 @@ class SimSink {
  public:
   SimSink(Random& random, Topic& topic, bool gapless)
       : random_(random), topic_(topic), gapless_(gapless) {}
-  /// False: it refuses the event by itself, and goes on.
+  /// Returns false if it refuses the event by itself, and goes on.
   [[nodiscard]] bool send(Token token, const EventView& event);
-  /// One step at the destination; outcomes may become ready.
+  /// Takes one step at the destination. Outcomes may become ready.
   void step();
   [[nodiscard]] std::vector<Outcome> receive();
   void open() { broken_ = false; }
   /// The process dies: what was in flight may arrive, in order, without a gap.
   void crash();
-  /// The same while the process lives: all in flight is in doubt.
+  /// Does the same while the process lives: everything in flight is in doubt.
   void purge();
-  /// Reports late what a client before it was asked to deliver.
+  /// Makes this client report late what a client before it was asked to deliver.
   void report_late(const SimSink& before) { acked_ = before.acked_; }
   unsigned fail_percent{0};
   unsigned lie_percent{0};        ///< Reports twice, late, and what it never got.
   std::set<std::int64_t> poison;  ///< These are rejected.
-  /// So many of 100 events are rejected: the first times, or for good.
+  /// So many of 100 events are rejected, either a few times or for good.
   unsigned reject_percent{0};
-  /// So many of 100 events are refused before anything is sent: the first times, or for good.
+  /// So many of 100 events are refused before anything is sent, either a few times or for good.
   unsigned refuse_percent{0};
-  /// So many of 100 events always fail, without a verdict: the first times, or for good.
+  /// So many of 100 events fail without a verdict, either a few times or for good.
   unsigned sick_percent{0};
-  /// So many of 100 take long, the first time.
+  /// So many of 100 events take long the first time.
   unsigned slow_percent{0};
   /// While the destination is down everything fails.
   Outages outages;
@@ -77,9 +77,9 @@ class SimSink {
 
   /// How often the event is rejected.
   [[nodiscard]] int rejections(std::int64_t seq) const;
-  /// How often the sink refuses it by itself.
+  /// How often the sink refuses the event by itself.
   [[nodiscard]] int refusals(std::int64_t seq) const;
-  /// How often it fails without a verdict.
+  /// How often the event fails without a verdict.
   [[nodiscard]] int failures(std::int64_t seq) const;
   [[nodiscard]] bool has_in_flight(std::int64_t seq) const;
 
@@ -88,7 +88,7 @@ class SimSink {
     Token token{0};
     std::int64_t seq{0};
     int until{0};            ///< No outcome before this step.
-    std::int64_t replay{0};  ///< By its header.
+    std::int64_t replay{0};  ///< The replay that its header names; 0 if none.
   };
   void settle_front();
   void fail(const InFlight& message, Outcome& outcome);
@@ -99,7 +99,7 @@ class SimSink {
   bool broken_{false};
   std::deque<InFlight> flying_;
   std::vector<Outcome> ready_;
-  std::vector<Token> acked_;  ///< Of this client and, by a late report, of those before it.
+  std::vector<Token> acked_;  ///< Acked by this client and, for late reports, by those before it.
   std::map<std::int64_t, int> rejected_;
   std::map<std::int64_t, int> refused_;
   std::map<std::int64_t, int> failed_;

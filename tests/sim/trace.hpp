@@ -1,4 +1,4 @@
-// What happens in a world, step by step, for a person who replays a seed.
+// Prints what happens in a world, step by step, for a person who replays a seed.
 #pragma once
 
 #include <cstdio>

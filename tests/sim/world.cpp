@@ -1,4 +1,4 @@
-// The scheduler: in what order the log, the relays and the faults take their steps.
+// The scheduler decides in what order the log, the relays and the faults take their steps.
 #include "sim/world.hpp"
 
 #include <algorithm>
@@ -105,7 +105,7 @@ void World::lose_store() {
   world_.checks.ledger_from(world_.persisted);
 }
 
-/// The old owner does not know yet and continues for a while.
+/// The former owner does not know of it yet and continues for a while.
 void World::take_over() {
   ++world_.result.takeovers;
   world_.trace("another relay takes over");
@@ -121,7 +121,7 @@ void World::bury_zombie() {
   relays_.erase(relays_.begin());
 }
 
-/// No more faults: everything committed must arrive.
+/// Ends all faults. After that everything committed must arrive.
 void World::heal() {
   world_.log.finish_all();
   while (relays_.size() > 1) bury_zombie();

@@ -1,6 +1,6 @@
-// A small world for the delivery core: a log with transactions that commit late, a sink that fails,
-// relays that crash and continue as zombies, and events that it rejects for a while or for good.
-// One seed decides everything. After every step the promises are checked against the world's own
+// A small world for the delivery core: a log with transactions that commit late, a sink that fails
+// and rejects events for a while or for good, and relays that crash or continue as zombies. One
+// seed decides everything. After every step the promises are checked against the world's own
 // records (checks.hpp).
 #pragma once
 

@@ -8,7 +8,7 @@
 namespace outbox::sim {
 namespace {
 
-/// Half of the seeds have a gapless sink, the others one event per key in flight.
+/// Half of the seeds have a gapless sink; the others have one event per key in flight.
 SimResult run_delivery(SimOptions options, std::uint64_t seed, bool trace) {
   options.seed = seed;
   options.gapless = seed % 2 == 0;
@@ -31,7 +31,7 @@ auto parking(SimOptions options) {
   };
 }
 
-/// One kind of sink, so that what must happen happens to it.
+/// All seeds have the same kind of sink, so that what must happen does happen to it.
 auto setting_aside(const SimOptions& options) {
   return [options](std::uint64_t seed, bool trace) {
     SimOptions of_seed = options;
@@ -79,7 +79,7 @@ auto groups(const GroupOptions& options) {
   };
 }
 
-/// Workers.
+/// Worlds in which the relays are workers.
 auto tasks(GroupOptions options) {
   options.tasks = true;
   options.gapless = false;
@@ -98,7 +98,7 @@ auto tasks(GroupOptions options) {
   };
 }
 
-/// A type is set apart while they run: by workers that have a limit for it, or by a person.
+/// A type is set apart while the workers run: by workers that have a limit for it, or by a person.
 auto types_apart(const GroupOptions& options) {
   return [options](std::uint64_t seed, bool trace) {
     GroupOptions of_seed = options;
@@ -116,7 +116,7 @@ std::vector<WorldKind> make_kinds() {
        .run =
            delivery({.crash_percent = 0, .takeover_percent = 0, .fail_percent = 0, .exact = true}),
        .must = {{"delivered", &R::delivered}}},
-      // By count and interval a settlement would never be due.
+      // No settlement is due by its count or its interval.
       {.name = "small-window",
        .seeds = 500,
        .run =
@@ -167,7 +167,7 @@ std::vector<WorldKind> make_kinds() {
        .run =
            parking({.crash_percent = 0, .takeover_percent = 0, .fail_percent = 0, .exact = true}),
        .must = {{"parked", &R::parked}}},
-      // The sink refuses events by itself, also while others of their keys are in flight.
+      // The sink refuses events by itself, even while others of their keys are in flight.
       {.name = "refusing",
        .seeds = 800,
        .run = parking({.fail_percent = 3, .store_loss_percent = 1, .refuse_percent = 12}),
@@ -250,7 +250,7 @@ std::vector<WorldKind> make_kinds() {
                       .lost_connections = 3,
                       .database_crashes = 8}),
        .must = {{"database crashes", &R::database_crashes}, {"claims", &R::claims}}},
-      // Lanes are given from one to the other, and nothing else happens.
+      // Lanes are given from one relay to another, and nothing else happens.
       {.name = "groups-parking-quiet",
        .seeds = 300,
        .run = groups({.keys = 20,
@@ -294,7 +294,7 @@ std::vector<WorldKind> make_kinds() {
                       .database_crashes = 8,
                       .people = 20}),
        .must = {{"parked", &R::parked}, {"database crashes", &R::database_crashes}}},
-      // One relay, which comes back.
+      // There is one relay, which comes back after each crash.
       {.name = "replay",
        .seeds = 500,
        .run = groups({.keys = 20,
@@ -340,7 +340,7 @@ std::vector<WorldKind> make_kinds() {
                       .database_crashes = 8,
                       .replays = 15}),
        .must = {{"replayed", &R::replayed}, {"database crashes", &R::database_crashes}}},
-      // Lanes are given from one worker to the other while tasks run, and nothing else happens.
+      // Lanes are given from one worker to another while tasks run, and nothing else happens.
       {.name = "tasks-quiet",
        .seeds = 300,
        .run = tasks({.joins = 8, .leaves = 5, .once = true}),
@@ -379,7 +379,7 @@ std::vector<WorldKind> make_kinds() {
        .must = {{"kept", &R::kept},
                 {"recovered", &R::recovered},
                 {"database crashes", &R::database_crashes}}},
-      // Long tasks at workers of which some have few.
+      // Tasks are long, and some workers have few of them.
       {.name = "tasks-sharing",
        .seeds = 500,
        .run = tasks({.reject_percent = 3,
@@ -441,7 +441,8 @@ std::vector<WorldKind> make_kinds() {
                 {"decisions", &R::decisions},
                 {"cancelled", &R::cancelled},
                 {"dead", &R::dead}}},
-      // Few keys: what a person sends again meets what the stream has of its key.
+      // There are few keys, so that what a person sends again meets events of its key in the
+      // stream.
       {.name = "tasks-people-few-keys",
        .seeds = 100,
        .run = tasks({.keys = 3, .reject_percent = 25, .pauses = 3, .people = 200}),

@@ -13,10 +13,10 @@ namespace outbox::sim {
 
 struct WorldKind {
   std::string_view name;
-  std::uint64_t seeds;  ///< Of a run of the tests.
+  std::uint64_t seeds;  ///< How many seeds a run of the tests takes.
   std::function<SimResult(std::uint64_t seed, bool trace)> run;
-  /// What must have happened once at least over many seeds: a simulation in which nothing happens
-  /// proves nothing.
+  /// What must have happened at least once in all these seeds, because a simulation in which
+  /// nothing happens proves nothing.
   struct Must {
     std::string_view what;
     std::uint64_t SimResult::*count;

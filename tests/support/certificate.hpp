@@ -13,7 +13,8 @@ struct Certificate {
   std::string file;
   std::string key;
 };
-/// For 127.0.0.1 and localhost, or other names. None: there is no openssl to make one.
+/// Makes a certificate for 127.0.0.1 and localhost, or other names. Returns nullopt if there is no
+/// openssl.
 [[nodiscard]] std::optional<Certificate> make_certificate(
     const TempDir& folder, const std::string& names = "IP:127.0.0.1,DNS:localhost");
 

@@ -42,7 +42,8 @@ std::vector<std::string> environment_of(const ChildProcess::Options& options) {
   return all;
 }
 
-/// What the child needs, prepared before fork(): after it only async-signal-safe calls are allowed.
+/// What the child needs. It is prepared before fork(), since only async-signal-safe calls are
+/// allowed after it.
 struct Plan {
   const char* program;
   char* const* command;
@@ -55,7 +56,7 @@ struct Plan {
 };
 
 [[noreturn]] void become(const Plan& plan) {
-  // A group of its own: Ctrl-C reaches only us.
+  // The child has a process group of its own, so that Ctrl-C reaches only us.
   (void)setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
@@ -63,7 +64,8 @@ struct Plan {
   if (plan.user != nullptr && (setgroups(0, nullptr) != 0 || setgid(plan.user->pw_gid) != 0 ||
                                setuid(plan.user->pw_uid) != 0))
     _exit(126);
-  // After setuid(), which clears it. If we died before this call, the parent's id has changed.
+  // This comes after setuid(), which clears the setting. If the parent died before this call,
+  // getppid() has changed.
   if (plan.on_our_death != 0 &&
       (prctl(PR_SET_PDEATHSIG, plan.on_our_death) != 0 || getppid() != plan.parent))
     _exit(126);

@@ -10,7 +10,7 @@
 namespace outbox::test {
 namespace {
 
-/// Removed with its folder.
+/// A file, which is removed with its folder.
 class FileDestination final : public Destination {
  public:
   explicit FileDestination(std::string path) : path_(std::move(path)) {}
@@ -20,7 +20,7 @@ class FileDestination final : public Destination {
     spec.sink_settings["path"] = literal(path_);
     return spec;
   }
-  /// Whole lines only: the last one may be half written.
+  /// Reads whole lines only, because the last one may be half written.
   void read(const Each& each, std::chrono::milliseconds /*wait*/) override {
     std::ifstream file(path_, std::ios::binary);
     file.seekg(read_);

@@ -6,8 +6,8 @@
 
 namespace outbox::test {
 
-/// Polls until `condition()` holds. False: not within the limit, which is generous, because time
-/// must not decide a test.
+/// Polls until `condition()` holds. Returns false if it does not hold within the limit, which is
+/// generous, because time must not decide a test.
 template <class Condition>
 [[nodiscard]] bool eventually(Condition condition,
                               std::chrono::milliseconds limit = std::chrono::seconds(120)) {

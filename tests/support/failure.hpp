@@ -1,5 +1,5 @@
-// Errors of what tests share. Any failure of a server, process or file ends the run of a demo,
-// benchmark or test, so unlike the library it throws: outbox::Exception.
+// Errors of the code that tests share. Any failure of a server, process or file ends the run of a
+// demo, benchmark or test, so unlike the library this code throws outbox::Exception.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -8,7 +8,7 @@
 
 namespace outbox::test {
 
-/// The value, or an exception with the error.
+/// Returns the value, or throws an exception with the error.
 template <class T>
 [[nodiscard]] T must(Result<T> result) {
   if (!result) throw Exception(std::move(result.error()));

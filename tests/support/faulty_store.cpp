@@ -1,5 +1,5 @@
-// The store of outbox_test_relay: the real one with fault points around what a relay does with it.
-// The linker puts it in the place of store::open_store (--wrap).
+// The store of outbox_test_relay is the real one with fault points around what a relay does with
+// it. The linker puts its function in the place of store::open_store (--wrap).
 #include <bit>
 #include <utility>
 
@@ -13,7 +13,7 @@ namespace {
 template <class T>
 using Made = Result<std::unique_ptr<T>>;
 
-/// Calls with a point before and after.
+/// Calls the function between a point before and a point after it.
 template <class Call>
 auto between(const std::string& step, const Call& call) {
   fault_point(step + ".before");
@@ -53,7 +53,8 @@ class LaneOwners final : public store::LaneOwners {
 
  private:
   std::unique_ptr<store::LaneOwners> real_;
-  store::LaneMask held_{0};  ///< Of the only group that the test relay has subscriptions in.
+  /// The lanes of the only group in which the test relay has subscriptions.
+  store::LaneMask held_{0};
 };
 
 class LogReader final : public store::LogReader {
@@ -195,7 +196,7 @@ class Store final : public store::Store {
 
 }  // namespace
 
-// The names that --wrap gives to what is there and to what is called.
+// The names that --wrap gives to the real function and to the one that is called instead.
 Made<store::Store> real_open_store(store::StoreOptions options) __asm__(
     "__real__ZN6outbox5store10open_storeENS0_12StoreOptionsE");
 Made<store::Store> faulty_open_store(store::StoreOptions options) __asm__(

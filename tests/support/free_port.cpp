@@ -10,8 +10,8 @@
 
 namespace outbox::test {
 
-/// Below the range from which the kernel assigns ports, so that a server that is restarted finds
-/// its port still free.
+/// The port is below the range from which the kernel assigns ports, so that a server that is
+/// restarted finds its port still free.
 int free_port() {
   std::random_device random;
   for (int attempt = 0; attempt < 100; ++attempt) {

@@ -10,7 +10,8 @@
 
 namespace outbox::test {
 
-// END ACKNOWLEDGED ID KEY VERSION TYPE BODY: only the body, at the end, may contain blanks.
+// A line is END ACKNOWLEDGED ID KEY VERSION TYPE BODY. Only the body, at the end, may contain
+// blanks.
 
 Journal::Journal(const std::string& path)
     : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
@@ -26,7 +27,7 @@ void Journal::write(const std::vector<Attempt>& attempts) const {
           << ' ' << attempt.key << ' ' << attempt.version << ' ' << attempt.type << ' '
           << attempt.body << '\n';
   }
-  // One call: lines of several threads do not mix.
+  // One call writes all lines, so that the lines of several threads do not mix.
   const std::string text = lines.str();
   if (::write(file_, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     throw std::runtime_error("the journal cannot be written");

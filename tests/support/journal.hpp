@@ -1,6 +1,6 @@
-// What writers tried to commit, in a file outside of the database. An attempt is there before its
-// COMMIT is sent, with its end unknown; the line with its end follows. So what the database says
-// after a crash can be held against it.
+// Records what writers tried to commit, in a file outside of the database. An attempt is in the
+// file, with its end unknown, before its COMMIT is sent; a line with its end follows. So the
+// database can be compared with the journal after a crash.
 #pragma once
 
 #include <string>
@@ -19,7 +19,8 @@ class Journal {
   Journal& operator=(Journal&&) = delete;
   ~Journal();
 
-  /// Appends these attempts with their ends so far. In the file when this returns. Any thread.
+  /// Appends these attempts with their ends so far. They are in the file when this returns. Any
+  /// thread may call this.
   void write(const std::vector<Attempt>& attempts) const;
 
   /// The newest state of each attempt, in the order of their first lines.

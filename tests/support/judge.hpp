@@ -26,29 +26,30 @@ struct Attempt {
   std::string type;
   std::string body;
   End end{End::unknown};
-  bool acknowledged{false};  ///< COMMIT returned. After an asynchronous one that is no promise.
+  /// Whether COMMIT returned. This is no promise if the commit was asynchronous.
+  bool acknowledged{false};
 };
 
 /// One message at the destination, in the order of arrival.
 struct Delivery {
-  std::string id;  ///< Empty: the message cannot be read.
+  std::string id;  ///< Empty if the message cannot be read.
   std::string key;
   std::string body;
 };
 
 struct Verdict {
   std::uint64_t committed{0};
-  std::uint64_t delivered{0};     ///< Distinct events, as they were written.
-  std::uint64_t lost{0};          ///< Committed, never delivered.
-  std::uint64_t ghosts{0};        ///< Delivered, not committed or never written; or unreadable.
+  std::uint64_t delivered{0};     ///< Distinct events that arrived as they were written.
+  std::uint64_t lost{0};          ///< Committed, but never delivered.
+  std::uint64_t ghosts{0};        ///< Not committed, never written, or unreadable, but delivered.
   std::uint64_t out_of_order{0};  ///< First deliveries of a key after a later one.
   std::uint64_t duplicates{0};
-  /// Key or body differ from what was written. Does not count as delivered.
+  /// Deliveries whose key or body differ from what was written. They do not count as delivered.
   std::uint64_t altered{0};
-  std::uint64_t unknown{0};  ///< Attempts whose end is unknown; delivered or not, both are right.
+  std::uint64_t unknown{0};  ///< Attempts whose end is unknown. They may be delivered or not.
   std::vector<std::string> examples{};
 
-  /// No promise is broken. Duplicates break none.
+  /// Whether no promise is broken. Duplicates break none.
   [[nodiscard]] bool kept() const { return lost + ghosts + out_of_order + altered == 0; }
 };
 std::ostream& operator<<(std::ostream& out, const Verdict& verdict);
@@ -59,7 +60,7 @@ class Judge {
   Judge(const Judge&) = delete;
   Judge& operator=(const Judge&) = delete;
 
-  /// The next message of the destination, in its order (of a partition, where it has several).
+  /// Takes the next message in the order of the destination, or of a partition if it has several.
   void saw(const Delivery& delivery);
   /// Whether everything that was committed has been seen.
   [[nodiscard]] bool complete() const { return committed_seen_ == verdict_.committed; }

@@ -1,6 +1,6 @@
-// Preloaded into a program (LD_PRELOAD): its wall clock is off by as many seconds as the file
-// OUTBOX_TEST_CLOCK_FILE holds at the moment, as eight bytes. The monotonic clock is not touched,
-// as when somebody sets the clock of a machine.
+// This is preloaded into a program (LD_PRELOAD). The program's wall clock is then off by as many
+// seconds as the file OUTBOX_TEST_CLOCK_FILE holds at the moment, as eight bytes. The monotonic
+// clock is not touched, as when somebody sets the clock of a machine.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

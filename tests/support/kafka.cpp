@@ -54,8 +54,8 @@ std::pair<std::int64_t, std::int64_t> offsets(rd_kafka_t* client, const std::str
   return {low, high};
 }
 
-/// Retries on any error: for a while a broker reports various ones for a new topic (unknown, no
-/// leader, another leader).
+/// Retries on any error, because for a while a broker reports various errors for a new topic
+/// (unknown, no leader, another leader).
 std::int64_t end_of(rd_kafka_t* client, const std::string& topic, int partition) {
   auto code = RD_KAFKA_RESP_ERR_NO_ERROR;
   std::int64_t end = 0;
@@ -171,8 +171,8 @@ void KafkaReader::read_to_end(const std::function<void(const rd_kafka_message_t&
     const KafkaMessage message = poll(200);
     const auto code = message ? message->err : RD_KAFKA_RESP_ERR__TIMED_OUT;
     const bool arrived = code == RD_KAFKA_RESP_ERR_NO_ERROR;
-    // The end of a partition has an offset too, after what compaction or aborted transactions
-    // removed.
+    // The end of a partition has an offset, too, which lies behind what compaction or aborted
+    // transactions have removed.
     if (arrived || code == RD_KAFKA_RESP_ERR__PARTITION_EOF)
       read_.at(static_cast<std::size_t>(message->partition)) = message->offset + (arrived ? 1 : 0);
     if (arrived) each(*message);
@@ -197,13 +197,13 @@ KafkaTopic::~KafkaTopic() {
       rd_kafka_DeleteTopics(client, all, 1, nullptr, queue);
     });
   } catch (const std::exception&) {
-    // A remaining topic does no harm: its name is not used again.
+    // A remaining topic does no harm, because its name is not used again.
   }
 }
 
 void KafkaTopic::create(int partitions, const KafkaProperties& settings) {
   std::array<char, 256> text{};
-  // -1: the broker's default number of replicas.
+  // -1 stands for the broker's default number of replicas.
   const NewTopic topic(
       rd_kafka_NewTopic_new(name_.c_str(), partitions, -1, text.data(), text.size()));
   if (!topic) give_up(Errc::invalid_argument, text.data());

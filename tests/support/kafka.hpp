@@ -1,4 +1,5 @@
-// Kafka through plain librdkafka: topics of our own, written, read and counted. Throws Exception.
+// Kafka through plain librdkafka. Makes topics of its own, and writes, reads and counts them.
+// Throws Exception.
 #pragma once
 
 #include <librdkafka/rdkafka.h>
@@ -35,7 +36,7 @@ class KafkaProducer {
   KafkaProducer(const std::string& brokers, const std::string& topic,
                 const KafkaProperties& properties = {});
 
-  /// False: the queue is full.
+  /// Returns false if the queue is full.
   bool send(const std::string& key, const std::string& value,
             std::int32_t partition = RD_KAFKA_PARTITION_UA);
   void poll(int timeout_ms) { rd_kafka_poll(client_.get(), timeout_ms); }
@@ -62,8 +63,8 @@ class KafkaReader {
 
   /// The next message or error; null if none comes in time.
   [[nodiscard]] KafkaMessage poll(int timeout_ms);
-  /// Calls `each` for all messages that are there now and were not read yet, in order within each
-  /// partition.
+  /// Calls `each` for all messages that are on the topic now and were not read yet, in order within
+  /// each partition.
   void read_to_end(const std::function<void(const rd_kafka_message_t&)>& each);
 
  private:
@@ -75,12 +76,12 @@ class KafkaReader {
 /// A name that no other topic has.
 [[nodiscard]] std::string unique_name(const std::string& prefix);
 
-/// A topic. Deleted at the end if create() made it.
+/// A topic, which is deleted at the end if create() made it.
 class KafkaTopic {
  public:
   KafkaTopic(std::string brokers, std::string name)
       : brokers_(std::move(brokers)), name_(std::move(name)) {}
-  /// Makes one with a unique name.
+  /// Makes a topic with a unique name.
   KafkaTopic(std::string brokers, int partitions, const KafkaProperties& settings = {})
       : KafkaTopic(std::move(brokers), unique_name("outbox-test")) {
     create(partitions, settings);
@@ -91,20 +92,20 @@ class KafkaTopic {
 
   /// Returns once every partition can be used.
   void create(int partitions, const KafkaProperties& settings = {});
-  /// Somebody else made it; it is deleted all the same.
+  /// Takes over a topic that somebody else made. It is deleted at the end all the same.
   void adopt(int partitions);
   /// Changes settings of the topic.
   void change(const KafkaProperties& settings) const;
-  /// The topic is not deleted.
+  /// Keeps the topic from being deleted.
   void keep() { made_ = false; }
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& brokers() const { return brokers_; }
   /// A subscription that delivers here, with defaults otherwise.
   [[nodiscard]] SubscriptionSpec subscription(const std::string& name) const;
-  /// Messages on it; 0 while the broker does not answer.
+  /// How many messages are on it; 0 while the broker does not answer.
   [[nodiscard]] std::size_t count() const;
-  /// All of them, in order within each partition.
+  /// All messages, in order within each partition.
   [[nodiscard]] std::vector<KafkaRecord> read() const;
 
  private:

@@ -1,4 +1,4 @@
-// The messages of a Kafka topic, for the judge.
+// Reads the messages of a Kafka topic for the judge.
 #pragma once
 
 #include <vector>

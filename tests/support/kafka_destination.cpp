@@ -21,7 +21,7 @@ class KafkaDestination final : public Destination {
   }
   void read(const Each& each, std::chrono::milliseconds wait) override {
     if (!reader_) reader_.emplace(topic_.brokers(), topic_.name(), kPartitions);
-    (void)wait;  // the end of each partition is waited for
+    (void)wait;  // read_to_end() waits for the end of each partition
     reader_->read_to_end([&each](const rd_kafka_message_t& message) {
       each({static_cast<const char*>(message.payload), message.len});
     });

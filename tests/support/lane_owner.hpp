@@ -1,5 +1,5 @@
-// A relay in the eyes of the store, step by step: it registers, and takes all lanes of the default
-// group that no live relay has.
+// What the store sees of a relay, step by step. It registers, and takes all lanes of the default
+// group that no live relay owns.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ class LaneOwner {
   struct Standing {
     store::LaneMask lanes{0};
     std::int64_t generation{0};
-    std::string other;  ///< A live relay that has lanes.
+    std::string other;  ///< The name of another live relay that owns lanes.
 
     [[nodiscard]] bool owns() const { return lanes != 0; }
   };
@@ -44,7 +44,7 @@ class LaneOwner {
     if (*taken) held_ = **taken;
     return Standing{.lanes = held_.lanes, .generation = held_.generation, .other = standing->other};
   }
-  /// keep() would take the lanes.
+  /// Whether keep() would take lanes.
   Result<bool> vacant() {
     const auto standing = look();
     if (!standing) return tl::unexpected(standing.error());

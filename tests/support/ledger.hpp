@@ -8,7 +8,7 @@
 
 namespace outbox::test {
 
-/// The attempts of all writers. Any thread.
+/// The attempts of all writers. Any thread may use it.
 class AttemptLog {
  public:
   void add(const std::vector<Attempt>& attempts) {

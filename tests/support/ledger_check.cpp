@@ -11,7 +11,7 @@ namespace {
 
 struct Place {
   std::string s1;
-  std::string s2;  ///< Empty: everything in s1 is settled, and no pair has begun.
+  std::string s2;  ///< Empty if everything in s1 is settled and no pair has begun.
   std::string position;
   bool operator==(const Place&) const = default;
 };
@@ -44,7 +44,8 @@ Sum sum_of_ids(const std::vector<PgRow>& rows) {
   return sum;
 }
 
-/// What was parked is parked still, or has an end; what ended by being delivered is settled.
+/// Says what is wrong with parked events. What was parked must still be parked, or have an end.
+/// What was delivered in the end must be settled.
 std::string parked_fault(Pg& connection, const std::string& subscription, const Sum& parked) {
   const std::string of =
       " WHERE subscription = (SELECT id FROM outbox.subscription WHERE name = $1)";
@@ -66,7 +67,7 @@ std::string parked_fault(Pg& connection, const std::string& subscription, const 
   return retried == delivered ? "" : "the settlements of retries differ from what was delivered";
 }
 
-/// A settlement that counts, and the lanes in which it still does.
+/// A settlement that counts, and the lanes in which it still counts.
 struct Counted {
   std::string name;
   std::uint64_t lanes{0};
@@ -76,9 +77,9 @@ struct Counted {
   Sum parked;
 };
 
-/// The settlements of a subscription, walked in the order of their ids: each continues every one of
-/// its lanes. One of a lower generation than the lane's is void. A claim may set a lane back; what
-/// was settled beyond it is void then.
+/// Walks over the settlements of a subscription in the order of their ids. Each settlement must
+/// continue every one of its lanes. A settlement of a lower generation than the lane's is void. A
+/// claim may set a lane back; what was settled beyond it is void then.
 class Walk {
  public:
   std::optional<std::string> add(const PgRow& row) {
@@ -115,7 +116,7 @@ class Walk {
            .parked = {as_unsigned(*row[11]), as_unsigned(*row[12])}});
     return std::nullopt;
   }
-  /// Of the settlements that count; or what is wrong.
+  /// Sums up the settlements that count, or returns what is wrong.
   std::optional<std::string> sum(Sum& all, Sum& parked) const {
     for (const Counted& row : rows_) {
       if (row.left != 0 && row.left != row.lanes)

@@ -1,4 +1,5 @@
-// Like gtest's main, but returns 77, which ctest shows as skipped, if every test was skipped.
+// This main is like that of gtest, but if every test was skipped it returns 77, which ctest shows
+// as skipped.
 #include <gtest/gtest.h>
 
 int main(int argc, char** argv) {

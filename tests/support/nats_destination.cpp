@@ -1,4 +1,4 @@
-// A stream of NATS JetStream, in files, with one subject of its name.
+// A stream of NATS JetStream, kept in files, with one subject that has the stream's name.
 #include <nats/nats.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ void check(natsStatus status, const std::string& what) {
     give_up(Errc::unavailable, "nats: " + what + ": " + natsStatus_GetText(status));
 }
 
-/// The client puts them into JSON as they are.
+/// The client puts names and passwords into JSON as they are, so they must be escaped.
 std::string escaped(const std::string& text) {
   const std::string quoted = nlohmann::json(text).dump();
   return quoted.substr(1, quoted.size() - 2);
@@ -129,7 +129,7 @@ class NatsDestination final : public Destination {
     check(natsConnection_Connect(&connection, made), "connecting to " + server.shown());
     connection_.reset(connection);
   }
-  /// In the order of the stream, from its beginning.
+  /// Reads from the beginning of the stream, in its order.
   void subscribe() {
     jsSubOptions options;
     jsSubOptions_Init(&options);

@@ -1,4 +1,4 @@
-// A private PgBouncer in transaction mode, before a private server.
+// A private PgBouncer in transaction mode in front of a private server.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,13 @@ namespace outbox::test {
 
 class OwnPgBouncer {
  public:
-  /// Before the server on this port of the loopback interface. Returns when it answers.
+  /// Starts it in front of the server on this port of the loopback interface. Returns when it
+  /// answers.
   explicit OwnPgBouncer(int server_port);
 
-  /// SIGKILL, and a new one on the same port.
+  /// Kills it with SIGKILL, and starts a new one on the same port.
   void restart();
-  /// URL of the superuser for this database of the server.
+  /// The URL of the superuser for this database of the server.
   [[nodiscard]] std::string url(const std::string& database) const;
 
  private:

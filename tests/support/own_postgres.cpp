@@ -47,7 +47,7 @@ std::unique_ptr<OwnPostgres> OwnPostgres::standby_of(int port) {
   return std::unique_ptr<OwnPostgres>(new OwnPostgres(Copy{}, port));
 }
 
-/// A program that makes the data folder.
+/// Runs a program that makes the data folder.
 void OwnPostgres::run(const std::string& name, const std::vector<std::string>& arguments) const {
   std::filesystem::permissions(folder_.path(),
                                std::filesystem::perms::all);  // the server runs as another user

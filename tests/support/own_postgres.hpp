@@ -1,4 +1,4 @@
-// A private PostgreSQL server in a temporary folder, to be killed and restarted.
+// A private PostgreSQL server in a temporary folder, which tests can kill and restart.
 #pragma once
 
 #include <map>
@@ -14,23 +14,25 @@ namespace outbox::test {
 
 class OwnPostgres {
  public:
-  /// Creates the cluster (OUTBOX_TEST_PGBIN) and starts it. `settings`: lines for postgresql.conf.
+  /// Creates the cluster (OUTBOX_TEST_PGBIN) and starts it. `settings` are lines for
+  /// postgresql.conf.
   explicit OwnPostgres(const std::vector<std::string>& settings = {},
                        std::map<std::string, std::string> environment = {});
 
-  /// A standby of the server behind this port of the loopback interface, made by pg_basebackup.
+  /// Makes a standby of the server behind this port of the loopback interface with pg_basebackup.
   [[nodiscard]] static std::unique_ptr<OwnPostgres> standby_of(int port);
 
   /// Starts it on the same port. Returns when it answers.
   void start();
-  /// Like pg_ctl stop -m immediate: no checkpoint, and recovery at the next start.
+  /// Stops it like pg_ctl stop -m immediate, without a checkpoint, so that the next start does
+  /// recovery.
   void stop_immediate();
-  /// Like pg_ctl stop -m fast: a checkpoint, and no recovery.
+  /// Stops it like pg_ctl stop -m fast, with a checkpoint, so that the next start does no recovery.
   void stop();
-  /// Its data, and a folder in which it may write.
+  /// The folder of its data, and a folder in which it may write.
   [[nodiscard]] std::string data() const { return folder_.file("data"); }
   [[nodiscard]] std::string folder() const { return folder_.path().string(); }
-  /// URL of the superuser, database "postgres".
+  /// The URL of the superuser for the database "postgres".
   [[nodiscard]] std::string url() const;
   [[nodiscard]] int port() const { return port_; }
   /// The end of the server's log, for messages of failing tests.
@@ -43,7 +45,7 @@ class OwnPostgres {
   void configure(const std::vector<std::string>& settings) const;
 
   TempDir folder_;
-  const std::map<std::string, std::string> environment_;  ///< In addition to ours.
+  const std::map<std::string, std::string> environment_;  ///< Variables in addition to ours.
   int port_;
   std::unique_ptr<ChildProcess> server_;
 };

@@ -5,7 +5,7 @@
 namespace outbox::test {
 namespace {
 
-/// The first line is the error; the further ones are details and hints.
+/// The first line of the text is the error. The further lines are details and hints.
 Error error_of(const std::string& text, const std::string& state) {
   const std::size_t line = std::min(text.find('\n'), text.size());
   std::string more = text.substr(std::min(line + 1, text.size()));

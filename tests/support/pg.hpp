@@ -1,4 +1,4 @@
-// A thin wrapper of libpq: checks and measurements do not use the connection class of the product.
+// A thin wrapper of libpq. Checks and measurements do not use the connection class of the product.
 #pragma once
 
 #include <libpq-fe.h>
@@ -15,7 +15,7 @@ namespace outbox::test {
 class PgError : public Exception {
  public:
   PgError(const std::string& what, std::string state);
-  /// SQLSTATE; empty when the connection broke.
+  /// The SQLSTATE; empty if the connection broke.
   [[nodiscard]] const std::string& state() const { return state_; }
 
  private:
@@ -33,12 +33,12 @@ class Pg {
   /// Throws PgError, as all functions do.
   explicit Pg(const std::string& url);
 
-  /// Several statements, or one.
+  /// Executes one or several statements.
   std::vector<PgRow> exec(const std::string& sql);
-  /// One statement with text parameters.
+  /// Executes one statement with text parameters.
   std::vector<PgRow> exec(const std::string& sql,
                           std::initializer_list<std::optional<std::string>> parameters);
-  /// The same without the rows.
+  /// Does the same without returning rows.
   void run(const std::string& sql) { (void)check(PQexec(native(), sql.c_str())); }
   void run_prepared(const char* name, std::initializer_list<const char*> parameters);
   /// Returns the result if it is no error.

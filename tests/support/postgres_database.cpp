@@ -43,7 +43,7 @@ PostgresDatabase::~PostgresDatabase() {
   try {
     Pg(server_url_).exec("DROP DATABASE IF EXISTS " + name_ + " WITH (FORCE)");
   } catch (const std::exception&) {
-    // The server of a fault test may be down; its folder is removed anyway.
+    // The server of a fault test may be down. Its folder is removed anyway.
   }
 }
 

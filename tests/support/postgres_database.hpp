@@ -1,4 +1,4 @@
-// A database for one test, with the schema of the outbox; dropped at the end.
+// A database for one test, with the schema of the outbox. It is dropped at the end.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ class PostgresDatabase {
  public:
   enum class Schema { migrated, empty };
 
-  /// On the shared test server (OUTBOX_TEST_POSTGRES), or on the one at `server_url`.
+  /// Makes it on the shared test server (OUTBOX_TEST_POSTGRES), or on the one at `server_url`.
   explicit PostgresDatabase(Schema schema = Schema::migrated);
   PostgresDatabase(const std::string& server_url, Schema schema);
   PostgresDatabase(const PostgresDatabase&) = delete;

@@ -1,5 +1,5 @@
-// A queue of RabbitMQ, reached by the default exchange: a quorum queue, or a stream, which can be
-// read again and again.
+// A queue of RabbitMQ, which is reached by the default exchange. It is a quorum queue, or a stream,
+// which can be read again and again.
 #include <sys/time.h>
 
 #include <array>
@@ -34,7 +34,7 @@ amqp_table_entry_t text_entry(const char* name, const char* value) {
   return entry;
 }
 
-/// With one channel.
+/// A connection with one channel.
 class RabbitConnection {
  public:
   explicit RabbitConnection(const std::string& url) {
@@ -97,7 +97,7 @@ class Publisher {
   }
 
  private:
-  /// The confirmations that are there; waits for the first one.
+  /// Takes the confirmations that have come, and waits for the first one.
   void take(timeval wait) {
     amqp_frame_t frame;
     while (true) {

@@ -1,4 +1,4 @@
-// Seeded random numbers: the decisions of a test are repeatable, only the scheduling is not.
+// Seeded random numbers. The decisions of a test are repeatable; only the scheduling is not.
 #pragma once
 
 #include <chrono>
@@ -15,8 +15,8 @@ class Random {
   std::uint64_t next() { return splitmix64(state_++); }
   std::uint64_t below(std::uint64_t n) { return next() % n; }
   bool chance(int percent) { return below(100) < static_cast<std::uint64_t>(percent); }
-  /// Sleeps for a random time, so that other threads interleave. Part of the scenario, not a wait
-  /// for anything.
+  /// Sleeps for a random time, so that other threads interleave. This is part of the scenario, and
+  /// not a wait for anything.
   void dawdle(std::chrono::microseconds longest) {
     if (longest.count() <= 0) return;
     std::this_thread::sleep_for(

@@ -1,4 +1,5 @@
-// A stream of Redis. Sends with the sink's own script, so that both do the same work on the server.
+// A stream of Redis. It sends with the sink's own script, so that both do the same work on the
+// server.
 #include <fmt/format.h>
 #include <hiredis/hiredis.h>
 

@@ -9,7 +9,7 @@
 namespace outbox::test {
 namespace {
 
-/// The body in a line of the file sink; any other line is a body itself.
+/// The body in a line of the file sink. Any other line is a body itself.
 std::string body_in(const std::string& line) {
   constexpr std::string_view before = ",\"body\":";
   constexpr std::string_view behind = ",\"id\":\"";

@@ -24,18 +24,18 @@ struct RelayProcessOptions {
 
 [[nodiscard]] std::unique_ptr<ChildProcess> start_relay(const RelayProcessOptions& options);
 
-/// outbox relay -c CONFIG, with more arguments.
+/// Starts `outbox relay -c CONFIG` with more arguments.
 [[nodiscard]] std::unique_ptr<ChildProcess> start_outbox_relay(
     const std::string& config, const std::string& log,
     const std::vector<std::string>& arguments = {});
-/// The program `outbox`.
+/// The path of the program `outbox`.
 [[nodiscard]] std::string outbox_program();
 
 /// The bodies of writers in the lines of a file. Incomplete lines are left out.
 [[nodiscard]] std::vector<Delivery> deliveries_in(const std::string& file);
 /// The ids of the events in the lines of a file, each once.
 [[nodiscard]] std::set<std::string> event_ids_in(const std::string& file);
-/// The number of lines; cheap enough to poll.
+/// The number of lines. It is cheap enough to poll.
 [[nodiscard]] std::size_t lines_in(const std::string& file);
 
 }  // namespace outbox::test

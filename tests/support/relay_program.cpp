@@ -1,17 +1,18 @@
-// A relay in a process of its own, for tests to kill and stop: one subscription "lines", delivered
-// to a file.
+// A relay in a process of its own, for tests to kill and stop. It has one subscription, "lines",
+// which it delivers to a file.
 //
 //   outbox_test_relay URL FILE LEASE_MS PAGE_ROWS
 //
 // An event of type "Killer" kills it, as a bug in a sink's client would.
 //
-// It only appends to the file, one line per event, and does not lock it: so what a stopped relay
-// writes when it continues can be seen. It logs to stderr, where tests see when it waits. Exit
-// status 4: it stopped with events in flight.
+// It only appends to the file, one line per event, and does not lock it, so that tests see what a
+// stopped relay writes when it continues. It logs to stderr, where tests see when it waits. The
+// exit status is 4 if it stopped with events in flight.
 //
-// OUTBOX_TEST_REJECTS: the sink rejects one event in so many when it sees it for the first time.
-// OUTBOX_TEST_RETENTION: 1 removes history as soon as it may go. OUTBOX_TEST_RATE: the
-// subscription's rate. OUTBOX_FAULT_POINT, OUTBOX_FAULT_FILE: support/fault_points.hpp.
+// With OUTBOX_TEST_REJECTS the sink rejects one event in so many when it sees it for the first
+// time. With OUTBOX_TEST_RETENTION=1 the relay removes history as soon as it may go.
+// OUTBOX_TEST_RATE is the subscription's rate. support/fault_points.hpp says what
+// OUTBOX_FAULT_POINT and OUTBOX_FAULT_FILE do.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -34,13 +35,13 @@ namespace {
 
 using outbox::test::fault_point;
 
-/// 0: unset.
+/// The number in the variable; 0 if it is not set.
 std::size_t number_in(const char* variable) {
   const char* const text = std::getenv(variable);
   return text == nullptr ? 0 : static_cast<std::size_t>(std::atoi(text));
 }
 
-/// Writes lines; on the other side of LineSink, whose calls have fault points.
+/// Writes the lines for LineSink, whose calls have fault points.
 class LineWriter final : public outbox::BatchSink {
  public:
   explicit LineWriter(std::string path) : path_(std::move(path)) {}
@@ -74,8 +75,8 @@ class LineWriter final : public outbox::BatchSink {
         failure.kind = outbox::Outcome::Kind::rejected;
         return i;
       }
-      // A line break before it too, so that the incomplete line of a killed process spoils only
-      // itself.
+      // There is a line break before the line, too, so that the incomplete line of a killed process
+      // spoils only itself.
       const std::string line = "\n" + std::string(batch[i].body) + "\n";
       if (::write(file_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
         failure.kind = outbox::Outcome::Kind::unknown;

@@ -1,4 +1,4 @@
-// A thread that removes delivered history all the time, beside what a test does.
+// A thread that removes delivered history all the time while a test runs.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace outbox::test {
 
-/// Everything that may go, as soon as it may. Throws if the store cannot be opened.
+/// Removes everything that may go.
 [[nodiscard]] inline Result<relay::RetentionPass> prune(store::Store& store,
                                                         const relay::RetentionRules& rules = {}) {
   auto retention = store.retention();

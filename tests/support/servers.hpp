@@ -8,7 +8,7 @@
 
 namespace outbox::test {
 
-/// The value of an environment variable; none if it is unset or empty.
+/// The value of an environment variable; nullopt if it is unset or empty.
 [[nodiscard]] std::optional<std::string> environment(const char* name);
 
 /// Kills one of the shared test servers, and starts it again: `scripts/servers kill|up DIR SERVER`,
@@ -16,12 +16,13 @@ namespace outbox::test {
 void kill_server(const std::string& server);
 void start_server(const std::string& server);
 
-/// By how much to lengthen a test (OUTBOX_TEST_SOAK). Default: 1.
+/// The factor by which to lengthen a test (OUTBOX_TEST_SOAK); 1 by default.
 [[nodiscard]] int soak_factor();
 
 }  // namespace outbox::test
 
-/// The first line of a test or of SetUp(): skips it with a message that names what is missing.
+/// The first line of a test or of SetUp(). It skips the test with a message that names what is
+/// missing.
 #define OUTBOX_NEEDS(variable, what)                           \
   if (!::outbox::test::environment(variable)) {                \
     GTEST_SKIP() << "needs " << (what) << ": " << (variable)   \

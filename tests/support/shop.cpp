@@ -53,8 +53,8 @@ void set_version(Pg& connection, const std::string& key, std::int64_t version) {
 struct Shop::Sale {
   std::string key;
   std::int64_t version{0};
-  std::vector<Attempt> attempts;  ///< Committed or rolled back with the transaction.
-  std::vector<Attempt> undone;    ///< Rolled back to a savepoint.
+  std::vector<Attempt> attempts;  ///< They are committed or rolled back with the transaction.
+  std::vector<Attempt> undone;    ///< They are rolled back to a savepoint.
   postgres::Transaction* staging{nullptr};
   bool asynchronous{false};
 
@@ -81,7 +81,7 @@ void Shop::sell(Pg& connection, Random& random, Sale& sale) {
   }
 }
 
-/// A savepoint, rolled back or released.
+/// Writes an event in a savepoint, and rolls it back or releases it.
 void Shop::sell_in_savepoint(Pg& connection, Random& random, Sale& sale) {
   connection.exec("SAVEPOINT part");
   const Attempt attempt = sale.next(random, options_);

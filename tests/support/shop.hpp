@@ -1,6 +1,6 @@
-// A shop on PostgreSQL: writers that change an aggregate and enqueue an event in one transaction,
-// in all ways that applications do. Each locks the row of its aggregate first and takes the next
-// version from it. All attempts are recorded.
+// A shop on PostgreSQL. Its writers change an aggregate and enqueue an event in one transaction, in
+// all ways in which applications do it. Each writer locks the row of its aggregate first and takes
+// the next version from it. All attempts are recorded.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@ class Shop {
   /// Waits until every writer has finished its transactions.
   void join() { team_.join(); }
   void stop() { team_.stop(); }
-  /// The first error of a writer; empty: none.
+  /// The first error of a writer; empty if there was none.
   [[nodiscard]] std::string trouble() const { return team_.trouble(); }
   [[nodiscard]] std::size_t tried() const { return log_.size(); }
 
-  /// All attempts. The rows of the shop decide how those ended whose COMMIT got no answer.
+  /// All attempts. The rows of the shop decide how an attempt ended whose COMMIT got no answer.
   [[nodiscard]] std::vector<Attempt> attempts() const;
 
  private:
@@ -56,7 +56,7 @@ class OpenSale {
   void add();
   void commit();
   void rollback();
-  /// PREPARE TRANSACTION, for COMMIT PREPARED on any connection.
+  /// Executes PREPARE TRANSACTION, so that any connection can execute COMMIT PREPARED.
   void prepare(const std::string& name);
   [[nodiscard]] std::vector<Attempt> attempts() const { return attempts_; }
   [[nodiscard]] Pg& connection() { return connection_; }

@@ -23,20 +23,20 @@ enum class Way : std::uint8_t {
 struct ShopOptions {
   int writers{24};
   int keys{40};
-  /// Transactions of each writer; 0: until stop().
+  /// How many transactions each writer does. If it is 0, they write until stop().
   int transactions{100};
   std::vector<Way> ways{Way::function, Way::view, Way::library, Way::transaction};
   std::vector<std::string> types{"OrderPlaced", "OrderPaid", "OrderShipped"};
   int rollback_percent{15};
   int savepoint_percent{20};
   int early_xid_percent{25};
-  int asynchronous_percent{0};  ///< Commits with synchronous_commit = off.
+  int asynchronous_percent{0};  ///< How many commits have synchronous_commit = off.
   std::chrono::microseconds longest_pause{2000};
   std::size_t padding{20};
-  /// Opens a broken connection again; otherwise it is an error.
+  /// Whether a broken connection is opened again. Otherwise it is an error.
   bool reconnect{false};
   /// A file (support/journal.hpp) that is written before each COMMIT, and decides instead of memory
-  /// what was tried. Empty: none.
+  /// what was tried. There is no file if it is empty.
   std::string journal{};
   std::uint64_t seed{1};
 };

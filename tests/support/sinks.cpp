@@ -67,7 +67,7 @@ void ScatterSink::work(std::uint64_t seed, const std::stop_token& stop) {
   while (true) {
     changed_.wait(lock, stop, [this] { return !pending_.empty(); });
     if (stop.stop_requested()) return;
-    // One of the first few, so that messages overtake each other.
+    // The thread takes one of the first few messages, so that messages overtake each other.
     const auto at = pending_.begin() + static_cast<std::ptrdiff_t>(
                                            random.below(std::min<std::size_t>(pending_.size(), 8)));
     const Pending taken = std::move(*at);

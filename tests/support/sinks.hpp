@@ -18,7 +18,8 @@
 
 namespace outbox::test {
 
-/// The deliveries in order of arrival. Any thread. Outlives the sinks that write to it.
+/// The deliveries in the order of arrival. Any thread may use it. It outlives the sinks that write
+/// to it.
 class Arrivals {
  public:
   void arrive(Delivery delivery) {
@@ -65,12 +66,12 @@ struct ScatterOptions {
   std::chrono::microseconds longest{3000};
   int threads{4};
   std::size_t max_in_flight{50};
-  int fail_percent{0};  ///< Fails with `retry` (did not happen).
+  int fail_percent{0};  ///< How many fail with `retry`, without having arrived.
   std::uint64_t seed{7};
 };
 
-/// Not gapless: several threads deliver in any order, so only the gate of the relay keeps a key in
-/// order.
+/// A sink that is not gapless. Several threads deliver in any order, so only the gate of the relay
+/// keeps a key in order.
 class ScatterSink final : public Sink {
  public:
   ScatterSink(std::shared_ptr<Arrivals> destination, ScatterOptions options);
@@ -102,7 +103,7 @@ class ScatterSink final : public Sink {
 /// Takes everything and returns no outcome until it is released or purged.
 class HoldingSink final : public Sink {
  public:
-  /// `released`: once true, everything is acked.
+  /// Once `released` is true, everything is acked.
   HoldingSink(std::shared_ptr<Arrivals> destination, std::shared_ptr<std::atomic<bool>> released)
       : destination_(std::move(destination)), released_(std::move(released)) {}
   [[nodiscard]] SinkTraits traits() const noexcept override {

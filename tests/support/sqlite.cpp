@@ -67,7 +67,7 @@ void remove_sqlite_files(const std::string& path) {
   std::error_code ignored;
   for (const char* const suffix : {"", "-wal", "-shm"})
     std::filesystem::remove(path + suffix, ignored);
-  // One lock file for each group that had a relay.
+  // There is one lock file for each group that had a relay.
   const std::filesystem::path file = std::filesystem::absolute(path);
   for (const auto& entry : std::filesystem::directory_iterator(file.parent_path(), ignored)) {
     const std::string name = entry.path().filename().string();

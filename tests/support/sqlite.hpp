@@ -18,12 +18,12 @@ using SqliteStatement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
 
 using SqliteRow = std::vector<std::optional<std::string>>;
 
-/// In WAL mode; what is committed survives a loss of power (synchronous = FULL).
+/// A database file in WAL mode. What is committed survives a loss of power (synchronous = FULL).
 class SqliteFile {
  public:
   explicit SqliteFile(const std::string& path);
 
-  /// One statement.
+  /// Executes one statement.
   std::vector<SqliteRow> exec(const std::string& sql,
                               const std::vector<std::string>& parameters = {});
   /// The first value of the first row.
@@ -31,7 +31,7 @@ class SqliteFile {
                                   const std::vector<std::string>& parameters = {}) {
     return exec(sql, parameters).at(0).at(0).value();
   }
-  /// Several statements without rows.
+  /// Executes several statements that return no rows.
   void run(const std::string& sql);
   [[nodiscard]] SqliteStatement prepare(const std::string& sql);
   [[nodiscard]] sqlite3* native() const { return db_.get(); }

@@ -48,7 +48,7 @@ void SqliteShop::one_transaction(SqliteFile& file, Random& random) {
   log_.add(attempts);
 }
 
-/// False: it was rolled back.
+/// Returns false if the transaction was rolled back.
 bool SqliteShop::sell(SqliteFile& file, Random& random, std::vector<Attempt>& attempts) {
   const std::string key =
       "k" + std::to_string(random.below(static_cast<std::uint64_t>(options_.keys)));

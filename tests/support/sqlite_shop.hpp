@@ -1,5 +1,5 @@
-// The shop on a SQLite file: one connection per writer, BEGIN IMMEDIATE, through the view and
-// through the library.
+// The shop on a SQLite file. Each writer has a connection, begins with BEGIN IMMEDIATE, and writes
+// through the view and through the library.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@ void migrate_sqlite(const std::string& path);
 
 class SqliteShop {
  public:
-  /// `options.ways`: view, library and transaction; SQLite has no asynchronous commits and early
-  /// ids.
+  /// `options.ways` is ignored: each event is written through the view or the transaction. SQLite
+  /// has no asynchronous commits and no early transaction ids.
   SqliteShop(std::string path, ShopOptions options);
   void start();
   void join() { team_.join(); }
@@ -28,7 +28,8 @@ class SqliteShop {
   [[nodiscard]] std::string trouble() const { return team_.trouble(); }
   [[nodiscard]] std::vector<Attempt> attempts() const { return log_.all(); }
   [[nodiscard]] std::size_t tried() const { return log_.size(); }
-  /// Transactions that SQLite refused; with the option `reconnect` writers go on after them.
+  /// How many transactions SQLite refused. With the option `reconnect` the writers go on after
+  /// them.
   [[nodiscard]] int refused() const { return refused_.load(); }
 
  private:

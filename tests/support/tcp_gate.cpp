@@ -16,7 +16,7 @@ namespace {
 
 /// How often a thread checks the mode.
 constexpr int kLookMs = 10;
-/// What passes at once while the gate is slow.
+/// How many bytes pass at once while the gate is slow.
 constexpr std::size_t kSlowBytes = 256;
 
 sockaddr_in loopback(int port) {
@@ -47,7 +47,8 @@ bool write_all(int socket, const char* bytes, ssize_t count) {
 struct TcpGate::Link {
   int client{-1};
   int server{-1};
-  std::atomic<bool> dead{false};  ///< Made or used during a black hole: forwards nothing any more.
+  /// It was made or used during a black hole, and forwards nothing any more.
+  std::atomic<bool> dead{false};
   std::atomic<bool> lacks_answers{false};
   std::jthread up;
   std::jthread down;
@@ -65,7 +66,7 @@ struct TcpGate::Link {
     ::close(server);
   }
   void hang_up() const {
-    // Discards unsent data, so that the peer sees a reset.
+    // This discards unsent data, so that the peer sees a reset.
     const linger at_once{.l_onoff = 1, .l_linger = 0};
     (void)setsockopt(client, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     (void)shutdown(client, SHUT_RDWR);
@@ -158,8 +159,8 @@ void TcpGate::forward(Link& link, int from, int to, bool down, const std::stop_t
   (void)shutdown(from, SHUT_RDWR);
 }
 
-/// Forwards once, if there is something. `left`: bytes until the connection is cut; 0: not
-/// determined. False: it is over.
+/// Forwards once, if there is something. `left` is how many bytes are left until the connection is
+/// cut; 0 if that is not determined. Returns false if the connection is over.
 bool TcpGate::pass_on(Link& link, int from, int to, bool down, std::uint64_t& left) {
   char buffer[16384];
   const auto shut = [&] {
@@ -171,7 +172,8 @@ bool TcpGate::pass_on(Link& link, int from, int to, bool down, std::uint64_t& le
     return true;
   }
   if (!readable(from)) return true;
-  // Checked again after the wait: data that arrived meanwhile must not pass a closed gate.
+  // The gate is checked again after the wait, because data that arrived meanwhile must not pass a
+  // closed gate.
   if (shut()) return true;
   const bool slow = mode_ == Mode::slow;
   const std::uint64_t most = cut_after_;

@@ -1,5 +1,5 @@
-// A TCP proxy that does to connections what bad networks do. One thread per direction of a
-// connection.
+// A TCP proxy that does to connections what bad networks do. It has one thread for each direction
+// of a connection.
 #pragma once
 
 #include <atomic>
@@ -16,15 +16,15 @@ class TcpGate {
  public:
   enum class Mode {
     open,       ///< Forwards everything.
-    stalled,    ///< Forwards nothing until it is open again; then all data.
-    blackhole,  ///< Forwards nothing, on existing connections never again; new ones get no answer.
-    refused,    ///< Nobody listens; existing connections are reset.
-    /// Forwards to the server, and nothing back; those connections are reset when the mode changes.
+    stalled,    ///< Forwards nothing until the gate is open again, and then all data.
+    blackhole,  ///< Never forwards anything again on existing connections; new ones get no answer.
+    refused,    ///< Does not listen; existing connections are reset.
+    /// Forwards to the server, and nothing back. These connections are reset when the mode changes.
     answers_lost,
     slow,  ///< Forwards a few bytes at a time, about 25 kB a second in each direction.
   };
 
-  /// Forwards to 127.0.0.1:`target`. `port`: where it listens; 0: any.
+  /// Forwards to 127.0.0.1:`target`. It listens on `port`, or on any port if that is 0.
   explicit TcpGate(int target, int port = 0);
   TcpGate(const TcpGate&) = delete;
   TcpGate& operator=(const TcpGate&) = delete;
@@ -36,12 +36,13 @@ class TcpGate {
   void set(Mode mode);
   /// Resets every connection.
   void cut();
-  /// From now on each connection, those that exist too, is reset once it has forwarded so many
-  /// bytes more in one direction, at most `most`, each another number. 0: no longer.
+  /// From now on each connection, including existing ones, is reset once it has forwarded a number
+  /// of further bytes in one direction. The number differs between connections and is at most
+  /// `most`. With 0 this ends.
   void cut_after(std::uint64_t most) { cut_after_ = most; }
-  /// Connections made so far.
+  /// How many connections were made so far.
   [[nodiscard]] int connections() const { return connections_.load(); }
-  /// Connections that were reset because of cut_after().
+  /// How many connections were reset because of cut_after().
   [[nodiscard]] int cuts() const { return cuts_.load(); }
 
   /// How often something came back from the server and was not forwarded.

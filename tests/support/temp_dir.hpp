@@ -1,4 +1,4 @@
-// A temporary folder, removed at the end unless it is kept.
+// A temporary folder, which is removed at the end unless it is kept.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@ class TempDir {
   [[nodiscard]] bool kept() const { return kept_; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
-  /// "outbox-test-x7Yz12", for other things that need a unique name.
+  /// Its name, like "outbox-test-x7Yz12", for other things that need a unique name.
   [[nodiscard]] std::string name() const { return path_.filename().string(); }
 
  private:

@@ -1,4 +1,4 @@
-// Verifies a subscription again and again in a thread of its own, while a test does what it does.
+// Verifies a subscription again and again in a thread of its own while a test runs.
 #pragma once
 
 #include <atomic>
@@ -29,14 +29,14 @@ class Verifier {
   }
   /// How often the subscription was verified.
   [[nodiscard]] int times() const { return times_; }
-  /// The first thing found; empty: nothing.
+  /// The first fault that was found; empty if there was none.
   [[nodiscard]] std::string found() const {
     const MutexLock lock(mutex_);
     return found_;
   }
 
-  /// Once, now: what was found; empty: nothing. A subscription that does not exist yet has nothing
-  /// wrong.
+  /// Verifies the subscription once, and returns what was found; empty if nothing was. A
+  /// subscription that does not exist yet has no fault.
   [[nodiscard]] static std::string verify(const std::string& url, const std::string& subscription,
                                           verify::LedgerWalk::Limits limits = {}) {
     const auto store =
@@ -62,7 +62,8 @@ class Verifier {
  private:
   void work() {
     while (!stopping_) {
-      // Small windows too, so that settlements are compared and forgotten all the time.
+      // Every other time the windows are small, so that settlements are compared and forgotten all
+      // the time.
       const verify::LedgerWalk::Limits small{.window = 8, .longest = 64, .tail = 256};
       std::string found =
           verify(url_, subscription_, times_ % 2 == 0 ? verify::LedgerWalk::Limits() : small);

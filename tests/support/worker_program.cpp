@@ -1,4 +1,4 @@
-// A worker in a process of its own, for tests to kill and stop: one queue, "default", whose
+// A worker in a process of its own, for tests to kill and stop. It has one queue, "default", whose
 // handlers append lines to a file.
 //
 //   outbox_test_worker URL FILE LEASE_MS HEARTBEAT_MS
@@ -30,8 +30,8 @@ class Lines {
  public:
   explicit Lines(const std::string& path)
       : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {}
-  /// A line break before it too, so that the incomplete line of a killed process spoils only
-  /// itself.
+  /// There is a line break before the line, too, so that the incomplete line of a killed process
+  /// spoils only itself.
   void add(std::string_view text) const {
     const std::string line = "\n" + std::string(text) + "\n";
     if (::write(file_, line.data(), line.size()) < 0) std::abort();

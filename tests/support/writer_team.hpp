@@ -1,4 +1,5 @@
-// Threads that write until they are done or stopped. Keeps the first exception for the test.
+// Threads that write until they are done or stopped. The team keeps the first exception for the
+// test.
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,7 @@ class WriterTeam {
   WriterTeam& operator=(const WriterTeam&) = delete;
   ~WriterTeam() { stop(); }
 
-  /// Runs `work(number)` in each thread; it checks stopping() regularly.
+  /// Runs `work(number)` in each thread. The work must check stopping() regularly.
   void start(int threads, const std::function<void(int)>& work) {
     for (int number = 0; number < threads; ++number) {
       threads_.emplace_back([this, work, number] {
@@ -39,7 +40,7 @@ class WriterTeam {
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
-  /// The first error; empty: none.
+  /// The first error; empty if there was none.
   [[nodiscard]] std::string trouble() const {
     const std::scoped_lock lock(mutex_);
     return trouble_;

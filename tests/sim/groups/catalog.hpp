@@ -1,6 +1,6 @@
-// The table of subscriptions: one, or that of a queue, and beside it that of a type which a person
-// or a worker sets apart. What they leave to each other is the product's own
-// (store/stored_subscription.cpp).
+// The table of subscriptions. It has one subscription, or that of a queue and beside it that of a
+// type which a person or a worker has set apart. The product's own code decides what they leave to
+// each other (store/stored_subscription.cpp).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace outbox::sim {
 
 inline constexpr std::int32_t kSubscription = 1;
-/// A type apart: docs/design/tasks.md.
+/// The subscription of a type set apart (docs/design/tasks.md).
 inline constexpr std::int32_t kOfType = 2;
 inline constexpr std::int32_t kSubscriptions = 2;
 
@@ -33,7 +33,7 @@ class Catalog {
   [[nodiscard]] bool is_active() const {
     return rows_.back().state == store::SubscriptionState::active;
   }
-  /// A type gets a subscription of its own.
+  /// Gives the type a subscription of its own.
   void set_apart(bool paused) {
     if (has_type()) return;
     store::SubscriptionRow row;

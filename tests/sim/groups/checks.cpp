@@ -38,7 +38,8 @@ void GroupChecks::sent(std::int32_t subscription, const WrittenEvent& event, std
     broke("types: a task was sent for a subscription that does not have it");
 }
 
-/// A person may discard what is in memory.
+/// This does not check whether the event is still parked, because a person may discard an event
+/// that a relay has in memory.
 void GroupChecks::sent_again(std::int32_t subscription, const WrittenEvent& event,
                              std::size_t number, std::int64_t generation,
                              const std::set<std::size_t>& acked) {
@@ -81,7 +82,7 @@ void GroupChecks::replays(const WrittenEvent& event, std::size_t number, std::in
     broke("replay: an event was sent that is parked or was discarded");
 }
 
-/// Earlier ones of the key come before it in the replay, too.
+/// Earlier events of the key must come before it in the replay, too.
 void GroupChecks::check_replayed(const WrittenEvent& event, std::size_t number) {
   if (!to_replay_.contains(number) || !replayed_.insert(number).second) return;
   for (const std::size_t earlier : database_.of_key(event.key)) {
@@ -110,7 +111,7 @@ void GroupChecks::forget_unsettled() {
   });
 }
 
-/// All earlier ones of the key and subscription must have arrived before.
+/// All earlier events of the key and subscription must have arrived before.
 void GroupChecks::check_order(const WrittenEvent& event, std::size_t number) {
   if (is_out_of_order(number)) return;
   const auto& of_key = database_.of_key(event.key);
@@ -120,7 +121,7 @@ void GroupChecks::check_order(const WrittenEvent& event, std::size_t number) {
     if (split_.owner_of(database_.event(*earlier)) != split_.owner_of(event)) continue;
     if (*earlier >= arrived_.size() || !arrived_[*earlier])
       broke("P4: out of order in key k" + std::to_string(event.key));
-    return;  // that one was checked when it arrived
+    return;  // the earlier event was checked when it arrived
   }
 }
 

@@ -1,4 +1,4 @@
-// The promises, in a world of groups, each compared when something happens that could break it.
+// Checks the promises in a world of groups, each one when something happens that could break it.
 #pragma once
 
 #include <array>
@@ -26,46 +26,46 @@ class GroupChecks {
         exact_(exact),
         dead_blocks_(dead_blocks) {}
 
-  /// Follows the rows that were appended since.
+  /// Follows the rows that were appended since the last call.
   void follow(const std::vector<SettlementRow>& rows);
-  /// P5: an owner sends nothing that its cursor is past, nothing twice that was acked, and nothing
-  /// that another subscription has.
+  /// Checks P5: an owner sends nothing that its cursor is past, nothing twice that was acked, and
+  /// nothing that belongs to another subscription.
   void sent(std::int32_t subscription, const WrittenEvent& event, std::size_t number,
             std::int64_t generation, const std::set<std::size_t>& acked);
-  /// The same for a parked event that is sent again.
+  /// Checks the same for a parked event that is sent again.
   void sent_again(std::int32_t subscription, const WrittenEvent& event, std::size_t number,
                   std::int64_t generation, const std::set<std::size_t>& acked);
-  /// A relay knows that it has delivered it for this subscription.
+  /// A relay knows that it has delivered the event for this subscription.
   void remembers(std::int32_t subscription, std::size_t number) {
     split_.remembers(subscription, number);
   }
-  /// P6: what a relay sets aside, `bad`: by the dice this event fails; and an attempt that it
-  /// counts.
+  /// Checks P6 for an event that a relay parks, and for an attempt that it counts. `bad` says that
+  /// the event fails by its own fault.
   void parks(const store::ParkedEvent& event, std::size_t number, bool bad);
-  /// By its own fault, or because it takes long: the rest of its key waits.
+  /// The event is parked by its own fault, or because it takes long. The rest of its key waits.
   void set_aside(std::size_t number) { troubled_.insert(database_.event(number).key); }
-  /// It is sent no more unless a person says so, so that the order of its key is not affected by
-  /// it.
+  /// The event is not sent again unless a person says so, so it no longer counts for the order of
+  /// its key.
   void died(std::size_t number) { ever_dead_.insert(number); }
   void discarded(std::size_t number) { discarded_.insert(number); }
-  /// A replay begins: what live delivery has passed in its range and is not parked must be sent
+  /// A replay begins. What live delivery has passed in its range and is not parked must be sent
   /// again.
   void replay_begins(const ReplayRecord& record);
-  /// An owner sends only what live delivery has passed, and nothing that is parked.
+  /// Checks that a replay sends only what live delivery has passed, and nothing that is parked.
   void replays(const WrittenEvent& event, std::size_t number, std::int64_t generation);
-  /// After its rows were written.
+  /// Call it after progress of the replay was written.
   void follow(const ReplayRecord& record);
-  /// What a crash took back is delivered again, not by the replay.
+  /// What a crash took back is delivered again by live delivery, and not by the replay.
   void forget_unsettled();
-  /// After a step: what arrived since. P3, P4.
+  /// Checks P3 and P4 for what arrived since the last call, after each step.
   void arrivals();
-  /// These were visible, and are gone. P3.
+  /// Checks P3 for events that were visible and are gone.
   void lost(const std::vector<std::size_t>& numbers);
-  /// Begins again with the rows that a crash has left.
+  /// Begins anew with the rows that a crash has left.
   void begin_again(const std::vector<SettlementRow>& rows);
-  /// Everything committed has arrived, and is settled.
+  /// Whether everything committed has arrived and is settled.
   [[nodiscard]] bool complete() const;
-  /// `outbox verify`'s walk over the same rows and events.
+  /// Does the walk of `outbox verify` over the same rows and events.
   void verify(const std::vector<SettlementRow>& rows);
 
   void broke(const std::string& what) { promises_.broke(what); }
@@ -78,7 +78,7 @@ class GroupChecks {
   void follow(const SettlementRow& row, bool check);
   void check_replayed(const WrittenEvent& event, std::size_t number);
   void check_order(const WrittenEvent& event, std::size_t number);
-  /// It may come after later ones of its key, or never.
+  /// Whether the event may arrive after later ones of its key, or never.
   [[nodiscard]] bool is_out_of_order(std::size_t number) const {
     return discarded_.contains(number) || (!dead_blocks_ && ever_dead_.contains(number));
   }
@@ -96,7 +96,7 @@ class GroupChecks {
   const bool dead_blocks_;
   std::set<std::size_t> ever_dead_;
   std::set<std::size_t> discarded_;
-  std::int64_t replay_{0};  ///< The newest; finished: 0.
+  std::int64_t replay_{0};  ///< The newest replay; 0 if it is finished.
   std::set<std::size_t> to_replay_;
   std::set<std::size_t> replayed_;
   std::set<unsigned> troubled_;  ///< Keys of which an event was set aside.

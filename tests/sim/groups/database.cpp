@@ -7,7 +7,7 @@
 namespace outbox::sim {
 namespace {
 
-/// nextval() logs so many values in advance: after a crash the sequence goes on behind them.
+/// nextval() logs so many values in advance. After a crash the sequence goes on behind them.
 constexpr std::int64_t kLoggedAhead = 32;
 constexpr std::size_t kMostWriters = 12;
 constexpr unsigned kOfTypePercent = 35;
@@ -51,7 +51,7 @@ void Database::advance(Writer& writer) {
   }
 }
 
-/// The xid exists before the seq is taken.
+/// The transaction gets its id before the seq is taken.
 void Database::insert(Writer& writer) {
   if (writer.xid == 0) writer.xid = begin();
   --writer.left;

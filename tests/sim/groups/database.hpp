@@ -1,5 +1,5 @@
-// PostgreSQL as far as the relay depends on it (docs/design/reading.md, "What is relied upon"):
-// transaction ids, a sequence, snapshots, a log that is flushed later than it is written, and
+// PostgreSQL as far as the relay depends on it (docs/design/reading.md, "What is relied upon"). It
+// has transaction ids, a sequence, snapshots, a log that is flushed later than it is written, and
 // crashes that take back what was not flushed and issue its numbers again.
 #pragma once
 
@@ -23,7 +23,7 @@ struct WrittenEvent {
   unsigned lane{0};
   bool committed{false};
   bool wanted{true};
-  bool of_type{false};  ///< That may get a subscription of its own.
+  bool of_type{false};  ///< It is of the type that may get a subscription of its own.
 };
 
 /// The id of an event is its number.
@@ -31,13 +31,13 @@ struct WrittenEvent {
 
 class Database {
  public:
-  /// `tasks`: events are tasks of two types, except those that are filtered.
+  /// With `tasks` the events are tasks of two types, except those that are filtered.
   Database(Random& random, unsigned keys, unsigned filtered_percent, bool tasks);
 
   // ---- writers
 
-  /// One of the open transactions takes its next step, or a new one begins: some take their id
-  /// early, all lock the key before a seq is taken, and commit late, not durably, or not at all.
+  /// One of the open transactions takes its next step, or a new one begins. Some take their id
+  /// early. All lock the key before a seq is taken, and commit late, not durably, or not at all.
   void write();
   void finish_writers();
 
@@ -49,11 +49,11 @@ class Database {
   [[nodiscard]] bool sees(const store::Visible& snapshot, std::uint64_t xid) const {
     return snapshot.sees(xid) && status_[xid] == Status::committed;
   }
-  /// Numbers of all events in the table, committed or not, in the order of seq.
+  /// The numbers of all events in the table, committed or not, in the order of seq.
   [[nodiscard]] const std::vector<std::size_t>& rows() const { return rows_; }
   [[nodiscard]] const WrittenEvent& event(std::size_t number) const { return events_[number]; }
   [[nodiscard]] std::size_t events() const { return events_.size(); }
-  /// In the order in which their transactions held the key: committed, and wanted.
+  /// The committed and wanted events of the key, in the order in which their transactions held it.
   [[nodiscard]] const std::vector<std::size_t>& of_key(unsigned key) const { return of_key_[key]; }
 
   // ---- the relay's own transactions
@@ -64,7 +64,7 @@ class Database {
   [[nodiscard]] std::uint64_t flushed() const { return flushed_; }
   void flush();
 
-  /// An immediate stop. Returns the events that are gone though they had been visible.
+  /// Stops the database immediately. Returns the events that are gone though they had been visible.
   std::vector<std::size_t> crash();
   [[nodiscard]] int incarnation() const { return incarnation_; }
 
@@ -74,7 +74,7 @@ class Database {
     std::uint64_t xid{0};
     unsigned key{0};
     bool locked{false};
-    std::uint64_t left{0};  ///< Events to insert.
+    std::uint64_t left{0};  ///< How many events it has yet to insert.
     std::vector<std::size_t> events;
   };
   /// What a crash leaves.
@@ -97,12 +97,12 @@ class Database {
   std::vector<bool> locks_;
   std::vector<Writer> writers_;
   std::vector<Status> status_ = std::vector<Status>(10, Status::aborted);  ///< By xid.
-  /// Position in the log, while not flushed.
+  /// The positions in the log of the commits that are not flushed.
   std::map<std::uint64_t, std::uint64_t> committed_at_;
   std::deque<WrittenEvent> events_;
   std::vector<std::size_t> rows_;
   std::vector<std::vector<std::size_t>> of_key_;
-  std::vector<std::uint64_t> running_;  ///< Ascending.
+  std::vector<std::uint64_t> running_;  ///< In ascending order.
   std::uint64_t next_xid_{10};
   std::uint64_t newest_finished_{9};
   std::int64_t sequence_{0};

@@ -24,7 +24,7 @@ store::LedgerRow ledger_row(const SettlementRow& row) {
           .parked = row.row.parked};
 }
 
-/// Whether one is the sum of the other and of some of these.
+/// Whether `all` is the sum of `least` and of some of these hashes.
 bool differs_by_some(const store::Tally& all, const store::Tally& least,
                      const std::vector<std::uint64_t>& some, std::size_t from = 0) {
   if (all == least) return true;

@@ -1,5 +1,6 @@
-// The ledger of a subscription, lane by lane: void under an old generation, a claim repeats the
-// cursor, a settlement begins there, counts what it covers, and all that has arrived.
+// Checks the ledger of a subscription lane by lane. A row under an old generation is void. A claim
+// repeats the cursor. A settlement begins at the cursor and counts exactly what it covers, and all
+// of that has arrived.
 #pragma once
 
 #include <array>
@@ -29,11 +30,11 @@ class LedgerChecks {
   }
 
   void begin_again();
-  /// `discarded`: by people.
+  /// `discarded` are the events that people have discarded.
   void follow(const SettlementRow& row, bool check, const std::set<std::size_t>& discarded);
   [[nodiscard]] const store::Cursor& cursor(unsigned lane) const { return cursors_[lane]; }
   [[nodiscard]] std::uint64_t void_rows() const { return void_rows_; }
-  /// `outbox verify`'s walk over the same rows and events.
+  /// Does the walk of `outbox verify` over the same rows and events.
   void verify(const std::vector<SettlementRow>& rows) const;
 
  private:
@@ -49,7 +50,7 @@ class LedgerChecks {
   const TypeSplit& split_;
   Promises& promises_;
   std::array<store::Cursor, 64> cursors_;
-  std::array<std::int64_t, 64> generations_{};  ///< Of the newest claim.
+  std::array<std::int64_t, 64> generations_{};  ///< The generation of each lane's newest claim.
   std::uint64_t void_rows_{0};
 };
 

@@ -12,7 +12,7 @@ constexpr unsigned kStrandShift = 57;
 constexpr Token kTokenMask = (Token{1} << kStrandShift) - 1;
 constexpr std::size_t kGroupPage = 9;
 constexpr std::chrono::milliseconds kWriteInterval{6};
-/// SubscriptionLoop::settle(): what waits is looked for again.
+/// As in SubscriptionLoop::settle(), waiting events are looked for again after this time.
 constexpr std::chrono::milliseconds kFindOrphans{20};
 
 relay::ParkingRules group_rules() {
@@ -241,7 +241,7 @@ void SimLoop::send_retries(relay::TimePoint now) {
   retries_.handed_over(taken);
 }
 
-/// SubscriptionLoop::leave_runs_to_owner()
+/// Like SubscriptionLoop::leave_runs_to_owner().
 void SimLoop::leave_runs_to_owner(relay::TimePoint now) {
   if (retained_.runner->rows_changed(retained_.source)) retries_.due_at(now);
   std::vector<relay::LateSends::Send> written;

@@ -1,5 +1,5 @@
-// The loop of a subscription (src/relay/subscription_loop.cpp), driven by dice: strands with the
-// relay's own delivery cores.
+// The loop of a subscription (src/relay/subscription_loop.cpp), driven by random numbers. Its
+// strands are the relay's own delivery cores.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@
 
 namespace outbox::sim {
 
-/// What outlives a loop: SinkCache.
+/// What outlives a loop, as in SinkCache.
 struct RetainedSink {
   SimSink sink;
-  std::shared_ptr<SimRunner> runner{};  ///< In place of the sink: handlers.
-  task::Source source{0};               ///< Whose tasks these are, to it.
+  std::shared_ptr<SimRunner> runner{};  ///< Runs handlers in place of the sink.
+  task::Source source{0};               ///< The runner's number of the subscription.
   Token next_token{1};
   std::vector<relay::EventRef> acks{};
   std::vector<relay::EventRef> retry_acks{};
@@ -59,7 +59,7 @@ class SimLoop {
 
   void take_page(std::size_t strand, const std::shared_ptr<const store::Page>& page,
                  relay::TimePoint now);
-  /// `released`: keys that have nothing to do any more.
+  /// `released` are the keys that have nothing to do any more.
   void written(std::size_t strand, const std::vector<std::uint64_t>& released,
                relay::TimePoint now) {
     if (strand != kRetries) cores_[strand]->settled();
@@ -75,19 +75,20 @@ class SimLoop {
   }
   [[nodiscard]] bool reads_keys() const { return !replay_; }
   void keys_read(const store::ParkedKeys& keys) { gate_.replace_stored(keys); }
-  /// Tenure::retire_changed(). `replay`: the one that runs now.
+  /// Like Tenure::retire_changed(): whether the loop must start again. `replay` is the one that
+  /// runs now.
   [[nodiscard]] bool differs(const store::SubscriptionRow& row, std::int64_t replay) const;
   [[nodiscard]] bool replays() const { return replay_ != nullptr; }
-  /// What the feed's thread does. False: the connection is lost.
+  /// Does what the feed's thread does. Returns false if the connection is lost.
   [[nodiscard]] bool read_replay() { return replay_->feed->read_round({}).has_value(); }
-  /// It waits for the parked events that are due.
+  /// Whether it waits for the parked events that are due.
   [[nodiscard]] bool asks() const { return asks_; }
   void loaded(store::DueEvents due, relay::TimePoint now) {
     asks_ = false;
     retries_.loaded(std::move(due), now);
   }
   void step(relay::TimePoint now, bool trusted, std::vector<Job>& jobs);
-  /// Sends no more but what fills gaps, and settles.
+  /// Sends nothing more but what fills gaps (only if `in_order`), and settles.
   void stop(relay::TimePoint now, bool in_order);
   [[nodiscard]] bool finished() const;
   void take_outcomes(relay::TimePoint now);
@@ -98,7 +99,7 @@ class SimLoop {
   [[nodiscard]] std::size_t strands() const { return cores_.size(); }
   [[nodiscard]] bool has_room() const { return window_.has_room(1); }
   [[nodiscard]] const relay::KeyGate& gate() const { return gate_; }
-  /// What runs elsewhere is asked for, too.
+  /// The rows whose state is asked for, because they run elsewhere or are remembered.
   [[nodiscard]] const std::vector<store::AskedRow>& asked() const { return retries_.asked(); }
   [[nodiscard]] bool failed() const { return state_.mode() == relay::Mode::rejected; }
   [[nodiscard]] bool in_flight() const { return state_.in_flight() > 0; }
@@ -113,7 +114,7 @@ class SimLoop {
   void send(std::size_t strand, relay::TimePoint now);
   void send_retries(relay::TimePoint now);
   void settle(relay::TimePoint now, std::vector<Job>& jobs);
-  /// False: the sink does not take it.
+  /// Returns false if the sink does not take it.
   [[nodiscard]] bool hand_over(Token token, EventView event, std::size_t number,
                                std::size_t attempt);
   void leave_runs_to_owner(relay::TimePoint now);
@@ -134,7 +135,7 @@ class SimLoop {
   relay::KeyGate gate_;
   relay::RetryCore retries_;
   std::vector<std::unique_ptr<relay::DeliveryCore>> cores_;
-  std::vector<std::unique_ptr<feed::PageConsumer>> readers_;  ///< Of the replay.
+  std::vector<std::unique_ptr<feed::PageConsumer>> readers_;  ///< Readers of the replay.
   bool replayed_{false};
   bool asks_{false};
   bool meeting_{false};

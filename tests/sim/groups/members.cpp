@@ -57,8 +57,8 @@ bool Members::owns(store::LaneMask lanes, std::int64_t generation) const {
   return true;
 }
 
-/// The lanes of the dead get a new generation all, also those that stay free: a late row counts for
-/// all of its lanes or for none.
+/// All lanes of dead members get a new generation, even those that stay free, so that a late row
+/// counts for all of its lanes or for none.
 std::optional<store::Holding> Members::change(const EventId& relay, store::LaneMask wanted,
                                               relay::TimePoint now, std::chrono::milliseconds lease,
                                               const Claim& claim) {

@@ -1,5 +1,5 @@
-// Members, and whose the lanes are, by the rules of store/postgres/lane_owners.cpp. The clock is
-// the server's.
+// The members, and which lanes each one owns, by the rules of store/postgres/lane_owners.cpp. The
+// clock is the server's.
 #pragma once
 
 #include <array>
@@ -18,27 +18,27 @@ class Members {
  public:
   [[nodiscard]] store::Fleet look(const EventId& asking, relay::TimePoint now,
                                   std::chrono::milliseconds lease) const;
-  /// Registers, or renews the lease. False: it had been removed.
+  /// Registers the relay, or renews its lease. Returns false if it was not registered.
   bool keep(const EventId& relay, relay::TimePoint now);
   void leave(const EventId& relay);
-  /// A process of this machine that is gone is seen at once.
+  /// Relays on the same machine see at once that this process is gone.
   void process_ended(const EventId& relay);
-  /// LaneOwners::change(). `claim`: the cursors of lanes that have a new generation. None: this
-  /// relay is not registered any more.
+  /// Like LaneOwners::change(). `claim` claims the cursors of lanes that have a new generation.
+  /// Returns nullopt if this relay is not registered any more.
   using Claim = std::function<void(store::LaneMask lanes, std::int64_t generation)>;
   [[nodiscard]] std::optional<store::Holding> change(const EventId& relay, store::LaneMask wanted,
                                                      relay::TimePoint now,
                                                      std::chrono::milliseconds lease,
                                                      const Claim& claim);
   [[nodiscard]] std::int64_t generation_of(unsigned lane) const { return lanes_[lane].generation; }
-  /// hold_lanes()
+  /// Like hold_lanes().
   [[nodiscard]] bool owns(store::LaneMask lanes, std::int64_t generation) const;
 
  private:
   struct Member {
     EventId id{};
     relay::TimePoint heartbeat{};
-    bool gone{false};  ///< The process.
+    bool gone{false};  ///< Whether the process is gone.
   };
   struct Lane {
     std::optional<EventId> owner;

@@ -17,7 +17,7 @@ EventId id_of(std::uint64_t number) {
   return id;
 }
 
-/// Of the type with a limit, at once in a worker.
+/// How many tasks of the limited type may run at once in a worker.
 constexpr std::size_t kMostOfType = 1;
 
 }  // namespace
@@ -66,7 +66,7 @@ void SimProcess::step() {
     case 9: return step_settler();
     case 12:
     case 13: return run_tracker_->step();
-    // What the client has queued goes on being delivered, whatever the loop knows.
+    // What the client has queued is delivered even if the loop has stopped.
     default: return sink().step();
   }
 }
@@ -80,7 +80,7 @@ void SimProcess::crash() {
   if (world_.options.same_machine) world_.tables.members().process_ended(id_);
 }
 
-/// What was sent when the connection broke may be written.
+/// A statement that was sent when the connection broke may still be executed.
 void SimProcess::keep_in_transit(const Served& served) {
   if (served.jobs.empty() || !world_.random.chance(50) || !served.reader.incarnation()) return;
   in_transit_.push_back(
@@ -100,8 +100,8 @@ void SimProcess::stop_for(int steps, bool clock_too) {
 
 bool SimProcess::at_rest() const {
   if (stopped_ != 0 || !tenure_ || tenure_->failed) return false;
-  // Strands that are to come together settle again and again: two subscriptions hardly ever rest at
-  // once.
+  // Strands that are to come together settle again and again, so two subscriptions hardly ever rest
+  // at the same time.
   const bool many = tenure_->served.size() > 1;
   const auto rests = [many](const auto& served) {
     if (many) return !served->stopping && (!served->loop || !served->loop->in_flight());
@@ -164,7 +164,7 @@ void SimProcess::step_tenures() {
 
 void SimProcess::begin_tenure() {
   const relay::TimePoint before = now();
-  // A false answer: it was removed, and is registered again.
+  // If the answer is false, the relay was not registered, and is registered now.
   (void)world_.tables.members().keep(id_, world_.server_now());
   trust_.extend_to(before + kLease - kLease / 5);
   renew_at_ = before + kLease / 3;
@@ -172,15 +172,15 @@ void SimProcess::begin_tenure() {
   tenure_->served.push_back(std::make_unique<Served>(world_, kSubscription));
 }
 
-/// Worker::stop()
+/// Like Worker::stop().
 void SimProcess::end_relay() {
   has_left_ = true;
   excuse_repeats(0);
   if (run_tracker_) run_tracker_->stop(std::chrono::milliseconds(world_.random.below(60)));
 }
 
-/// The store or the lease is lost: what is in flight gets its outcome or is purged, nothing more is
-/// written.
+/// The store or the lease is lost. What is in flight gets its outcome or is purged, and nothing
+/// more is written.
 void SimProcess::end_tenure() {
   for (const auto& served : tenure_->served) {
     SimLoop* const loop = served->loop.get();
@@ -251,7 +251,8 @@ void SimProcess::stop(Served& served) {
   served.loop->stop(now(), true);
 }
 
-/// True: some are ending now. Then it goes on with the rows that it has read.
+/// Ends loops whose subscription has changed. Returns true if some are ending now; the next call
+/// then goes on with the rows that were read.
 bool SimProcess::retire_changed() {
   Tenure& tenure = *tenure_;
   if (std::exchange(tenure.retired, false)) return false;
@@ -273,7 +274,8 @@ bool SimProcess::retire_changed() {
   return tenure.retired;
 }
 
-/// Tenure::begin_types(), and before it the configuration of a worker with a limit.
+/// Applies the configuration of a worker with a limit, and then does what Tenure::begin_types()
+/// does.
 void SimProcess::begin_type() {
   Tenure& tenure = *tenure_;
   if (sets_apart_) world_.tables.set_apart(false);
@@ -289,7 +291,7 @@ void SimProcess::begin_type() {
   world_.trace("relay ", +id_.bytes[0], " has begun the type in lanes ", tenure.holding.lanes);
 }
 
-/// Tenure::start_new()
+/// Like Tenure::start_new().
 void SimProcess::begin_loops() {
   for (const auto& served : tenure_->served) {
     const store::SubscriptionRow& row = tenure_->rows[static_cast<std::size_t>(served->id - 1)];
@@ -298,7 +300,7 @@ void SimProcess::begin_loops() {
   }
 }
 
-/// TenureLoop::forget_retries_of_lost_lanes()
+/// Like TenureLoop::forget_retries_of_lost_lanes().
 void SimProcess::forget_retries(const store::Fleet& fleet) {
   const store::Holding before = std::exchange(held_before_, {});
   store::LaneMask kept = 0;
@@ -314,7 +316,8 @@ void SimProcess::forget_retries() {
   for (RetainedSink& retained : retained_) retained.retry_acks.clear();
 }
 
-/// P5: the next owner of lanes does not know what was delivered and not settled in time.
+/// Excuses repeats under P5: the next owner of lanes does not know what was delivered and not
+/// settled in time.
 void SimProcess::excuse_repeats(store::LaneMask kept) {
   const auto excuse = [&](const relay::EventRef& event) {
     const std::size_t number = number_of(event.id);
@@ -340,7 +343,7 @@ void SimProcess::change_lanes(store::LaneMask lanes) {
                holding->generation);
 }
 
-/// Tenure::load_strands(): a claim makes lanes that have come to one cursor one strand.
+/// As in Tenure::load_strands(), a claim makes one strand of lanes that have come to one cursor.
 void SimProcess::begin_loop(Served& served, store::SubscriptionRow row) {
   const store::Holding& holding = tenure_->holding;
   auto strands = world_.tables.strands(served.id, holding.lanes);
@@ -349,7 +352,7 @@ void SimProcess::begin_loop(Served& served, store::SubscriptionRow row) {
         return strand.generation == holding.generation && strand.rows == 1;
       });
   if (!claimed) {
-    // hold_lanes
+    // The claim is refused as by hold_lanes().
     if (!world_.tables.members().owns(holding.lanes, holding.generation)) return lose_connection();
     world_.tables.claim(served.id, holding.lanes, holding.generation);
     world_.checks.follow(world_.tables.rows());
@@ -359,11 +362,11 @@ void SimProcess::begin_loop(Served& served, store::SubscriptionRow row) {
   for (const store::Strand& strand : strands) covered |= strand.lanes;
   if (covered != holding.lanes) return world_.checks.broke("lanes have no cursor");
   if (strands.size() > 1) ++world_.result.several_strands;
-  const auto failed = [](const Error&) {};  // the round says so
+  const auto failed = [](const Error&) {};  // read_replay() reports the failure
   row.replay = world_.tables.running_replay();
   std::shared_ptr<relay::ReplayRun> replay;
   if (row.replay != 0) {
-    // Tenure::make_loop()
+    // As in Tenure::begin_loop().
     replay = *relay::begin_replay(std::make_unique<SimReplays>(world_.database, world_.tables),
                                   row.replay, holding.lanes, strands, {.page_events = 5}, failed);
     if (!replay) row.replay = 0;
@@ -385,7 +388,7 @@ bool SimProcess::end_loop(Served& served) {
   if (!served.loop->finished() && !late) return false;
   served.stopping = false;
   if (!served.jobs.empty()) {
-    lose_connection();  // its last settlement was not written in time
+    lose_connection();  // the last settlement was not written in time
     return false;
   }
   served.loop->end(now());
@@ -396,7 +399,7 @@ bool SimProcess::end_loop(Served& served) {
 
 // ---- the other threads
 
-/// One of the subscriptions.
+/// One of the subscriptions, at random.
 SimProcess::Served& SimProcess::any() {
   auto& served = tenure_->served;
   return *served[served.size() == 1 ? 0 : world_.random.below(served.size())];
@@ -469,7 +472,8 @@ void SimProcess::step_settler() {
   }
 }
 
-/// read_due(): what has become of runs, then what is due.
+/// Like read_due(): one statement reads what has become of runs, and the next one reads what is
+/// due.
 void SimProcess::read_due(Served& served) {
   SimLoop& loop = *served.loop;
   std::optional<store::DueEvents>& due = served.due;
@@ -482,10 +486,10 @@ void SimProcess::read_due(Served& served) {
   loop.loaded(std::move(answer), now());
 }
 
-/// P6: what is parked failed by its own fault, and no attempt is counted for an outage.
+/// Checks P6: what is parked failed by its own fault, and no attempt is counted for an outage.
 void SimProcess::check_faults(const Batch& batch) {
   const SimSink& sink = this->sink().sink;
-  // Once healed the dice do not tell who has failed.
+  // Once the world is healed, the settings no longer tell which events have failed.
   const bool others_fail = world_.options.tasks || world_.healed ||
                            world_.options.fail_percent + world_.options.outages > 0;
   for (const store::ParkedEvent& event : batch.parked) {

@@ -1,5 +1,5 @@
-// A relay: the threads of src/relay (tenure loop, lease, pump, loop, settler) and the sink's
-// client, one of them a step at a time, in any order.
+// A relay. The threads of src/relay (tenure loop, lease, pump, loop, settler) and the sink's client
+// take their steps one at a time, in any order.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace outbox::sim {
 
 inline constexpr std::chrono::milliseconds kLease{120};
 
-/// Settlements that were sent when their connection broke: the server may still write them.
+/// Settlements that were sent when their connection broke. The server may still write them.
 struct InTransit {
   Batch batch;
   int incarnation{0};
@@ -35,10 +35,10 @@ class SimProcess {
   void lose_runs_connection() {
     if (run_tracker_) run_tracker_->lose_connection();
   }
-  /// By one of its handlers.
+  /// Whether one of its handlers has killed the process.
   [[nodiscard]] bool is_killed() const { return sink().runner && sink().runner->killed(); }
   void stop_for(int steps, bool clock_too);
-  /// Asked to stop: hands over.
+  /// Asks the relay to stop and to hand over its lanes.
   void leave() {
     leaving_for_good_ = true;
     if (run_tracker_) run_tracker_->claim_no_more();
@@ -47,8 +47,8 @@ class SimProcess {
     return has_left_ && (!run_tracker_ || run_tracker_->is_over());
   }
   [[nodiscard]] bool at_rest() const;
-  /// Keys that it holds back without a row in the store; less than 0: it lets keys go that have
-  /// one.
+  /// How many keys it holds back that have no row in the store; less than 0 if it does not hold
+  /// back a key that has one.
   [[nodiscard]] int keys_too_many() const;
   void heal() { sink().sink.fail_percent = sink().sink.sick_percent = 0; }
   void go_down(bool down) { sink().sink.outages.go_down(down); }
@@ -56,7 +56,7 @@ class SimProcess {
   [[nodiscard]] std::uint64_t lies() const { return sink().sink.lies; }
 
  private:
-  /// A subscription, in a tenure.
+  /// A subscription in a tenure.
   struct Served {
     Served(GroupShared& world, std::int32_t id_)
         : id(id_), reader(world.random, world.database, world.tables) {}
@@ -64,18 +64,20 @@ class SimProcess {
     SimReader reader;
     std::unique_ptr<SimLoop> loop;
     std::deque<SimLoop::Job> jobs;
-    std::optional<store::DueEvents> due{};  ///< One of two statements has answered.
-    std::int32_t parked_version{0};         ///< That the loop knows.
-    bool reads_keys{false};                 ///< Of parked events, since a person has changed them.
-    bool stopping{false};                   ///< The loop, in order.
+    std::optional<store::DueEvents> due{};  ///< Set once the first of two statements has answered.
+    std::int32_t parked_version{0};         ///< The version that the loop knows.
+    /// Whether the keys of parked events must be read, since a person has changed some of these.
+    bool reads_keys{false};
+    bool stopping{false};  ///< Whether the loop is ending in order.
     relay::TimePoint stop_by{};
   };
-  /// From a connection to its loss.
+  /// The time from a connection to its loss.
   struct Tenure {
     std::vector<std::unique_ptr<Served>> served;
-    std::vector<store::SubscriptionRow> rows;    ///< As they were read last.
-    bool retired{false};                         ///< Loops, because of these rows.
-    std::optional<store::Holding> begun_type{};  ///< The lanes in which the type has its cursor.
+    std::vector<store::SubscriptionRow> rows;  ///< The rows as they were read last.
+    bool retired{false};                       ///< Whether loops were ended because of these rows.
+    /// The lanes in which the type has its cursor.
+    std::optional<store::Holding> begun_type{};
     store::Holding holding;
     bool failed{false};
   };
@@ -109,7 +111,7 @@ class SimProcess {
   void begin_loops();
   void begin_loop(Served& served, store::SubscriptionRow row);
   void keep_in_transit(const Served& served);
-  /// False: it is not over yet.
+  /// Returns false if the loop is not over yet.
   bool end_loop(Served& served);
   [[nodiscard]] store::LaneMask wanted(const store::Fleet& fleet) const;
   [[nodiscard]] bool lost_lanes(const store::Fleet& fleet) const;
@@ -117,14 +119,18 @@ class SimProcess {
   GroupShared& world_;
   const EventId id_;
   std::vector<InTransit>& in_transit_;
-  relay::TimePoint::duration offset_{};  ///< Of the local clock.
+  relay::TimePoint::duration offset_{};  ///< The offset of the local clock.
   int stopped_{0};
   relay::TrustDeadline trust_;
   relay::TimePoint renew_at_{};
-  const bool sets_apart_;                       ///< By its configuration: a type has a limit.
-  std::vector<RetainedSink> retained_;          ///< By subscription.
-  store::Holding held_before_;                  ///< Of the tenure before.
-  std::unique_ptr<SimRunTracker> run_tracker_;  ///< Of a worker.
+  /// Whether a type has a limit in its configuration.
+  const bool sets_apart_;
+  /// The sink of each subscription.
+  std::vector<RetainedSink> retained_;
+  /// What the tenure before held.
+  store::Holding held_before_;
+  /// Only in a worker.
+  std::unique_ptr<SimRunTracker> run_tracker_;
   std::unique_ptr<Tenure> tenure_;
   bool leaving_for_good_{false};
   bool has_left_{false};

@@ -1,4 +1,4 @@
-// The first promise that was broken.
+// Remembers the first promise that was broken.
 #pragma once
 
 #include <string>

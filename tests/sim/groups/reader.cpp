@@ -27,8 +27,8 @@ bool SimReader::step(bool has_room, const Take& take) {
   return true;
 }
 
-/// PostgresReader::begin(): the marks that are there, then one of its own. Its l is read before the
-/// transaction that writes it begins.
+/// As in PostgresReader::begin(), reads the existing marks and writes one of its own. The l of that
+/// mark is read before the transaction that writes it begins.
 void SimReader::begin() {
   if (!sequence_) {
     incarnation_ = database_.incarnation();
@@ -42,7 +42,8 @@ void SimReader::begin() {
   begun_ = true;
 }
 
-/// `present`: rows and S2 in one statement. `bounded`: S2 and its bound are known.
+/// Like the query `present`, which reads rows and S2 in one statement, or like `bounded` if S2 and
+/// its bound are known.
 void SimReader::fetch(const Reading& reading) {
   const store::Cursor& cursor = reading.cursor;
   begins_pair_ = cursor.drained();
@@ -71,8 +72,8 @@ void SimReader::fetch(const Reading& reading) {
   page_->pair = std::make_shared<const store::Pair>(std::move(pair));
 }
 
-/// Two streams: transactions from xmax(S1) on, above the floor; and those that were in progress in
-/// S1, from 0.
+/// The rows of two streams: transactions from xmax(S1) on, above the floor, and transactions that
+/// were in progress in S1, from 0.
 std::vector<std::size_t> SimReader::rows_of(const Reading& reading, const store::Visible& s1,
                                             const store::Visible& s2, std::int64_t bound) const {
   const std::int64_t late_position = reading.cursor.drained() ? 0 : reading.cursor.position;

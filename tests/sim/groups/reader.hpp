@@ -1,5 +1,5 @@
-// The pump and the reader of one tenure: what src/feed/pump.cpp and store/postgres/reader.cpp do,
-// one step at a time. The marks are the relay's own (MarkBook).
+// The pump and the reader of one tenure. They do what src/feed/pump.cpp and
+// store/postgres/reader.cpp do, one step at a time. The marks are the relay's own (MarkBook).
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class SimReader {
     readings_.push_back({.strand = strand, .lanes = lanes, .cursor = cursor});
   }
   void remove_all();
-  /// A statement, or the wait for one. False: the connection is of no use any more.
+  /// Executes a statement, or waits for one. Returns false if the connection is of no use any more.
   [[nodiscard]] bool step(bool has_room, const Take& take);
   [[nodiscard]] std::optional<int> incarnation() const { return incarnation_; }
   store::postgres::MarkBook& marks() { return marks_; }
@@ -49,14 +49,14 @@ class SimReader {
   Tables& tables_;
   store::postgres::MarkBook marks_;
   std::optional<int> incarnation_;
-  std::optional<std::int64_t> sequence_;  ///< Read, to be written as a mark.
+  std::optional<std::int64_t> sequence_;  ///< The sequence that was read, to be written as a mark.
   std::uint64_t mark_xid_{0};
   bool begun_{false};
 
   std::vector<Reading> readings_;
-  std::size_t turn_{0};                        ///< The next one in this turn.
-  std::shared_ptr<const store::Pair> newest_;  ///< Of this turn.
-  std::shared_ptr<store::Page> page_;          ///< Fetched, its barrier not passed.
+  std::size_t turn_{0};                        ///< The reading that is next in this turn.
+  std::shared_ptr<const store::Pair> newest_;  ///< The newest pair of this turn.
+  std::shared_ptr<store::Page> page_;          ///< A fetched page that has not passed the barrier.
   bool begins_pair_{false};
 };
 

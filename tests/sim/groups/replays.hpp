@@ -44,7 +44,7 @@ class SimReplays final : public store::Replays {
     return tables_.page(request);
   }
 
-  // What a relay does not call.
+  // A relay does not call the following.
   [[nodiscard]] Result<store::RetainedLog> retained() override { return unused(); }
   [[nodiscard]] Result<std::int64_t> seq_at(std::int64_t /*time*/) override { return unused(); }
   [[nodiscard]] Result<std::int64_t> start(const store::Replay& /*replay*/) override {

@@ -21,39 +21,41 @@ struct GroupOptions {
   unsigned keys{8};
   std::size_t most_relays{3};
   bool gapless{true};
-  bool same_machine{true};  ///< That a process is gone is seen at once; otherwise by its lease.
+  /// Whether other relays see at once that a process is gone; otherwise they see it only by its
+  /// lease.
+  bool same_machine{true};
   unsigned filtered_percent{10};
   unsigned fail_percent{2};
   unsigned lie_percent{0};
-  // Events that are parked; see SimOptions.
+  // These decide which events are parked; see SimOptions.
   unsigned reject_percent{0};
   unsigned sick_percent{0};
   unsigned slow_percent{0};
   bool dead_blocks{false};
-  // Of 1000 steps:
+  // In how many of 1000 steps these happen:
   unsigned joins{0};
   unsigned leaves{0};
   unsigned crashes{0};
-  unsigned pauses{0};   ///< Stopped: SIGSTOP. Its clock goes on.
-  unsigned freezes{0};  ///< The same with its clock.
-  unsigned jumps{0};    ///< Of the server's clock.
+  unsigned pauses{0};   ///< A process is stopped (SIGSTOP). Its clock goes on.
+  unsigned freezes{0};  ///< A process is stopped with its clock.
+  unsigned jumps{0};    ///< The server's clock jumps.
   unsigned lost_connections{0};
   unsigned database_crashes{0};
-  unsigned outages{0};  ///< Of the destination, for all relays.
+  unsigned outages{0};  ///< The destination is down for all relays.
   unsigned people{0};   ///< A person sends a parked event again, or discards it.
-  unsigned replays{0};  ///< One is started, stopped, or resumed.
+  unsigned replays{0};  ///< A replay is started, stopped, or resumed.
   bool exact{false};    ///< Nothing happens that excuses a duplicate.
-  /// The relays are workers, and their sinks handlers: those that reject fail, slow ones take long,
-  /// sick ones do not return until they are told to stop.
+  /// The relays are workers, and their sinks are handlers. Handlers that reject fail, slow ones
+  /// take long, and sick ones do not return until they are told to stop.
   bool tasks{false};
-  unsigned kill_percent{0};  ///< So many of 100 tasks kill the worker, the first times.
+  unsigned kill_percent{0};  ///< So many of 100 tasks kill the worker a few times.
   unsigned snooze_percent{0};
-  bool clocks_differ{false};  ///< Those of half of the processes by an hour.
+  bool clocks_differ{false};  ///< The clocks of half of the processes differ by an hour.
   bool once{false};  ///< Nothing happens that excuses a task which was done and runs again.
-  /// Workers from this one on have a limit for a type, which gets a subscription of its own; 0:
-  /// none has.
+  /// Workers from this one on have a limit for a type, which gets a subscription of its own. If it
+  /// is 0, no worker has one.
   unsigned limited_from{0};
-  /// Of 1000 steps: a person pauses the type, which sets it apart, or resumes it.
+  /// In so many of 1000 steps a person pauses the type, which sets it apart, or resumes it.
   unsigned pauses_of_type{0};
   bool trace{false};
 
@@ -66,7 +68,8 @@ struct GroupShared {
   explicit GroupShared(const GroupOptions& options_) : options(options_), random(options_.seed) {}
 
   [[nodiscard]] relay::TimePoint server_now() const { return now + server_offset; }
-  /// A transaction of a relay, and what the promises say of it. False: it was refused.
+  /// Executes a transaction of a relay, and checks the promises for it. Returns nullopt if it was
+  /// refused.
   [[nodiscard]] std::optional<std::uint64_t> write(const Batch& batch, int incarnation,
                                                    bool durably) {
     const auto w = tables.append(batch, incarnation, durably, server_now());
@@ -80,7 +83,7 @@ struct GroupShared {
     }
     for (const auto& retried : batch.results) {
       if (retried.state == store::ParkedState::dead) checks.died(number_of(retried.id));
-      // A person had discarded it while it ran.
+      // A person had discarded the event while it ran.
       if (tables.parked(retried.subscription).discarded().contains(retried.seq))
         checks.discarded(number_of(retried.id));
     }
@@ -91,8 +94,8 @@ struct GroupShared {
   Random random;
   relay::TimePoint now{std::chrono::seconds(1000)};
   relay::TimePoint::duration server_offset{};
-  bool healed{false};  ///< No more faults.
-  int down_for{0};     ///< Steps for which the destination is down.
+  bool healed{false};  ///< There are no more faults.
+  int down_for{0};     ///< For how many more steps the destination is down.
   Database database{random, options.keys, options.filtered_percent, options.tasks};
   Tables tables{database, options.tasks, options.dead_blocks};
   Topic topic;

@@ -42,7 +42,7 @@ Tables::Tables(Database& database, bool tasks, bool dead_blocks)
   SettlementRow first;
   first.row.subscription = kSubscription;
   first.row.kind = store::SettlementKind::reset;
-  first.row.s1 = first.row.s2 = "3:3:";  // nothing is visible in it
+  first.row.s1 = first.row.s2 = "3:3:";  // nothing is visible in this snapshot
   add(std::move(first));
 }
 
@@ -321,7 +321,7 @@ bool Tables::begin_beside(store::LaneMask lanes, std::int64_t generation) {
   return true;
 }
 
-/// In one transaction.
+/// Writes the rows in one transaction.
 void Tables::add_cursors(store::Settlement like, const std::vector<store::Strand>& strands) {
   const std::uint64_t w = database_.begin();
   database_.commit(w, true);
@@ -395,7 +395,7 @@ void Tables::crash() {
 
 // ---- replays
 
-/// settle_replay()
+/// Like settle_replay().
 void ReplayRecord::settle(const store::ReplayProgress& progress) {
   if (progress.replay != replay.id) return;
   bool done = true;
@@ -405,7 +405,7 @@ void ReplayRecord::settle(const store::ReplayProgress& progress) {
     done = done && positions[lane] >= replay.last;
   }
   skips.insert(skips.end(), progress.skips.begin(), progress.skips.end());
-  // Also one that is being stopped: there is nothing left of it to resume.
+  // Even a replay that is being stopped becomes done, since nothing of it is left to resume.
   if (done) replay.state = store::ReplayState::done;
 }
 

@@ -1,5 +1,6 @@
-// The outbox's own tables, by the rules of the statements in store/postgres/queries.hpp that each
-// function names. All that is kept for each subscription is asked for with its id (catalog.hpp).
+// The outbox's own tables. Each function follows the rules of the statement in
+// store/postgres/queries.hpp that its comment names. What is kept for each subscription is asked
+// for with the subscription's id (catalog.hpp).
 #pragma once
 
 #include <array>
@@ -36,11 +37,11 @@ struct SettlementRow {
   store::Settlement row{};
   store::VisiblePtr s1{}, s2{};
   std::uint64_t w{0};
-  bool has_mark{false};         ///< Its l may become a floor.
-  std::uint64_t written_at{0};  ///< In the database's log.
+  bool has_mark{false};         ///< Whether its l may become a floor.
+  std::uint64_t written_at{0};  ///< The position in the database's log.
 };
 
-/// What is written in one transaction: store::ProgressBatch.
+/// What is written in one transaction, like store::ProgressBatch.
 struct Batch {
   std::vector<store::Settlement> rows;
   std::vector<store::ParkedEvent> parked{};
@@ -50,9 +51,9 @@ struct Batch {
   void add(const Batch& other);
 };
 
-/// The newest replay, and how far it is by lane.
+/// The newest replay, and how far it is in each lane.
 struct ReplayRecord {
-  store::Replay replay{};  ///< Id 0: there was none.
+  store::Replay replay{};  ///< Its id is 0 if there was no replay.
   std::array<std::int64_t, 64> positions{};
   std::vector<store::ReplaySkip> skips{};
 
@@ -64,43 +65,44 @@ class Tables {
   Tables(Database& database, bool tasks, bool dead_blocks);
 
   [[nodiscard]] const Catalog& catalog() const { return catalog_; }
-  /// By a person, or by the configuration of a worker.
+  /// Sets the type apart, for a person or for the configuration of a worker.
   void set_apart(bool paused);
   void set_active(bool active);
-  /// Members and lanes; for changes of lanes: change().
+  /// The members and lanes. Lanes are changed by change() below.
   [[nodiscard]] Members& members() { return members_; }
   [[nodiscard]] const Members& members() const { return members_; }
 
   // ---- settlements
 
-  /// `cursors`: the newest row of each lane, lanes at one cursor together. Lanes without one are in
-  /// none.
+  /// Like `cursors`: the newest row of each lane, with lanes at one cursor together. Lanes without
+  /// a cursor are in no strand.
   [[nodiscard]] std::vector<store::Strand> strands(std::int32_t subscription,
                                                    store::LaneMask lanes) const;
-  /// `append`, as one transaction; the rows as they are now. `incarnation`: that was read from;
-  /// another one refuses. Parked events and results are refused, with everything else, under a
-  /// generation that does not own their lanes.
+  /// Like `append`, in one transaction. The batch is refused if the database has crashed since
+  /// `incarnation`, from which the relay has read, or if parked events, results or replays are
+  /// under a generation that does not own their lanes.
   [[nodiscard]] std::optional<std::uint64_t> append(const Batch& batch, int incarnation,
                                                     bool durably, relay::TimePoint now);
-  /// `claim`.
+  /// Like `claim`.
   void claim(std::int32_t subscription, store::LaneMask lanes, std::int64_t generation);
-  /// `begin_beside`: those of these lanes in which the type has no cursor yet begin where that of
-  /// the queue stands. False: refused.
+  /// Like `begin_beside`: of these lanes, those in which the type has no cursor yet begin where the
+  /// queue's cursor stands. Returns false if it is refused.
   [[nodiscard]] bool begin_beside(store::LaneMask lanes, std::int64_t generation);
-  /// LaneOwners::change(), with the claims. None: this relay is not registered any more.
+  /// Like LaneOwners::change(), with the claims. Returns nullopt if this relay is not registered
+  /// any more.
   [[nodiscard]] std::optional<store::Holding> change(const EventId& relay, store::LaneMask wanted,
                                                      relay::TimePoint now,
                                                      std::chrono::milliseconds lease);
-  /// `mark`: written in a transaction that began before.
+  /// Like `mark`, written in a transaction that began before.
   void mark(std::uint64_t xid, std::int64_t l);
-  /// `marks`: (w, l).
+  /// Like `marks`: pairs of w and l.
   [[nodiscard]] std::vector<std::pair<std::uint64_t, std::int64_t>> marks() const;
   [[nodiscard]] const std::vector<SettlementRow>& rows() const { return rows_; }
-  /// The newest row of the lane by (generation, id); null: none.
+  /// The newest row of the lane by (generation, id); null if there is none.
   [[nodiscard]] const SettlementRow* newest(std::int32_t subscription, unsigned lane) const;
-  /// Before the cursor of its lane.
+  /// Whether the event is before the cursor of its lane.
   [[nodiscard]] bool is_settled(std::int32_t subscription, const WrittenEvent& event) const;
-  /// Before this one.
+  /// Whether the event is before this cursor.
   [[nodiscard]] bool is_before(const WrittenEvent& event, const SettlementRow& cursor) const;
 
   // ---- parked events
@@ -108,18 +110,18 @@ class Tables {
   [[nodiscard]] const ParkedTable& parked(std::int32_t subscription = kSubscription) const {
     return kept(subscription).parked;
   }
-  /// `due_parked`: none of lanes that another generation owns.
+  /// Like `due_parked`, without events of lanes that another generation owns.
   void due(std::int32_t subscription, const store::Holding& holding, relay::TimePoint now,
            store::DueEvents& into) const;
-  /// The keys of a batch that have nothing to do any more, of one subscription.
+  /// The keys of one subscription in a batch that have nothing to do any more.
   [[nodiscard]] std::vector<std::uint64_t> released(std::int32_t subscription,
                                                     const Batch& batch) const;
-  /// A person's command, of which relays hear through parked_version.
+  /// Executes a person's command, which relays notice by the parked_version.
   void decide(bool discard, std::int32_t subscription, std::int64_t seq, relay::TimePoint now);
 
   // ---- runs of tasks: store/postgres/task_runs.cpp. All of it is flushed.
 
-  /// The count begins with a number that was not there before.
+  /// The count of a new worker begins with a number that no worker had before.
   void beat(const EventId& worker, relay::TimePoint now);
   void forget_worker(const EventId& worker) { workers_.erase(worker); }
   [[nodiscard]] std::vector<store::TaskRunRow> runs_of(const EventId& worker) const;
@@ -127,7 +129,7 @@ class Tables {
   /// Returns which of the ends were written.
   std::vector<bool> end_runs(const std::vector<store::TaskRunEnd>& ends,
                              const std::vector<store::TaskFinish>& finishes, relay::TimePoint now);
-  /// Of the ends that are noted: how often an event told of each.
+  /// How often an event told of each end that is noted.
   [[nodiscard]] const std::map<EventId, int>& told() const { return told_; }
 
   // ---- tasks for any worker
@@ -135,7 +137,7 @@ class Tables {
   void announce_free_threads(const EventId& worker, std::size_t free);
   [[nodiscard]] store::OtherThreads other_threads(const EventId& me, relay::TimePoint now,
                                                   std::chrono::milliseconds alive) const;
-  /// `claim_ready`: of these types.
+  /// A row that was claimed.
   struct Claimed {
     std::int32_t subscription{0};
     ParkedTable::Row row;
@@ -143,38 +145,39 @@ class Tables {
   [[nodiscard]] std::vector<Claimed> claim_ready(const EventId& worker,
                                                  std::span<const std::string> types,
                                                  std::size_t limit);
-  /// How often a row has become `ready`: `tell_of_ready_tasks()`.
+  /// How often rows have become `ready`, of which tell_of_ready_tasks() tells the workers.
   [[nodiscard]] std::uint64_t told_of_ready() const { return told_of_ready_; }
 
   // ---- replays
 
   [[nodiscard]] const ReplayRecord& replay() const { return replay_; }
-  /// `subscription.replay`
+  /// Like `subscription.replay`; 0 if none runs.
   [[nodiscard]] std::int64_t running_replay() const {
     return replay_.replay.state == store::ReplayState::running ? replay_.replay.id : 0;
   }
   void start_replay(std::int64_t first, std::int64_t last);
-  /// Stopped by a person, or resumed.
+  /// A person stops or resumes the replay.
   void change_replay(store::ReplayState state);
-  /// What live delivery had passed.
+  /// A page of the events that live delivery has passed.
   [[nodiscard]] store::ReplayPage page(const store::ReplayRequest& request) const;
 
-  /// What was not flushed is gone.
+  /// Takes back what was not flushed.
   void crash();
 
  private:
   struct Worker {
     std::int64_t beat{0};
     relay::TimePoint beat_at{};
-    std::size_t idle{0};  ///< Threads, as it has announced.
+    std::size_t idle{0};  ///< The free threads that it has announced.
   };
   using Change = std::function<void(ParkedTable&)>;
   using ReplayChange = std::function<void(ReplayRecord&)>;
-  /// Of one subscription.
+  /// What is kept for one subscription.
   struct Kept {
-    std::array<std::optional<std::size_t>, 64> newest{};  ///< In rows_, by lane.
+    std::array<std::optional<std::size_t>, 64> newest{};  ///< The index in rows_, by lane.
     ParkedTable parked;
-    std::vector<std::pair<std::uint64_t, Change>> changes{};  ///< With their place in the log.
+    /// The changes with their positions in the log.
+    std::vector<std::pair<std::uint64_t, Change>> changes{};
   };
 
   [[nodiscard]] Kept& kept(std::int32_t subscription) {

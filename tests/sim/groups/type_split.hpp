@@ -1,5 +1,5 @@
-// Which of two subscriptions a task belongs to: that of its queue, or, from the first cursor of a
-// type apart on, that of its type.
+// Decides which of two subscriptions a task belongs to: that of its queue, or, from the first
+// cursor of a type set apart on, that of its type.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ class TypeSplit {
  public:
   TypeSplit(const Tables& tables, Promises& promises) : tables_(tables), promises_(promises) {}
 
-  /// The first cursor of the type in a lane. `queue`: where that of the queue stands.
+  /// The type gets its first cursor in a lane. `queue` is where the queue's cursor stands.
   void begins(const SettlementRow& row, unsigned lane, const store::Cursor& queue) {
     if (!(row.row.end() == queue))
       promises_.broke("types: a type does not begin where its queue stands");
@@ -32,8 +32,8 @@ class TypeSplit {
     return apart ? kOfType : kSubscription;
   }
 
-  /// A relay may settle as delivered what it has delivered for this subscription, also when it
-  /// belongs to the other by then.
+  /// A relay may settle as delivered what it has delivered for this subscription, even if the task
+  /// belongs to the other subscription by then.
   void remembers(std::int32_t subscription, std::size_t number) {
     remembered_.emplace(subscription, number);
   }
@@ -44,7 +44,7 @@ class TypeSplit {
  private:
   const Tables& tables_;
   Promises& promises_;
-  std::array<std::optional<SettlementRow>, 64> first_;  ///< By lane.
+  std::array<std::optional<SettlementRow>, 64> first_;  ///< The first cursor of each lane.
   std::set<std::pair<std::int32_t, std::size_t>> remembered_;
 };
 

@@ -152,13 +152,13 @@ void GroupWorld::pause_type() {
   world_.tables.set_active(!catalog.is_active());
 }
 
-/// What people do with dead events mostly.
+/// A person retries or discards a parked event, in most cases a dead one.
 void GroupWorld::decide() {
   const bool of_type = world_.tables.catalog().has_type() && world_.random.chance(30);
   const std::int32_t subscription = of_type ? kOfType : kSubscription;
   const auto& rows = world_.tables.parked(subscription).rows();
   if (rows.empty()) return;
-  // Ready rows are few and do not last: a person who sees one decides about it.
+  // Ready rows are few and do not last, so a person who sees one decides about it.
   auto row = std::ranges::find_if(
       rows, [](const auto& one) { return one.second.state == store::ParkedState::ready; });
   const bool ready = row != rows.end();
@@ -183,7 +183,7 @@ void GroupWorld::decide() {
   world_.result.ready_decisions += ready ? 1 : 0;
 }
 
-/// Those whose handlers ask for it.
+/// Crashes the process whose handler has killed it.
 void GroupWorld::kill() {
   for (std::size_t which = 0; which < relays_.size(); ++which) {
     if (!relays_[which]->is_killed()) continue;
@@ -201,7 +201,7 @@ void GroupWorld::crash(std::size_t which) {
   if (relays_.empty()) start();
 }
 
-/// All connections break.
+/// Crashes the database, so that all connections break.
 void GroupWorld::crash_database() {
   ++world_.result.database_crashes;
   world_.trace("the database crashes");
@@ -213,14 +213,14 @@ void GroupWorld::crash_database() {
   for (const auto& relay : relays_) relay->lose_connection();
 }
 
-/// A settlement of a tenure that has ended.
+/// Writes the settlements of a tenure that has ended.
 void GroupWorld::write_late() {
   const InTransit late = in_transit_.front();
   in_transit_.erase(in_transit_.begin());
   (void)world_.write(late.batch, late.incarnation, false);
 }
 
-/// No more faults: everything committed must arrive and be settled.
+/// Ends all faults. After that everything committed must arrive and be settled.
 void GroupWorld::heal() {
   world_.database.finish_writers();
   world_.healed = true;

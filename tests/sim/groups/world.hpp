@@ -1,5 +1,5 @@
-// Several relays that share lanes: leases on the server's clock, takeovers, hand-over, zombies,
-// crashes of the database.
+// A world of several relays that share lanes. It has leases on the server's clock, takeovers,
+// hand-overs, zombies, and crashes of the database.
 #pragma once
 
 #include "sim/groups/shared.hpp"

@@ -9,8 +9,9 @@ namespace outbox::sim {
 
 bool is_noted(std::size_t number) { return splitmix64(number * 59) % 100 < 20; }
 
-/// Not one that was given up, one of a worker that lost its lanes before there was a row, or one
-/// that a person has discarded before its row was running. Those may run beside their successors.
+/// Whether the run counts. It does not if it was given up, if its worker lost its lanes before
+/// there was a row, or if a person discarded the task before its row was running. Such a run may go
+/// on beside its successor.
 bool RunChecks::counts(const SimRun& run) const {
   if (decided_.contains(run.number)) return false;
   const task::RunnerCore::Run state = run.state();
@@ -97,7 +98,7 @@ void RunChecks::writes(const std::vector<store::TaskRunEnd>& ends, const EventId
                           .recovered = recovered,
                           .attempts = valid ? row->second.attempts : 0});
     if (!valid || !recovered) continue;
-    // Recovered: its worker counts as dead.
+    // The run is recovered, since its worker counts as dead.
     const std::size_t number = number_of(end.result.id);
     failed(number, false);
     for (const auto& run : running_) {

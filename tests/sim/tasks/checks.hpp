@@ -1,5 +1,5 @@
-// The invariants of tasks (docs/design/tasks.md), each compared when something happens that could
-// break it.
+// Checks the invariants of tasks (docs/design/tasks.md), each one when something happens that could
+// break it. The numbers below are theirs.
 #pragma once
 
 #include <cstddef>
@@ -18,17 +18,17 @@ namespace outbox::sim {
 
 class RunChecks {
  public:
-  /// `exact`: nothing happens that excuses a task which was done and runs again.
+  /// `exact` says that nothing happens that excuses a task which was done and runs again.
   RunChecks(GroupChecks& checks, const Database& database, const Tables& tables, bool exact)
       : checks_(checks), database_(database), tables_(tables), exact_(exact) {}
 
   // ---- runs
 
-  /// 2: another one of its key and subscription may run only if one of the two does not count any
-  /// more.
+  /// Checks 2: another task of its key and subscription may run only if one of the two runs does
+  /// not count any more.
   void begins(const std::shared_ptr<SimRun>& run);
   void over(const std::shared_ptr<SimRun>& run);
-  /// A worker has claimed its row.
+  /// A worker has claimed the row of the task.
   void claimed(std::size_t number);
   void process_is_gone(const EventId& worker);
   /// How often the task has begun.
@@ -36,22 +36,23 @@ class RunChecks {
 
   // ---- what is written
 
-  /// It was done, and that was reported; or nobody knows that any more.
+  /// The task was done and that was reported, or (forgotten()) nobody knows that any more.
   void done(std::size_t number);
   void forgotten(std::size_t number) { done_.erase(number); }
-  /// 6: a failure that may count as an attempt. `final`: its handler says that it is dead.
+  /// For 6: the task failed, which may count as an attempt. `final` says that its handler declared
+  /// it dead.
   void failed(std::size_t number, bool final);
-  /// 4, 6: what a relay has written.
+  /// Checks 4 and 6 for what a relay has written.
   void wrote(const Batch& batch);
-  /// Before ends are written by `by`: 1, 6.
+  /// For 1 and 6: worker `by` is about to write these ends. written() checks them.
   void writes(const std::vector<store::TaskRunEnd>& ends, const EventId& by);
   void written(const std::vector<bool>& ends);
-  /// A person has discarded it while no run of it had a row.
+  /// A person has discarded the task while no run of it had a row.
   void decided(std::size_t number);
-  /// After that: at once.
+  /// Checks that such a task was discarded at once.
   void is_discarded(std::int32_t subscription, std::int64_t seq);
 
-  /// What a worker tells to stop, and goes on with, after it has compared its rows.
+  /// After a worker has compared its rows: the run that it tells to stop, or goes on with.
   void loses(const sink::KeptRun& run, const EventId& worker);
   void goes_on(const sink::KeptRun& run, const EventId& worker,
                const std::vector<store::TaskRunRow>& compared);
@@ -59,22 +60,23 @@ class RunChecks {
   // ---- who is alive
 
   void beats(const EventId& worker, relay::TimePoint now) { beats_[worker] = now; }
-  /// Only who was silent.
+  /// Checks that only a worker that was silent is taken for dead.
   void taken_for_dead(const EventId& worker, relay::TimePoint now,
                       relay::TimePoint::duration silence);
 
-  /// At the end, when nothing runs: the end of each task that is done, and is noted, was told once.
+  /// Checks at the end, when nothing runs, that the end of each task that is done and noted was
+  /// told once.
   void all_ended();
 
  private:
   struct Announced {
     store::TaskRunEnd end;
-    bool valid{false};        ///< The row says that it runs there, under that token.
-    bool recovered{false};    ///< By another worker.
-    std::size_t attempts{0};  ///< Before it.
+    bool valid{false};        ///< The row said that it ran there, under that token.
+    bool recovered{false};    ///< Another worker writes the end.
+    std::size_t attempts{0};  ///< The attempts before this run.
   };
   [[nodiscard]] bool counts(const SimRun& run) const;
-  /// The row says that it runs there.
+  /// Whether the row says that the run is this worker's.
   [[nodiscard]] bool is_of(const sink::KeptRun& run, const EventId& worker) const;
   void check_attempts(const EventId& id, std::size_t attempts, bool dead);
 
@@ -89,13 +91,13 @@ class RunChecks {
   std::set<std::size_t> hopeless_;
   std::set<std::size_t> decided_;
   std::vector<Announced> announced_;
-  std::set<std::pair<EventId, std::int64_t>> ended_;  ///< Tasks and tokens.
+  std::set<std::pair<EventId, std::int64_t>> ended_;  ///< The tasks and tokens.
   std::map<EventId, relay::TimePoint> beats_;
 };
 
-/// Of each task: the runs that its schedule allows.
+/// How many runs the schedule of each task allows.
 inline constexpr std::size_t kMostRuns = 3;
-/// By the dice: the end of the task is noted, and an event tells of it.
+/// Whether the end of the task is noted and an event tells of it. The number of the task decides.
 [[nodiscard]] bool is_noted(std::size_t number);
 
 }  // namespace outbox::sim

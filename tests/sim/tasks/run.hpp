@@ -12,30 +12,30 @@
 namespace outbox::sim {
 
 struct SimRun {
-  /// What its handler does; by the dice of the task, and how often it has run.
+  /// What the handler does. It depends on the number of the task and on how often it has run.
   enum class Way : std::uint8_t {
     ends,
-    hangs,  ///< Until it is told to stop.
-    kills,  ///< Its process.
+    hangs,  ///< It goes on until it is told to stop.
+    kills,  ///< It kills its process.
   };
 
   std::shared_ptr<task::RunnerCore::Slot> slot{};
   std::stop_token stop{};
-  task::Source source{0};  ///< Of the subscription that sent it.
-  std::size_t number{0};   ///< Of the event.
+  task::Source source{0};  ///< The subscription that sent it.
+  std::size_t number{0};   ///< The number of the event.
   std::int64_t seq{0};
   unsigned key{0};
   unsigned lane{0};
   EventId worker{};
-  std::int64_t generation{0};  ///< Under which it was sent.
+  std::int64_t generation{0};  ///< The generation under which it was sent.
   Way way{Way::ends};
-  int left{0};  ///< Steps.
+  int left{0};  ///< How many steps are left.
   TaskEnd end{TaskEnd::done()};
-  bool hears{false};  ///< That it was told to stop.
-  bool counts{true};  ///< Its end is reported, as it was at its last step.
-  bool taken{false};  ///< Its worker counts as dead, or a person has decided.
+  bool hears{false};  ///< Whether it knows that it was told to stop.
+  bool counts{true};  ///< Whether its end is reported, as of its last step.
+  bool taken{false};  ///< Whether its worker counts as dead, or a person has decided.
 
-  /// As its worker knows it. Until its end.
+  /// The run as its worker knows it; only valid until its end.
   [[nodiscard]] task::RunnerCore::Run state() const {
     return task::RunnerCore::run_of(*slot).value_or(task::RunnerCore::Run{});
   }

@@ -6,7 +6,7 @@
 namespace outbox::sim {
 namespace {
 
-/// At a stop, for the last ends to be written.
+/// How long a stop waits until the last ends are written.
 constexpr std::chrono::milliseconds kLastWrite{40};
 
 task::RunTrackerOptions options() {
@@ -49,9 +49,9 @@ void SimRunTracker::step() {
   if (!more || !*more) end_round();
 }
 
-/// Or waits.
+/// Begins a round if one is due; otherwise checks that waiting is right.
 void SimRunTracker::begin_round() {
-  // Not every worker is notified: some have a pooler before them.
+  // Not every worker is notified, because some connect through a pooler.
   const bool hears = connected_ && worker_.bytes[1] % 2 == 0;
   if (std::exchange(heard_of_ready_, world_.tables.told_of_ready()) != heard_of_ready_ && hears) {
     core_.told();
@@ -81,7 +81,7 @@ void SimRunTracker::end_round() {
     world_.checks.broke("a worker leaves before the ends of its runs are written");
 }
 
-/// Nobody else would tell it.
+/// The run tracker may only wait if nothing is to be done, because nobody else would wake it.
 void SimRunTracker::check_wait() {
   if (connected_ && now() - beat_at_ >= kHeartbeat) world_.checks.broke("a heartbeat is late");
   if (!runner_->core()->kept_ends().empty() || !runner_->core()->finished().empty())

@@ -1,5 +1,5 @@
-// The thread of a run tracker, a statement at a time. What it asks, and when, is the worker's
-// own code (src/task/run_tracker_core.cpp).
+// The thread of a run tracker, which executes one statement at a time. What it asks, and when, is
+// the worker's own code (src/task/run_tracker_core.cpp).
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class SimRunTracker {
   void stop(std::chrono::milliseconds grace) {
     if (!stop_by_) core_.stop(*(stop_by_ = now() + grace));
   }
-  /// After stop().
+  /// Only after stop().
   [[nodiscard]] bool is_over() const { return over_; }
   [[nodiscard]] bool idle() const { return !rung_ && core_.unwritten() == 0; }
 
@@ -54,8 +54,8 @@ class SimRunTracker {
   bool connected_{false};
   int incarnation_{0};
   bool in_round_{false};
-  std::vector<sink::KeptRun> kept_{};  ///< When the last statement had answered.
-  relay::TimePoint beat_at_{};         ///< Its last heartbeat.
+  std::vector<sink::KeptRun> kept_{};  ///< The runs kept when the last statement had answered.
+  relay::TimePoint beat_at_{};         ///< When the last heartbeat was sent.
   std::optional<relay::TimePoint> stop_by_{};
   bool over_{false};
 };

@@ -16,7 +16,7 @@ std::uint64_t dice_of(std::size_t number, std::uint64_t which) {
   return splitmix64(number * 61 + which);
 }
 
-/// Of the queue, not of a type apart.
+/// The source of the queue itself, not of a type set apart.
 constexpr task::Source kQueue = kSubscription - 1;
 
 task::RunnerCore::Types types(std::size_t most) {
@@ -28,7 +28,7 @@ task::RunnerCore::Types types(std::size_t most) {
           std::make_shared<task::TaskType>(limited, SimRunner::retries())};
 }
 
-/// The names of a queue's subscription and of that of the type, in this order.
+/// The names of the subscriptions of the queue and of the type set apart, in this order.
 std::array<std::string, kSubscriptions> names() {
   Catalog catalog(true);
   catalog.set_apart(false);
@@ -125,7 +125,7 @@ void SimRunner::wake(std::size_t tasks) {
   }
 }
 
-/// A thread with a new slot; the old one ends with its handler.
+/// Starts a thread with a new slot. The old thread ends with its handler.
 void SimRunner::replace(std::size_t place) {
   for (const Thread& thread : threads_) {
     const bool is_it = thread.run && task::RunnerCore::is_replaced(*thread.slot);
@@ -238,7 +238,7 @@ void SimRunner::end(Thread& thread) {
   world_.runs.over(run);
   world_.trace("worker ", +worker_.bytes[0], " ends task ", run->number,
                run->counts ? "" : ", which does not count");
-  // Its effect; of one that stopped, perhaps.
+  // The task has its effect. If it was told to stop, it may not have it.
   if (run->end.kind() == TaskEnd::Kind::done && (!run->hears || world_.random.chance(50)))
     world_.topic.arrive(static_cast<std::int64_t>(run->number));
   else if (run->end.kind() == TaskEnd::Kind::done)
@@ -251,8 +251,8 @@ void SimRunner::end(Thread& thread) {
   core_->end(*thread.slot, run->end, now());
 }
 
-/// Whoever has something to do was told. What is looked for here is taken only when the promise is
-/// broken.
+/// Checks that each thread and the relay were told of what they have to do. What the checks take
+/// from the core is lost only if the promise is broken.
 void SimRunner::check_bells() {
   const bool some_wait =
       std::any_of(threads_.begin(), threads_.end(), [](const auto& one) { return one.waits; });

@@ -20,25 +20,25 @@
 
 namespace outbox::sim {
 
-/// A send that has a row for so long.
+/// A send that takes longer than this gets a row.
 inline constexpr std::chrono::milliseconds kRowAfter{10};
 
 class SimRunner final {
  public:
-  /// `clock`: the local one of the process. `most`: so many tasks of the type that has a limit may
-  /// run at once; 0: it has none.
+  /// `clock` is the local clock of the process. `most` is how many tasks of the limited type may
+  /// run at once; 0 if there is no limit.
   SimRunner(GroupShared& world, const EventId& worker, const relay::TimePoint::duration& clock,
             std::size_t most);
 
   // ---- the sinks; a source is one of their subscriptions
 
   [[nodiscard]] Status open(task::Source source) { return sinks_[source]->open(); }
-  /// False: it stays where it is.
+  /// Returns false if the event stays with the relay.
   [[nodiscard]] bool take(task::Source source, Token token, const EventView& event,
                           std::size_t attempt, std::int64_t generation);
   [[nodiscard]] std::vector<Outcome> receive(task::Source source);
   void purge(task::Source source) { sinks_[source]->purge(); }
-  /// Of the queue's: of these types it has rows that must not run.
+  /// Tells the queue's sink that rows of these types must not run.
   void follow(const std::vector<std::string>& paused_types);
   [[nodiscard]] const EventId& worker() const { return worker_; }
   [[nodiscard]] bool keep(task::Source source, Token token, const sink::KeptRun& run);
@@ -47,7 +47,7 @@ class SimRunner final {
   // ---- the threads
 
   void step();
-  /// Everything is gone.
+  /// The process dies, and everything in it is gone.
   void crash() { world_.runs.process_is_gone(worker_); }
   /// A handler has killed the process.
   [[nodiscard]] bool killed() const { return killed_; }
@@ -59,11 +59,11 @@ class SimRunner final {
   using Run = std::shared_ptr<SimRun>;
   struct Thread {
     std::shared_ptr<task::RunnerCore::Slot> slot{};
-    std::shared_ptr<task::Batch> batch{};  ///< Of which it takes the next task.
-    Run run{};                             ///< Its handler is busy with it.
-    bool waits{false};                     ///< Until it is woken.
+    std::shared_ptr<task::Batch> batch{};  ///< The batch from which it takes the next task.
+    Run run{};                             ///< The run that its handler is busy with.
+    bool waits{false};                     ///< Whether it waits until it is woken.
   };
-  /// What the relay waits for.
+  /// A send whose outcome the relay waits for.
   struct Sent {
     std::size_t number{0};
     std::int64_t generation{0};

@@ -1,5 +1,5 @@
-// The connection of a run tracker: its statements, by the rules of tables.cpp. It may break at
-// any of them, before or behind it.
+// The connection of a run tracker. It executes statements by the rules of tables.cpp, and may break
+// before or after any of them.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class SimTaskRuns final : public store::TaskRuns {
   // What the last statement was, for the checks.
   bool beaten{false};
   std::optional<std::vector<store::TaskRunRow>> own{};
-  bool stops{false};  ///< The worker.
+  bool stops{false};  ///< Whether the worker stops.
 
   [[nodiscard]] Result<std::int64_t> beat(const EventId& worker, std::string_view /*name*/,
                                           std::string_view /*note*/) override {
@@ -53,7 +53,7 @@ class SimTaskRuns final : public store::TaskRuns {
     if (breaks()) return lost();
     return world_.tables.others(me);
   }
-  /// One transaction.
+  /// Writes all of these in one transaction.
   [[nodiscard]] Status end(std::span<const store::TaskRunEnd> ends,
                            std::span<const store::TaskFinish> finishes) override {
     const bool breaks =
@@ -105,7 +105,7 @@ class SimTaskRuns final : public store::TaskRuns {
     return claimed;
   }
 
-  // Unique keys and progress are not in these worlds.
+  // These worlds have no unique keys and no progress.
   [[nodiscard]] Result<std::vector<store::MayBegin>> begin_unique(
       std::span<const store::UniqueTask> tasks) override {
     return std::vector<store::MayBegin>(tasks.size(), store::MayBegin::begin);
