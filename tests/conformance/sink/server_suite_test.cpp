@@ -46,6 +46,10 @@ class SinkServer : public testing::Test {
     EXPECT_LE(found.size() + except.size(), load.size() + repeats)
         << "more duplicates than were in flight";
   }
+  static std::string last_failure(const MiniRelay& relay) {
+    return relay.failures().empty() ? "nothing failed"
+                                    : relay.failures().back().outcome.error.text();
+  }
   /// Expects that nothing in flight was reported as delivered or as at fault.
   static void expect_in_doubt(const MiniRelay& relay) {
     ASSERT_FALSE(relay.failures().empty());
@@ -75,7 +79,7 @@ TEST_F(SinkServer, a_server_killed_and_restarted_under_load_loses_nothing_and_ke
   ASSERT_TRUE(open());
   for (std::size_t kill = 1; kill <= harness_->kills(); ++kill) {
     // A server that has just recovered may miss a deadline.
-    ASSERT_TRUE(relay.deliver_first(kill * load.size() / 5, 100));
+    ASSERT_TRUE(relay.deliver_first(kill * load.size() / 5, 100)) << last_failure(relay);
     const std::size_t failures = relay.failures().size();
     ASSERT_GT(relay.offer(load.size() / 5), 0U);
     harness_->kill();
