@@ -28,6 +28,18 @@ TEST(DoctorChecks, one_that_fails_leaves_the_others) {
   EXPECT_FALSE(checks.hangs());
 }
 
+TEST(DoctorChecks, one_that_fails_without_a_reason_is_a_finding) {
+  Checks checks;
+  checks.start("empty", "", [](const Checks::Report&) { throw std::runtime_error(""); });
+  checks.start("number", "", [](const Checks::Report&) { throw 7; });
+  const Findings found = checks.wait(Clock::now() + std::chrono::hours(1));
+  for (const char* const check : {"empty", "number"}) {
+    EXPECT_EQ(complaint(found, check).severity, Severity::error) << check;
+    EXPECT_EQ(complaint(found, check).what, "the check failed, and does not say why");
+  }
+  EXPECT_FALSE(checks.hangs());
+}
+
 TEST(DoctorChecks, one_that_hangs_is_not_waited_for) {
   std::promise<void> end;
   std::promise<void> reported;
