@@ -46,6 +46,26 @@ class Loader {
   std::int64_t added_{0};
 };
 
+bool was_interrupted(const Status& status) {
+  return !status && status.error().code == Errc::cancelled;
+}
+
+/// Removes a replay that is not to begin. If that fails, the error says first why the replay is not
+/// to begin, since a person can mend that only who knows of it.
+void remove_replay(store::Replays& replays, std::int64_t id, const Status& why) {
+  const auto removed = replays.stop(id, "");
+  if (removed) return;
+  const std::string number = std::to_string(id);
+  throw Failure(was_interrupted(why) ? kInterrupted : kError,
+                (why ? "the log still has all events that were chosen" : why.error().message) +
+                    "; replay " + number +
+                    " has not begun and sends nothing, but could not be "
+                    "removed (" +
+                    removed.error().message +
+                    "), and while it exists its subscription can have no other replay",
+                "outbox replay --stop " + number + " removes it, once the store can be reached");
+}
+
 }  // namespace
 
 void ReplayCount::add(const EventView& event) {
@@ -85,8 +105,8 @@ std::int64_t load_archive(const std::string& directory, const Chosen& chosen, st
     must(replays.loaded(id));
     return id;
   }
-  (void)must(replays.stop(id, ""));
-  if (!status && status.error().code == Errc::cancelled)
+  remove_replay(replays, id, status);
+  if (was_interrupted(status))
     throw Failure(kInterrupted, "interrupted while the archive was read; nothing was started");
   must(status);
   throw Failure(kError, "the log still has all events that were chosen",
