@@ -77,6 +77,33 @@ TEST(DoctorFindings, the_worst_comes_first_else_the_order_stays) {
   EXPECT_EQ(order, "cbad");
 }
 
+TEST(DoctorFindings, commands_name_the_store) {
+  const std::string store = " --store sqlite:a.db";
+  const std::vector<std::pair<std::string, std::string>> all{
+      {"outbox relay", "outbox relay --store sqlite:a.db"},
+      {"outbox subscription apply -c outbox.toml",
+       "outbox subscription apply -c outbox.toml --store sqlite:a.db"},
+      {"once it is stopped: outbox status",
+       "once it is stopped: outbox status --store sqlite:a.db"},
+      {"start one; outbox tasks list", "start one; outbox tasks list --store sqlite:a.db"},
+      {"outbox migrate" + store, "outbox migrate" + store},
+      {"outbox migrate --store sqlite:a.db switches it",
+       "outbox migrate --store sqlite:a.db switches it"},
+      {"SELECT 'x: outbox y';", "SELECT 'x: outbox y';"},
+      {"make it", "make it"},
+      {"", ""}};
+  Findings findings;
+  for (const auto& [before, after] : all)
+    findings.add(Severity::note, "check", "", "what", "reason", before);
+  Findings local = findings;
+  findings.name_store(store);
+  local.name_store("");
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(findings.all()[i].command, all[i].second);
+    EXPECT_EQ(local.all()[i].command, all[i].first);
+  }
+}
+
 TEST(DoctorFindings, words_for_a_shell) {
   EXPECT_EQ(shell_word("orders-1"), "orders-1");
   EXPECT_EQ(shell_word("it's; rm"), "'it'\\''s; rm'");
