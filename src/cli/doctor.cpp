@@ -126,7 +126,9 @@ health::StoreName name_of(const Context& context, const config::Loaded& loaded) 
                                  [](const auto& flag) { return flag.path == "store.url"; });
   if (!loaded.file.empty() && loaded.file != "outbox.toml")
     name.options += " -c " + health::shell_word(loaded.file);
-  if (typed || loaded.file.empty()) name.options += " --store " + health::shell_word(name.shown);
+  const bool elsewhere = typed || loaded.file.empty();
+  if (elsewhere && !relay.store_url.empty())
+    name.options += " --store " + health::shell_word(name.shown);
   if (relay.schema != RelayOptions().schema) name.options += " --schema " + relay.schema;
   return name;
 }

@@ -1,5 +1,7 @@
 #include "cli/replay_archive.hpp"
 
+#include <fmt/format.h>
+
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -50,20 +52,18 @@ bool was_interrupted(const Status& status) {
   return !status && status.error().code == Errc::cancelled;
 }
 
-/// Removes a replay that is not to begin. If that fails, the error says first why the replay is not
-/// to begin, since a person can mend that only who knows of it.
+/// Removes a replay that must not begin, for the reason `why`. If it cannot be removed, the error
+/// gives that reason first, and then says what remains.
 void remove_replay(store::Replays& replays, std::int64_t id, const Status& why) {
   const auto removed = replays.stop(id, "");
   if (removed) return;
-  const std::string number = std::to_string(id);
+  const std::string reason =
+      why ? "the log still has all events that were chosen" : why.error().message;
   throw Failure(was_interrupted(why) ? kInterrupted : kError,
-                (why ? "the log still has all events that were chosen" : why.error().message) +
-                    "; replay " + number +
-                    " has not begun and sends nothing, but could not be "
-                    "removed (" +
-                    removed.error().message +
-                    "), and while it exists its subscription can have no other replay",
-                "outbox replay --stop " + number + " removes it, once the store can be reached");
+                fmt::format("{}; replay {} has not begun and sends nothing, but it could not be "
+                            "removed ({}), and while it exists its subscription can have no other",
+                            reason, id, removed.error().message),
+                fmt::format("outbox replay --stop {} removes it, once the store can be used", id));
 }
 
 }  // namespace

@@ -499,9 +499,9 @@ inline constexpr std::string_view kHoldPruning =
 inline constexpr std::string_view kReleasePruning =
     "/* release pruning */ UPDATE outbox_meta SET pruner = '', pruner_until = 0 WHERE pruner = ?1";
 // Returns for each subscription its cursor and its first one; events up to the first cursor never
-// counted. Index outbox_settlement_newest, both ends. A running replay is found by the partial index
-// outbox_replay_running, which SQLite uses only if the index's own condition on the state stands in
-// the statement, too.
+// counted. Index outbox_settlement_newest, both ends. A running replay is found by the partial
+// index outbox_replay_running, which SQLite uses only if the index's own condition on the state
+// stands in the statement, too.
 inline constexpr std::string_view kPositions =
     "/* read positions */ SELECT s.id,"
     " min((SELECT t.position FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
