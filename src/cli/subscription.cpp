@@ -199,8 +199,8 @@ void show_plan(const SubscriptionOptions& options, const std::vector<Change>& al
 
 /// Writes the subscriptions that are new or changed. What is shown of one was written before, also
 /// if a later one fails; JSON is one text, which is printed only if all were written.
-void write(const SubscriptionOptions& options, const std::vector<Change>& all,
-           const std::vector<SubscriptionSpec>& wanted, store::Catalog& catalog) {
+void write_changes(const SubscriptionOptions& options, const std::vector<Change>& all,
+                   const std::vector<SubscriptionSpec>& wanted, store::Catalog& catalog) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i < wanted.size() && all[i].action != "unchanged") (void)must(catalog.apply(wanted[i]));
     if (!options.json) show(all[i]);
@@ -227,7 +227,7 @@ int apply(const SubscriptionOptions& options, const Context& context) {
     refuse_renamed(planned);
     return kOk;
   }
-  write(options, planned, wanted, *open.catalog);
+  write_changes(options, planned, wanted, *open.catalog);
   return kOk;
 }
 
