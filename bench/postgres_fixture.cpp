@@ -24,7 +24,6 @@ using test::must;
 constexpr int kPage = 1000;
 /// The comment on the schema, by which the benchmarks recognize that they may drop it.
 constexpr const char* kMarker = "made by outbox-bench";
-constexpr std::chrono::minutes kDrainLimit{10};
 
 constexpr const char* kFillEvents = R"(
 DO $$ BEGIN
@@ -85,6 +84,13 @@ std::int64_t wait_for_delivered(const std::function<RelayReport()>& look_at, std
 }
 
 }  // namespace
+
+void too_few_tasks(std::int64_t runs, std::int64_t enough) {
+  give_up(
+      Errc::deadline_exceeded,
+      fmt::format("only {} of {} tasks ran within {} minutes", runs, enough, kDrainLimit.count()),
+      "are all handlers idle? outbox status shows what the tasks wait for");
+}
 
 void reset_peak_rss() { std::ofstream("/proc/self/clear_refs") << "5"; }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <outbox/relay.hpp>
 #include <string>
+#include <thread>
 
 #include "bench/bench.hpp"
 #include "support/pg.hpp"
@@ -16,6 +17,8 @@ namespace outbox::bench {
 using test::Pg;
 
 inline constexpr const char* kSchema = "outbox_bench";
+/// The longest time for a drain, or until tasks that should run have run.
+inline constexpr std::chrono::minutes kDrainLimit{10};
 
 /// What a drain of the log cost.
 struct Drain {
@@ -30,6 +33,20 @@ struct Drain {
 
 /// Returns the medians of this many drains; of the memory it returns the maximum.
 [[nodiscard]] Drain median_drain(int repeats, const std::function<Drain(int number)>& drain);
+
+/// Throws Exception, since only this many tasks ran within kDrainLimit.
+[[noreturn]] void too_few_tasks(std::int64_t runs, std::int64_t enough);
+/// Looks again and again, with this pause, until enough tasks have run; `looked_at` returns their
+/// number. Throws Exception after kDrainLimit: a task that never runs must not block the others.
+template <class LookedAt>
+void wait_for_tasks(std::int64_t enough, std::chrono::microseconds pause,
+                    const LookedAt& looked_at) {
+  const auto deadline = std::chrono::steady_clock::now() + kDrainLimit;
+  for (std::int64_t runs = looked_at(); runs < enough; runs = looked_at()) {
+    if (std::chrono::steady_clock::now() > deadline) too_few_tasks(runs, enough);
+    std::this_thread::sleep_for(pause);
+  }
+}
 
 /// These are about this process.
 void reset_peak_rss();

@@ -51,7 +51,7 @@ double rate_of_the_eight(PostgresFixture& log, std::int64_t tasks, bool bad) {
       {.relay = log.relay_options({}), .queues = {kTypesQueue}, .threads = kTypesThreads},
       handlers_of(done, bad)));
   const auto wait_for = [&](std::int64_t count) {
-    while (done < count) std::this_thread::sleep_for(std::chrono::microseconds(500));
+    wait_for_tasks(count, std::chrono::microseconds(500), [&] { return done.load(); });
   };
   test::must(worker->start());
   wait_for(1);

@@ -164,8 +164,8 @@ double row_rate(const BenchOptions& options, std::int64_t events) {
   const auto began = std::chrono::steady_clock::now();
   test::must(worker->start());
   // On a busy machine a run may end before its row is written.
-  while (count("parked_end") < events * 9 / 10 && runs < events)
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  wait_for_tasks(events * 9 / 10, std::chrono::milliseconds(20),
+                 [&]() -> std::int64_t { return runs < events ? count("parked_end") : events; });
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   const double rate = static_cast<double>(count("parked_end")) / took.count();
   (void)worker->stop(std::chrono::seconds(10));
@@ -202,7 +202,7 @@ std::optional<double> scheduled_rate(const BenchOptions& options, std::int64_t e
   }
   std::this_thread::sleep_until(due);
   reset_peak_rss();
-  while (runs < events) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_for_tasks(events, std::chrono::milliseconds(1), [&] { return runs.load(); });
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - due;
   (void)worker->stop(std::chrono::seconds(10));
   log.drop_subscriptions();
@@ -213,9 +213,12 @@ std::optional<double> scheduled_rate(const BenchOptions& options, std::int64_t e
 
 double scheduled_rate(const BenchOptions& options, std::int64_t events) {
   std::chrono::seconds ahead(2 + events / 10'000);
-  std::optional<double> rate;
-  for (; !rate; ahead *= 2) rate = scheduled_rate(options, events, ahead);
-  return *rate;
+  for (; ahead <= kDrainLimit; ahead *= 2) {
+    if (const auto rate = scheduled_rate(options, events, ahead)) return *rate;
+  }
+  test::give_up(Errc::deadline_exceeded,
+                fmt::format("{} scheduled tasks did not get their rows within {} s", events,
+                            ahead.count() / 2));
 }
 
 /// The times from just before COMMIT to the handler of an idle worker, one task at a time.
@@ -238,7 +241,11 @@ std::vector<double> pick_ups(const BenchOptions& options) {
     begun = 0;
     const std::int64_t before = now_ns();
     tx.commit();
-    while (begun == 0) std::this_thread::yield();
+    const auto deadline = std::chrono::steady_clock::now() + kDrainLimit;
+    while (begun == 0) {
+      if (std::chrono::steady_clock::now() > deadline) too_few_tasks(i, kTasks);
+      std::this_thread::yield();
+    }
     all.push_back(static_cast<double>(begun - before) / 1e6);
   }
   (void)worker->stop(std::chrono::seconds(10));

@@ -89,14 +89,20 @@ std::string introduction(const DemoOptions& options, const std::string& shop,
 }
 
 std::string progress_line(const Progress& progress) {
-  const std::string kills =
-      progress.kills_planned == 0
-          ? ""
-          : fmt::format("  kills {}/{}", progress.kills, progress.kills_planned);
   const double seconds = static_cast<double>(progress.elapsed.count()) / 1000.0;
-  return fmt::format("{:5.1f} s  committed {}  rolled back {}  arrived {}{}{}", seconds,
-                     with_commas(progress.committed), with_commas(progress.rolled_back),
-                     with_commas(progress.delivered), kills, progress.closing ? "  closing" : "");
+  const std::string committed =
+      fmt::format("{:5.1f} s  committed {}", seconds, with_commas(progress.committed));
+  std::string rolled_back = fmt::format("  rolled back {}", with_commas(progress.rolled_back));
+  const std::string arrived = fmt::format("  arrived {}", with_commas(progress.delivered));
+  std::string kills = progress.kills_planned == 0
+                          ? ""
+                          : fmt::format("  kills {}/{}", progress.kills, progress.kills_planned);
+  const std::string closing = progress.closing ? "  closing" : "";
+  const auto line = [&] { return committed + rolled_back + arrived + kills + closing; };
+  for (std::string* const part : {&rolled_back, &kills}) {
+    if (line().size() > kProgressWidth) part->clear();
+  }
+  return line();
 }
 
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -24,8 +25,11 @@ struct Progress {
   int kills_planned{0};
   bool closing{false};  ///< Whether the shop is closed and waits for the rest to arrive.
 };
-/// The line, without the indent and the end of the line. It is short enough for a terminal of 90
-/// columns with a million orders.
+/// The longest line that ProgressLine can write over: a terminal of 80 columns breaks a longer one
+/// in two, and the indent takes two columns.
+inline constexpr std::size_t kProgressWidth = 77;
+/// The line, without the indent and the end of the line. Of a line that would be longer than
+/// kProgressWidth, first the orders that were rolled back are left out, then the kills.
 [[nodiscard]] std::string progress_line(const Progress& progress);
 
 struct Outcome {

@@ -124,11 +124,11 @@ health::StoreName name_of(const Context& context, const config::Loaded& loaded) 
   const auto flags = context.request(Subscriptions::unused).flags;
   const bool typed = std::any_of(flags.begin(), flags.end(),
                                  [](const auto& flag) { return flag.path == "store.url"; });
-  if (typed || loaded.file.empty()) {
-    name.options += " --store " + health::shell_word(name.shown);
-  } else if (loaded.file != "outbox.toml") {
+  if (!loaded.file.empty() && loaded.file != "outbox.toml")
     name.options += " -c " + health::shell_word(loaded.file);
-  }
+  const bool elsewhere = typed || loaded.file.empty();
+  if (elsewhere && !relay.store_url.empty())
+    name.options += " --store " + health::shell_word(name.shown);
   if (relay.schema != RelayOptions().schema) name.options += " --schema " + relay.schema;
   return name;
 }
@@ -154,6 +154,7 @@ int examine(const DoctorOptions& options, const Context& context) {
 
   health::Doctor doctor(patient, options.timeout);
   all.append(doctor.examine());
+  all.name_store(patient.store.options);
   const std::vector<Finding> findings = all.sorted();
   if (options.json) {
     Json list = Json::array();

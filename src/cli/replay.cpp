@@ -461,13 +461,25 @@ int start(const ReplayVerbOptions& options, const OpenReplays& open, const Signa
   return after_start(must_start(open.replays->start(replay)), options, open, signals);
 }
 
+/// A replay that was loading is not kept, so JSON shows it as it was, in the state "removed".
+void print_removed(const store::Replay& replay, const ReplayVerbOptions& options,
+                   const OpenReplays& open) {
+  if (!options.json) {
+    print("replay {} had not begun and is removed\n", replay.id);
+    return;
+  }
+  Json removed = to_json(replay, open);
+  removed["state"] = "removed";
+  print_json({{"replay", removed}});
+}
+
 int stop(const ReplayVerbOptions& options, const OpenReplays& open) {
   const auto replay = open.find(*options.stop);
   if (!must(open.replays->stop(replay.id, "stopped by " + this_user())))
     throw Failure(kError, fmt::format("replay {} is {}", replay.id, to_string(replay.state)),
                   "only one that is running can be stopped");
   if (replay.state == RunState::loading) {
-    print("replay {} had not begun and is removed\n", replay.id);
+    print_removed(replay, options, open);
     return kOk;
   }
   const auto now = open.find(*options.stop);
@@ -496,6 +508,9 @@ int replay(const ReplayVerbOptions& options, const Context& context) {
     throw Failure(
         kUsage, "of which subscription?",
         "outbox replay NAME shows what would be sent; outbox replay --list shows replays");
+  if (options.list && options.apply)
+    throw Failure(kUsage, "--list --apply: --list only shows replays, so there is nothing to do",
+                  "leave --apply out; outbox replay NAME --apply starts a replay");
   if (verbs == 1 && (options.apply || (options.subscription && !options.list)))
     throw Failure(kUsage, "--show, --stop and --resume name a replay by its id",
                   "leave the subscription and --apply out");

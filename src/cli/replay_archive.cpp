@@ -1,5 +1,7 @@
 #include "cli/replay_archive.hpp"
 
+#include <fmt/format.h>
+
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -46,6 +48,24 @@ class Loader {
   std::int64_t added_{0};
 };
 
+bool was_interrupted(const Status& status) {
+  return !status && status.error().code == Errc::cancelled;
+}
+
+/// Removes a replay that must not begin, for the reason `why`. If it cannot be removed, the error
+/// gives that reason first, and then says what remains.
+void remove_replay(store::Replays& replays, std::int64_t id, const Status& why) {
+  const auto removed = replays.stop(id, "");
+  if (removed) return;
+  const std::string reason =
+      why ? "the log still has all events that were chosen" : why.error().message;
+  throw Failure(was_interrupted(why) ? kInterrupted : kError,
+                fmt::format("{}; replay {} has not begun and sends nothing, but it could not be "
+                            "removed ({}), and while it exists its subscription can have no other",
+                            reason, id, removed.error().message),
+                fmt::format("outbox replay --stop {} removes it, once the store can be used", id));
+}
+
 }  // namespace
 
 void ReplayCount::add(const EventView& event) {
@@ -85,8 +105,8 @@ std::int64_t load_archive(const std::string& directory, const Chosen& chosen, st
     must(replays.loaded(id));
     return id;
   }
-  (void)must(replays.stop(id, ""));
-  if (!status && status.error().code == Errc::cancelled)
+  remove_replay(replays, id, status);
+  if (was_interrupted(status))
     throw Failure(kInterrupted, "interrupted while the archive was read; nothing was started");
   must(status);
   throw Failure(kError, "the log still has all events that were chosen",

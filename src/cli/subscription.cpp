@@ -176,12 +176,7 @@ void show(const Change& change) {
     print("~ {} changed {}: {} -> {}\n", change.name, setting, before, after);
 }
 
-void show(const SubscriptionOptions& options, const std::vector<Change>& all) {
-  if (!options.json) {
-    for (const Change& change : all) show(change);
-    if (options.dry_run) print("dry run: nothing was written\n");
-    return;
-  }
+void print_json_of(const SubscriptionOptions& options, const std::vector<Change>& all) {
   Json list = Json::array();
   for (const Change& change : all) {
     Json fields = Json::array();
@@ -191,6 +186,26 @@ void show(const SubscriptionOptions& options, const std::vector<Change>& all) {
     if (!change.now.empty()) list.back()["renamed_to"] = change.now;
   }
   print_json({{"dry_run", options.dry_run}, {"subscriptions", list}});
+}
+
+/// Shows what would be done. Nothing is done if it is a dry run, or if one of them was renamed.
+void show_plan(const SubscriptionOptions& options, const std::vector<Change>& all) {
+  if (options.json) return print_json_of(options, all);
+  for (const Change& change : all) {
+    if (options.dry_run || change.action == "renamed") show(change);
+  }
+  if (options.dry_run) print("dry run: nothing was written\n");
+}
+
+/// Writes the subscriptions that are new or changed. What is shown of one was written before, also
+/// if a later one fails; JSON is one text, which is printed only if all were written.
+void write_changes(const SubscriptionOptions& options, const std::vector<Change>& all,
+                   const std::vector<SubscriptionSpec>& wanted, store::Catalog& catalog) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i < wanted.size() && all[i].action != "unchanged") (void)must(catalog.apply(wanted[i]));
+    if (!options.json) show(all[i]);
+  }
+  if (options.json) print_json_of(options, all);
 }
 
 int apply(const SubscriptionOptions& options, const Context& context) {
@@ -204,13 +219,15 @@ int apply(const SubscriptionOptions& options, const Context& context) {
   const OpenSubscriptions open(loaded);
   auto planned = changes(open, loaded);
   note_renamed(planned, loaded);
-  show(options, planned);
-  (void)flush_out();
-  refuse_renamed(planned);
-  if (options.dry_run) return kOk;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (planned[i].action != "unchanged") (void)must(open.catalog->apply(wanted[i]));
+  const bool renamed = std::any_of(planned.begin(), planned.end(),
+                                   [](const Change& change) { return change.action == "renamed"; });
+  if (options.dry_run || renamed) {
+    show_plan(options, planned);
+    (void)flush_out();
+    refuse_renamed(planned);
+    return kOk;
   }
+  write_changes(options, planned, wanted, *open.catalog);
   return kOk;
 }
 

@@ -328,33 +328,44 @@ std::vector<std::string> subscriptions_of_type(const TasksOptions& options, cons
   return names;
 }
 
+/// Says which of the subscriptions a pause left stopped.
+void print_stopped(const std::vector<std::string>& names, const Queues& open) {
+  for (const auto& row : must(open.catalog->subscriptions())) {
+    if (row.state != store::SubscriptionState::stopped) continue;
+    if (std::find(names.begin(), names.end(), row.spec.name) == names.end()) continue;
+    print("{} stays stopped: {}\n", row.spec.name, plain(row.reason));
+  }
+}
+
 /// Pauses one type. Its tasks are then read apart from those of the queue.
 int pause_type(const TasksOptions& options, const Queues& open) {
   if (options.type->find_first_of("*?") != std::string::npos)
     throw Failure(kUsage, "--type " + *options.type + ": is no name of one type",
                   "without * and ?; or pause the queue");
+  std::vector<std::string> paused;
   for (const auto& row : open.of(options.name)) {
     if (event::is_of_type(row.spec)) continue;
     const SubscriptionSpec spec = event::spec_of_type(row.spec, *options.type);
     (void)must(open.catalog->apply(spec));
     must(open.catalog->pause(spec.name, options.pause));
+    paused.push_back(spec.name);
   }
   print("type {} of queue {} is paused: its tasks wait; what runs goes on\n", *options.type,
         options.name);
+  print_stopped(paused, open);
   return kOk;
 }
 
 int pause(const TasksOptions& options, const Context& context) {
   const Queues open(context.store_configuration());
   if (options.type) return pause_type(options, open);
-  for (const auto& row : open.of(options.name))
+  std::vector<std::string> paused;
+  for (const auto& row : open.of(options.name)) {
     must(open.catalog->pause(row.spec.name, options.pause));
-  print("queue {} is paused: its tasks wait; what runs goes on\n", options.name);
-  for (const auto& row : must(open.catalog->subscriptions())) {
-    if (event::queue_of_subscription(row.spec.name) != options.name) continue;
-    if (row.state == store::SubscriptionState::stopped)
-      print("{} stays stopped: {}\n", row.spec.name, plain(row.reason));
+    paused.push_back(row.spec.name);
   }
+  print("queue {} is paused: its tasks wait; what runs goes on\n", options.name);
+  print_stopped(paused, open);
   return kOk;
 }
 

@@ -1,9 +1,10 @@
 // outbox work: does tasks with the handlers of the configuration, until it is stopped. A thin
 // wrapper around outbox::Worker.
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <outbox/worker.hpp>
+#include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -94,15 +95,17 @@ std::unique_ptr<Worker> make_worker(const config::Loaded& loaded, const std::str
   return must(Worker::create(std::move(options), std::move(handlers)));
 }
 
-/// With `--wait`, retries while the store is unavailable. Other errors end the verb.
-void start(const WorkOptions& options, const config::Loaded& loaded, Worker& worker,
-           Signals& signals) {
+/// With `--wait`, retries while the store is unavailable, and returns false if a signal comes
+/// meanwhile. Other errors end the verb.
+[[nodiscard]] bool start(const WorkOptions& options, const config::Loaded& loaded, Worker& worker,
+                         Signals& signals) {
   std::string logged;
   while (true) {
     try {
       (void)Context::checked_store(loaded);
       signals.end_at(2);  // tasks may run before start() returns
-      return must(repeatable(worker.start()));
+      must(repeatable(worker.start()));
+      return true;
     } catch (const Failure& failure) {
       if (!options.wait || failure.code() != kNotNow) throw;
       if (logged != failure.what())
@@ -110,13 +113,24 @@ void start(const WorkOptions& options, const config::Loaded& loaded, Worker& wor
                   {{"reason", std::string(failure.what())}});
       logged = failure.what();
     }
-    if (signals.wait_for(kRetryWorker))
-      throw Failure(kInterrupted, "interrupted before it started");
+    if (signals.wait_for(kRetryWorker)) return false;
   }
 }
 
-/// Stops all workers, which share one grace period.
-StopReport stop_all(const std::vector<std::unique_ptr<Worker>>& workers,
+using Workers = std::vector<std::unique_ptr<Worker>>;
+
+/// Makes all workers before one starts, so that an error in a handler is found before a task runs.
+Workers make_workers(const config::Loaded& loaded, const std::vector<config::TaskSpec>& tasks) {
+  std::set<std::string> queues;
+  for (const config::TaskSpec& task : tasks) queues.insert(task.queue);
+  Workers workers;
+  for (const std::string& queue : queues)
+    workers.push_back(make_worker(loaded, queue, tasks, workers.empty()));
+  return workers;
+}
+
+/// Stops these workers, which share one grace period.
+StopReport stop_all(std::span<const std::unique_ptr<Worker>> workers,
                     std::chrono::milliseconds grace) {
   std::vector<StopReport> reports(workers.size());
   {
@@ -132,6 +146,34 @@ StopReport stop_all(const std::vector<std::unique_ptr<Worker>>& workers,
   return all;
 }
 
+/// Starts the workers in turn, and works until a signal comes. Those that have started may run
+/// tasks while a later one still waits for the store or fails, so they are always stopped within
+/// the grace period.
+int work_until_signal(const WorkOptions& options, const config::Loaded& loaded,
+                      const Workers& workers, Signals& signals, std::jthread& limit) {
+  std::size_t started = 0;
+  const auto stop = [&] {
+    limit = limit_stop(loaded.config.worker_grace);
+    return stop_in_order(
+        [&](std::chrono::milliseconds grace) {
+          return stop_all(std::span(workers).first(started), grace);
+        },
+        loaded.config.worker_grace,
+        {.drained = "stopped, no task runs, and all ends are noted",
+         .abandoned = "stopped while tasks ran, they run again with no attempt counted"});
+  };
+  try {
+    while (started < workers.size() && start(options, loaded, *workers[started], signals))
+      ++started;
+  } catch (const Failure&) {
+    if (started > 0) (void)stop();
+    throw;
+  }
+  if (started == 0) throw Failure(kInterrupted, "interrupted before it started");
+  signals.wait();
+  return stop();
+}
+
 int work(const WorkOptions& options, const Context& context) {
   const auto loaded = context.configuration(Subscriptions::unused, Tasks::used);
   (void)Context::store_options(loaded);
@@ -144,20 +186,8 @@ int work(const WorkOptions& options, const Context& context) {
                          {"config", loaded.file.empty() ? "none" : loaded.file},
                          {"types", tasks.size()}});
   std::jthread limit;  // joined after the workers are destroyed, which may hang
-  std::map<std::string, bool> queues;
-  for (const auto& task : tasks) queues.emplace(task.queue, true);
-  std::vector<std::unique_ptr<Worker>> workers;
-  for (const auto& [queue, used] : queues) {
-    workers.push_back(make_worker(loaded, queue, tasks, workers.empty()));
-    start(options, loaded, *workers.back(), signals);
-  }
-  signals.wait();
-  limit = limit_stop(loaded.config.worker_grace);
-  return stop_in_order(
-      [&](std::chrono::milliseconds grace) { return stop_all(workers, grace); },
-      loaded.config.worker_grace,
-      {.drained = "stopped, no task runs, and all ends are noted",
-       .abandoned = "stopped while tasks ran, they run again with no attempt counted"});
+  const Workers workers = make_workers(loaded, tasks);
+  return work_until_signal(options, loaded, workers, signals, limit);
 }
 
 }  // namespace

@@ -15,6 +15,17 @@ constexpr const char* kWhoLocks =
     "SELECT DISTINCT a.pid, a.application_name, a.xact_start FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE "
     "l.granted AND l.mode = 'AccessExclusiveLock';";
 
+bool ends_in_command(const std::string& text) {
+  if (text.find('\n') != std::string::npos || text.ends_with(';')) return false;
+  return text.starts_with("outbox ") || text.find(": outbox ") != std::string::npos ||
+         text.find("; outbox ") != std::string::npos;
+}
+
+bool names_store(const std::string& command, const std::string& options) {
+  return command.find(" --store ") != std::string::npos ||
+         command.find(options) != std::string::npos;
+}
+
 }  // namespace
 
 const char* to_string(Severity severity) noexcept {
@@ -62,6 +73,12 @@ void Findings::not_checked(std::string check, const Error& error) {
 void Findings::append(Findings others) {
   all_.insert(all_.end(), std::make_move_iterator(others.all_.begin()),
               std::make_move_iterator(others.all_.end()));
+}
+
+void Findings::name_store(const std::string& options) {
+  for (Finding& one : all_) {
+    if (ends_in_command(one.command) && !names_store(one.command, options)) one.command += options;
+  }
 }
 
 std::vector<Finding> Findings::sorted() const {

@@ -28,8 +28,10 @@ struct Finding {
   std::string check;    ///< The name of the check, such as "sequence".
   std::string subject;  ///< The subscription, table or role in question; may be empty.
   std::string what;
-  std::string reason{};   ///< What it means for events.
-  std::string command{};  ///< What mends it: a shell command, or a statement, which ends in ';'.
+  std::string reason{};  ///< What it means for events.
+  /// What mends it: a shell command, which may stand behind words and a colon or semicolon, or a
+  /// statement, which ends in ';'.
+  std::string command{};
   /// Whether something stands still or is late, and a person has to act: `outbox status` names the
   /// finding, and its --check fails.
   bool problem{false};
@@ -66,6 +68,9 @@ class Findings {
     answer ? judge(*answer) : not_checked(name, answer.error());
   }
   void append(Findings others);
+  /// Appends the options, such as " --store sqlite:shop.db", to each `command` that ends in a
+  /// command of outbox and does not name its store yet.
+  void name_store(const std::string& options);
   /// The findings, the worst first; those of one severity in the order in which they were added.
   [[nodiscard]] std::vector<Finding> sorted() const;
   [[nodiscard]] const std::vector<Finding>& all() const noexcept { return all_; }

@@ -35,7 +35,7 @@ void judge_served(const SubscriptionOverview& one, const std::vector<store::Rela
   std::string command = "outbox relay --group " + shell_word(row.group);
   if (row.spec.sink == "custom") command = "start the service that gives its sink to Relay::use()";
   if (const auto queue = event::queue_of_subscription(row.spec.name))
-    command = "outbox work (queue " + *queue + ")";
+    command = "outbox work --queue " + shell_word(*queue);
   findings.problem(Severity::warning, "relays", row.spec.name,
                    fmt::format("no live relay has lanes of group {}", row.group),
                    "its events stay pending", std::move(command));
@@ -161,7 +161,7 @@ void judge_relays(const std::vector<store::RelayRow>& relays,
                             fmt::format("no live relay has lanes, {} for them",
                                         outbox::count("relay", alive, "waits", "wait")),
                             "nothing is delivered",
-                            "outbox status in a moment, then see the relays' logs");
+                            "see the relays' logs, and in a moment: outbox status");
   }
   for (const auto& one : subscriptions) judge_served(one, relays, findings);
   if (!findings.complains("relays")) findings.ok("relays", fmt::format("{} alive", alive));

@@ -14,10 +14,11 @@
 namespace outbox::verify {
 namespace {
 
-tl::unexpected<Error> no_room() {
+/// `code` is the errno of the call that failed.
+tl::unexpected<Error> no_room(int code = errno) {
   return fail(
       Errc::unavailable, Remedy::retry_call,
-      "the ids could not be kept in temporary files: " + std::system_category().message(errno),
+      "the ids could not be kept in temporary files: " + std::system_category().message(code),
       "24 bytes for each event and message in /tmp");
 }
 
@@ -50,13 +51,14 @@ void IdCompare::add_message(const EventId& id, std::uint32_t part) {
 
 void IdCompare::write(const Record& record) {
   std::FILE* const file = files_[event::id_hash(record.id) % kFiles].get();
-  failed_ = std::fwrite(&record, sizeof record, 1, file) != 1 || failed_;
+  if (std::fwrite(&record, sizeof record, 1, file) == 1 || write_error_ != 0) return;
+  write_error_ = errno != 0 ? errno : EIO;
 }
 
 Result<IdCompare::Found> IdCompare::compare(std::int64_t young_s) {
   Found found;
   found.parts.resize(parts_);
-  if (failed_) return no_room();
+  if (write_error_ != 0) return no_room(write_error_);
   for (const File& file : files_) {
     OUTBOX_TRY(std::vector<Record> records, read(file.get()));
     compare(records, young_s, found);

@@ -83,7 +83,7 @@ class IdCompare {
   static constexpr std::size_t kFiles = 64;
   std::array<File, kFiles> files_;
   std::uint32_t parts_{0};
-  bool failed_{false};
+  int write_error_{0};  ///< The errno of the first write that failed; 0 if none has.
 };
 
 }  // namespace outbox::verify

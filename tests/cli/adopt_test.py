@@ -95,7 +95,7 @@ class Shapes(Adopting):
         self.table(HAND)
         self.insert("1", 1)
         self.sql(f"UPDATE {self.name} SET status = 'failed'")
-        self.fails(ERROR, *self.adopt("--apply"), says=("'failed' (1 rows)", "--sent-values", "--pending-values"))
+        self.fails(ERROR, *self.adopt("--apply"), says=("'failed' (1 row)", "--sent-values", "--pending-values"))
         self.succeeds(*self.adopt("--apply", "--pending-values", "failed"))
         self.assertEqual(len(self.log()), 1)
 

@@ -115,7 +115,23 @@ class Doctor:
         self.succeeds("doctor")
         result = self.outbox("doctor", "--strict")
         self.assertEqual(result.code, CHECK_FAILED, result)
-        self.assertIn("outbox: relays: no relay is alive (hint: outbox relay)", result.err)
+        self.assertIn("outbox: relays: no relay is alive (hint: outbox relay", result.err)
+
+    def test_each_command_names_the_store_that_was_looked_at(self):
+        self.succeeds("subscription", "pause", "orders", "--reason", "broker is moved")
+        (self.folder / "outbox.toml").rename(self.folder / "shop.toml")
+        self.config('[subscription.other]\nsink = "null"\n')
+        for where in (self.at_store(), ("-c", "shop.toml"), ("-c", "shop.toml", *self.at_store())):
+            commands = [one["command"] for one in self.findings(*where) if (one["command"] or "").startswith("outbox ")]
+            self.assertTrue(any("outbox relay" in one for one in commands), commands)
+            self.assertTrue(any("outbox subscription resume orders" in one for one in commands), commands)
+            for command in commands:
+                words = shlex.split(command)
+                self.assertEqual("-c" in words and words[words.index("-c") + 1] == "shop.toml", "shop.toml" in where, command)
+                self.assertEqual("--store" in words, "--store" in where, command)
+        told = self.complaint("difference", *self.at_store(), subject="other")["command"]
+        self.assertTrue(told.startswith("outbox subscription apply -c outbox.toml --store "), told)
+        self.succeeds(*shlex.split(told)[1:])
 
     def test_a_subscription_that_a_person_paused(self):
         self.succeeds("subscription", "pause", "orders", "--reason", "broker is moved")

@@ -2,6 +2,8 @@
 """outbox replay: dry run, start, stop, resume, what is refused; relays carry it out."""
 
 import json
+import os
+import sqlite3
 import subprocess
 import unittest
 import uuid
@@ -134,7 +136,8 @@ class Replay:
                                 (("orders", "--header", "x"), "--header x: no value"),
                                 (("orders", "--from-seq", 5, "--until-seq", 3), "--from-seq 5 is after --until-seq 3"),
                                 (("orders", "--from-time", "1h", "--until-time", "2h"), "--from-time is not before --until-time"),
-                                (("--list", "--stop", 1), "one at a time"), (("orders", "--stop", 1), "name a replay by its id"),
+                                (("--list", "--stop", 1), "one at a time"),
+                                (("--list", "--apply"), "--list --apply: --list only shows replays"), (("orders", "--stop", 1), "name a replay by its id"),
                                 (("--list", "--limit", 0), "--limit 0")):
             self.fails(USAGE, "replay", *arguments, says=says)
         self.fails(ERROR, "replay", "ordres", says=("unknown subscription: ordres", "did you mean"))
@@ -216,8 +219,41 @@ class Archive:
         self.fails(ERROR, "replay", "orders", "--archive", "archive", "--type", "None", "--apply", says="there are no such events")
         self.assertEqual(self.succeeds("replay", "--list").out, "no replays\n")
 
+    def loading(self):
+        """A replay that has counted an event of an archive, and waits in order to copy it until more is written to this pipe."""
+        line = next(iter((self.folder / "archive").glob("*.jsonl"))).read_text().splitlines()[0]
+        (self.folder / "pipe").mkdir()
+        pipe = self.folder / "pipe" / "events-x.jsonl"
+        os.mkfifo(pipe)
+        process = self.spawn("replay", "orders", "--archive", "pipe", "--apply")
+        pipe.write_text(line + "\n")
+        listed = wait_until(lambda: self.succeeds("replay", "--list", "--json").json()["replays"], "a replay")
+        self.assertEqual([one["state"] for one in listed], ["loading"])
+        return process, pipe, listed[0]["id"]
+
+    def test_what_a_killed_command_left_is_removed(self):
+        process, _, number = self.loading()
+        process.kill()
+        process.communicate()
+        removed = self.succeeds("replay", "--stop", number, "--json").json()["replay"]
+        self.assertEqual((removed["id"], removed["state"], removed["subscription"]), (number, "removed", "orders"))
+        self.assertEqual(self.succeeds("replay", "--list").out, "no replays\n")
+
 
 class ArchiveOnSqlite(Archive, OnSqlite, Case):
+    def test_one_that_cannot_be_removed_either_is_named_beside_the_first_error(self):
+        process, pipe, number = self.loading()
+        database = sqlite3.connect(self.folder / "shop.db", isolation_level=None)
+        self.addCleanup(database.close)
+        database.execute("BEGIN IMMEDIATE")
+        pipe.write_text('{"seq": 1\n')
+        _, err = process.communicate(timeout=60)
+        database.execute("ROLLBACK")
+        self.assertEqual(process.returncode, ERROR, err)
+        for part in ("events-x.jsonl, line 1: is not a JSON object", f"replay {number} has not begun", f"outbox replay --stop {number} removes it"):
+            self.assertIn(part, err)
+        self.assertIn(f"replay {number} had not begun and is removed", self.succeeds("replay", "--stop", number).out)
+
     def copies(self):
         return self.sql("SELECT count(*) FROM outbox_replay_event")[0][0]
 

@@ -107,7 +107,16 @@ class Subscription:
 
 
 class SubscriptionSqlite(OnSqlite, Subscription, Case):
-    pass
+    def test_what_is_shown_was_written_also_if_a_later_one_fails(self):
+        self.sql("CREATE TRIGGER refuse BEFORE INSERT ON outbox_subscription WHEN new.name = 'orders' "
+                 "BEGIN SELECT RAISE(ABORT, 'not this one'); END")
+        self.config('[subscription.more]\nsink = "null"\n' + FILE_SUBSCRIPTION)
+        for flags, shown in (((), "+ more created\n"), (("--json",), "")):
+            refused = self.outbox("subscription", "apply", *flags)
+            self.assertEqual((refused.code, refused.out), (ERROR, shown), refused)
+            self.assertIn("not this one", refused.err)
+            self.assertEqual(self.names(), ["more"])
+            self.sql("DELETE FROM outbox_subscription")
 
 
 class SubscriptionPostgres(OnPostgres, Subscription, Case):

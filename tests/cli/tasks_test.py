@@ -155,6 +155,19 @@ class Tasks:
         self.succeeds("tasks", "resume", "mail")
         self.becomes(name, "completed")
 
+    def test_a_type_that_is_stopped_stays_so_when_it_is_paused(self):
+        worker = self.start()
+        self.becomes(self.enqueue("note"), "completed")
+        worker.send_signal(signal.SIGTERM)
+        self.assertEqual(worker.wait(), OK)
+        self.assertNotIn("stays stopped", self.succeeds("tasks", "pause", "mail", "--type", "note").out)
+        listed = self.succeeds("subscription", "list", "--json").json()["subscriptions"]
+        name = next(one["name"] for one in listed if one["event_types"] == ["note"])
+        table = f"{self.flags[1]}.subscription" if self.flags else "outbox_subscription"
+        self.sql(f"UPDATE {table} SET state = 'stopped', reason = 'too large', stopped_seq = 7 WHERE name = '{name}'")
+        told = self.succeeds("tasks", "pause", "mail", "--type", "note").out
+        self.assertIn(f"type note of queue mail is paused: its tasks wait; what runs goes on\n{name} stays stopped: too large\n", told)
+
     def status(self, *arguments):
         return self.succeeds("status", "--json", *arguments).json()
 

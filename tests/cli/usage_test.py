@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The command line itself: help, typing errors, pipes."""
 
+import resource
 import subprocess
 import unittest
 
@@ -123,6 +124,22 @@ class Init(Case):
                  for line in rest.splitlines()]
         self.write("all.toml", head + "[store]\n" + "\n".join(lines))
         self.succeeds("config", "check", "-c", "all.toml")
+
+    def test_it_names_each_kind_of_sink(self):
+        self.succeeds("init")
+        text = (self.folder / "outbox.toml").read_text(encoding="utf-8")
+        kinds = text.split("(sink) are\n# ")[1].split(".\n")[0].split(", ")
+        self.assertEqual(sorted(kinds), sorted(self.succeeds("version", "--json").json()["sinks"]))
+
+    def test_a_write_that_fails_leaves_nothing(self):
+        def limit_files():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        # Python ignores SIGXFSZ, and so does the program, whose write then fails.
+        self.fails(ERROR, "init", says=("outbox.toml: File too large", "nothing was written"), preexec_fn=limit_files, restore_signals=False)
+        self.assertEqual(list(self.folder.iterdir()), [])
+        self.succeeds("init")
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["outbox.toml"])
+        self.assertEqual((self.folder / "outbox.toml").stat().st_mode & 0o137, 0)
 
     def test_it_writes_over_nothing(self):
         self.write("outbox.toml", "# mine\n")

@@ -4,7 +4,10 @@
 import json
 import os
 import signal
+import socket
+import threading
 import unittest
+from urllib.parse import urlsplit
 
 from program import Case, ERROR, INTERRUPTED, OK, OnPostgres, USAGE, wait_until
 
@@ -98,8 +101,66 @@ class Work(Case):
         wait_until(lambda: self.lines("done") == ["b", "a"], "the other one")
 
 
+class Door:
+    """Between a program and a server. Of the connections of a verb itself, which are not those of its workers, only the first one is let
+    through."""
+
+    def __init__(self, server):
+        self.server = (server.hostname, server.port or 5432)
+        self.refused = False
+        self.let_in = False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        who, at, _ = server.netloc.rpartition("@")
+        query = "&".join(filter(None, (server.query, "sslmode=disable&gssencmode=disable")))
+        self.url = server._replace(netloc=f"{who}{at}127.0.0.1:{self.listener.getsockname()[1]}", query=query).geturl()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        try:
+            while True:
+                client, _ = self.listener.accept()
+                first = client.recv(65536)
+                if b"application_name\0outbox catalog\0" in first:
+                    if self.let_in:
+                        self.refused = True
+                        client.close()
+                        continue
+                    self.let_in = True
+                server = socket.create_connection(self.server)
+                server.sendall(first)
+                for ends in ((client, server), (server, client)):
+                    threading.Thread(target=self.carry, args=ends, daemon=True).start()
+        except OSError:
+            pass  # closed
+
+    @staticmethod
+    def carry(source, target):
+        try:
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # One end is gone; the other will notice.
+
+    def close(self):
+        self.listener.close()
+
+
 class WorkOnPostgres(OnPostgres, Work):
-    pass
+    def test_a_stop_waits_for_what_runs_also_while_another_queue_waits_for_the_store(self):
+        self.handlers(("slow", "echo begin >> seen; while [ ! -e go ]; do sleep 0.05; done; echo end >> seen\n", 'queue = "first"'),
+                      ("note", "cat >> done\n", 'queue = "second"'))
+        self.enqueue("slow", {}, queue="first")
+        door = Door(urlsplit(self.store))
+        self.addCleanup(door.close)
+        worker = self.start("--wait", "--store", door.url, *self.flags)
+        wait_until(lambda: self.lines("seen") == ["begin"] and door.refused, "the first queue works, and the second one waits")
+        worker.send_signal(signal.SIGTERM)
+        wait_until(lambda: "stopping" in (self.folder / "log").read_text(encoding="utf-8") or worker.poll() is not None, "it stops")
+        (self.folder / "go").touch()
+        self.assertEqual(worker.wait(), OK)
+        self.assertEqual(self.lines("seen"), ["begin", "end"])
+        self.assertEqual(self.parked(), [])
 
 
 class Configuration(Case):

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "base/thread.hpp"
@@ -18,6 +19,10 @@ Finding unfinished(const std::string& name, const std::string& subject, std::str
           .command = "give a longer --timeout; is the network or the name server slow?"};
 }
 
+std::string failed(const std::string& why) {
+  return "the check failed" + (why.empty() ? ", and does not say why" : ": " + why);
+}
+
 }  // namespace
 
 void Checks::start(const std::string& name, const std::string& subject, Check check) {
@@ -28,15 +33,16 @@ void Checks::start(const std::string& name, const std::string& subject, Check ch
 }
 
 void Checks::run(Running& running, const Check& check) {
-  std::string failure;
+  std::optional<std::string> failure;
   try {
     check([this](Findings findings) { report(std::move(findings)); });
   } catch (const std::exception& error) {
     failure = error.what();
+  } catch (...) {
+    failure = "";
   }
   const MutexLock lock(mutex_);
-  if (!failure.empty())
-    findings_.add(unfinished(running.name, running.subject, "the check failed: " + failure));
+  if (failure) findings_.add(unfinished(running.name, running.subject, failed(*failure)));
   running.ended = true;
   changed_.notify_all();
 }

@@ -145,7 +145,9 @@ void Doctor::look_at_deliveries(const Checks::Report& report) {
     return report(std::move(findings));
   }
   findings = judge(*seen, {.max_lag = kMaxLag, .quota = relay.quota});
-  judge_difference(relay.subscriptions, seen->subscriptions, patient_.loaded.file, findings);
+  const bool named = patient_.store.options.starts_with(" -c ");
+  judge_difference(relay.subscriptions, seen->subscriptions,
+                   named ? std::string() : patient_.loaded.file, findings);
   report(std::move(findings));
   for (const auto& one : seen->subscriptions) {
     if (!are_named(relay.subscriptions, one.row.spec.name)) start_sink(one.row.spec);

@@ -31,7 +31,8 @@ struct Patient {
 [[nodiscard]] Findings judge_problems(const config::Problems& problems);
 /// The warnings of a configuration that can be used.
 [[nodiscard]] Findings judge_configuration(const config::Loaded& loaded);
-/// Finds how the store differs from the subscriptions of the configuration in `file`.
+/// Finds how the store differs from the subscriptions of the configuration. The command that
+/// applies them names `file`, unless it is empty.
 void judge_difference(const std::vector<SubscriptionSpec>& wanted,
                       const std::vector<store::SubscriptionOverview>& subscriptions,
                       const std::string& file, Findings& findings);

@@ -57,7 +57,7 @@ void judge(const PostgresFacts&, const store::LogFacts& log, Findings& findings)
         Severity::error, "lineage", "",
         "its transaction ids and snapshots are of another database (dump and restore, logical replication)",
         "nothing can be delivered from this copy",
-        "outbox doctor --repair-lineage, once the relays of the original are stopped for good");
+        "once the relays of the original are stopped for good: outbox doctor --repair-lineage");
   }
 }
 

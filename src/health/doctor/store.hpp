@@ -12,8 +12,10 @@ namespace outbox::health {
 
 /// How the store is named in commands.
 struct StoreName {
-  std::string shown;    ///< Its address without passwords.
-  std::string options;  ///< " --store sqlite:shop.db"; empty if commands need none.
+  std::string shown;  ///< Its address without passwords.
+  /// " --store sqlite:shop.db"; empty if commands need none. A configuration file, " -c shop.toml",
+  /// comes first.
+  std::string options;
 
   /// Returns a command such as "outbox migrate --store sqlite:shop.db".
   [[nodiscard]] std::string command(std::string_view words) const {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/count.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "store/adoption.hpp"
@@ -301,7 +302,7 @@ class PostgresAdopter final : public Adopter {
         if (pending.empty()) pending = word;
       } else {
         unknown += (unknown.empty() ? "" : ", ") + in_quotes(word) + " (" +
-                   with_commas(words.int8(row, 1)) + " rows)";
+                   count("row", words.int8(row, 1)) + ")";
       }
     }
     if (!unknown.empty())

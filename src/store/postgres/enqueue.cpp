@@ -126,7 +126,7 @@ std::vector<EventId> enqueue(PGconn* connection, std::span<const Event> events,
   if (events.empty()) return ids;
   std::vector<Step> steps;
   store::postgres::plan_insert(queries, events, ids, steps);
-  Session* const session = value_or_throw(Session::of(connection));
+  Session* const session = value_or_throw(Session::of(connection, "enqueue"));
   throw_if_failed(session->run(connection, std::move(steps), Session::Ending::stay, queries));
   return ids;
 }
@@ -158,7 +158,7 @@ std::optional<TaskStatus> task_status(PGconn* connection, const EventId& id,
   steps.push_back({.query = &target.tasks.quiet});
   steps.push_back({.query = &target.tasks.status, .params = {id}});
   steps.push_back({.query = &target.tasks.loud});
-  Session* const session = value_or_throw(Session::of(connection));
+  Session* const session = value_or_throw(Session::of(connection, "look at a task"));
   const auto rows = value_or_throw(session->read(connection, std::move(steps), target.queries));
   return store::postgres::task_status_of(rows[1], id);
 }

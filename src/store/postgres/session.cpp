@@ -27,13 +27,14 @@ int on_event(PGEventId event, void* info, void* /*pass_through*/) {
 
 }  // namespace
 
-Result<Session*> Session::of(PGconn* connection) {
+Result<Session*> Session::of(PGconn* connection, std::string_view what) {
   if (auto* known = static_cast<Session*>(PQinstanceData(connection, on_event))) return known;
   auto session = std::make_unique<Session>();
   // It fails when it is registered already and only its data is missing; that is no error.
   (void)PQregisterEventProc(connection, on_event, "outbox", nullptr);
   if (PQsetInstanceData(connection, on_event, session.get()) != 1) {
-    return fail(Errc::internal, "enqueue: libpq refuses to keep data with the connection");
+    return fail(Errc::internal,
+                pg::in_words(what, "libpq refuses to keep data with the connection"));
   }
   return session.release();
 }

@@ -17,8 +17,9 @@ namespace outbox::store::postgres {
 
 class Session {
  public:
-  /// The session of this connection; it is created on first use.
-  [[nodiscard]] static Result<Session*> of(PGconn* connection);
+  /// The session of this connection; it is created on first use. An error names `what` its caller
+  /// does.
+  [[nodiscard]] static Result<Session*> of(PGconn* connection, std::string_view what);
 
   enum class Ending : std::uint8_t { stay, commit };
 

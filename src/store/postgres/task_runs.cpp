@@ -197,10 +197,13 @@ class PostgresTaskRuns final : public sql::TaskRuns {
   /// Behind a pooler that shares connections, the notifications would go to another client.
   [[nodiscard]] Status listen() {
     OUTBOX_TRY(const Rows channel, connection_.exec(&Queries::ready_channel));
+    const bool ours = channel.int4(0, 1) == PQbackendPID(connection_.native());
+    if (ours) {
+      OUTBOX_TRY(connection_.exec(postgres::listen(channel.bytes(0, 0))));
+    }
     asked_ = true;
-    if (channel.int4(0, 1) != PQbackendPID(connection_.native())) return {};
-    listens_ = true;
-    return done(connection_.exec(postgres::listen(channel.bytes(0, 0))));
+    listens_ = ours;
+    return {};
   }
 
   [[nodiscard]] Result<bool> take_told() {
@@ -213,7 +216,7 @@ class PostgresTaskRuns final : public sql::TaskRuns {
   static Status done(Result<Rows> rows) { return rows ? Status{} : Status(pass(rows)); }
 
   Connection& connection_;
-  bool asked_{false};    ///< Whether listen() has been called.
+  bool asked_{false};    ///< Whether listen() has succeeded, after which it is not called again.
   bool listens_{false};  ///< Whether we listen for rows that become `ready`.
 };
 

@@ -116,7 +116,8 @@ Status Transaction::State::write(Session::Ending ending) const {
     return ending == Session::Ending::commit ? execute(connection, "COMMIT", "commit") : Status{};
   std::vector<Step> steps;
   store::postgres::plan_insert(target.queries, events, ids, steps);
-  OUTBOX_TRY(Session* const session, Session::of(connection));
+  OUTBOX_TRY(Session* const session,
+             Session::of(connection, ending == Session::Ending::commit ? "commit" : "enqueue"));
   return session->run(connection, std::move(steps), ending, target.queries);
 }
 

@@ -499,7 +499,9 @@ inline constexpr std::string_view kHoldPruning =
 inline constexpr std::string_view kReleasePruning =
     "/* release pruning */ UPDATE outbox_meta SET pruner = '', pruner_until = 0 WHERE pruner = ?1";
 // Returns for each subscription its cursor and its first one; events up to the first cursor never
-// counted. Index outbox_settlement_newest, both ends.
+// counted. Index outbox_settlement_newest, both ends. A running replay is found by the partial
+// index outbox_replay_running, which SQLite uses only if the index's own condition on the state
+// stands in the statement, too.
 inline constexpr std::string_view kPositions =
     "/* read positions */ SELECT s.id,"
     " min((SELECT t.position FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
@@ -648,11 +650,12 @@ inline constexpr std::string_view kLoadEvent =
     " SELECT ?1, ?2, CAST(?3 AS BLOB), ?4, ?5, ?6, CAST(?7 AS BLOB), ?8, ?9, ?10, nullif(?11, ?12)"
     " WHERE NOT EXISTS (SELECT 1 FROM outbox_event e WHERE e.seq = ?2)";
 // ?1 rows. Removes copies of archived events whose replay is done or does not exist any more. The
-// oldest replay comes first.
+// oldest replay comes first, which the primary key gives without sorting.
 inline constexpr std::string_view kRemoveReplayed =
     "/* remove replayed events */ DELETE FROM outbox_replay_event WHERE (replay, seq) IN"
     " (SELECT e.replay, e.seq FROM outbox_replay_event e"
-    " WHERE NOT EXISTS (SELECT 1 FROM outbox_replay r WHERE r.id = e.replay AND r.state <> 'done') LIMIT ?1)";
+    " WHERE NOT EXISTS (SELECT 1 FROM outbox_replay r WHERE r.id = e.replay AND r.state <> 'done')"
+    " ORDER BY e.replay, e.seq LIMIT ?1)";
 // ?1 replay, ?2 position, ?3 the number sent, ?4 now. The last event ends the replay, even while it
 // is being stopped: nothing of it is left to be resumed.
 inline constexpr std::string_view kSettleReplay =

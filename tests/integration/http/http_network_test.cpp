@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
+#include <string>
 
 #include "integration/http/fixture.hpp"
 #include "support/eventually.hpp"
@@ -64,13 +66,14 @@ TEST_F(HttpAddress, a_sink_that_may_not_connect_delivers_nothing) {
 
 // ---- proxies
 
-/// Sets a variable of the environment, and removes it at the end.
+/// Sets a variable of the environment, and restores its former value at the end.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
     EXPECT_EQ(::setenv(name, value.c_str(), 1), 0);
   }
-  ~Variable() { (void)::unsetenv(name_); }
+  ~Variable() { before_ ? (void)::setenv(name_, before_->c_str(), 1) : (void)::unsetenv(name_); }
   Variable(const Variable&) = delete;
   Variable& operator=(const Variable&) = delete;
   Variable(Variable&&) = delete;
@@ -78,7 +81,18 @@ class Variable {
 
  private:
   const char* name_;
+  std::optional<std::string> before_;
 };
+
+TEST(HttpEnvironment, is_as_before_after_a_variable_was_set) {
+  const char* const name = "OUTBOX_TEST_HTTP_VARIABLE";
+  {
+    const Variable outer(name, "outer");
+    { const Variable inner(name, "inner"); }
+    EXPECT_STREQ(std::getenv(name), "outer");
+  }
+  EXPECT_EQ(std::getenv(name), nullptr);
+}
 
 TEST(HttpEnvironment, names_no_proxy) {
   HttpServer server;

@@ -332,6 +332,7 @@ TEST_P(WorkerTest, a_run_goes_on_when_its_worker_gets_other_lanes) {
   expect_sound_ledger("task.mail");
 }
 
+#ifdef OUTBOX_WITH_POSTGRES
 TEST_P(WorkerTest, workers_that_write_many_rows_do_not_wait_for_each_other_in_a_circle) {
   if (!GetParam()) GTEST_SKIP() << "SQLite: one writer at a time";
   handlers_.on("lasts", [&](std::string_view payload, const TaskRun& run) {
@@ -367,6 +368,7 @@ TEST_P(WorkerTest, workers_that_write_many_rows_do_not_wait_for_each_other_in_a_
   expect_sound_ledger("task.mail");
   expect_sound_ledger("task.more");
 }
+#endif
 
 TEST_P(WorkerTest, a_task_of_an_unknown_type_waits_and_says_so) {
   note("send");
@@ -399,6 +401,7 @@ TEST_P(WorkerTest, a_snoozed_task_counts_no_attempt) {
   for (const auto& run : runs_.all()) EXPECT_EQ(run.attempt, 1U);
 }
 
+#ifdef OUTBOX_WITH_POSTGRES
 TEST_P(WorkerTest, a_task_that_is_claimed_while_it_is_cancelled_keeps_its_row) {
   if (!GetParam()) GTEST_SKIP() << "needs PostgreSQL: on SQLite workers share no tasks";
   enqueue("unknown", {"x"});
@@ -509,6 +512,7 @@ TEST_P(WorkerTest, any_language_enqueues_and_looks_at_a_task_by_sql) {
   EXPECT_THAT(error_of("'mail', NULL, '{}'"), ::testing::HasSubstr("type: is null"));
   EXPECT_THAT(error_of("'mail', 'x', '{'"), ::testing::HasSubstr("payload"));
 }
+#endif
 
 TEST_P(WorkerTest, wrong_options_are_refused_with_the_field) {
   const auto complaint = [&](WorkerOptions options) {

@@ -87,7 +87,7 @@ TEST(Screen, the_progress_line_fits_a_narrow_terminal) {
                      .delivered = 1234567,
                      .kills = 10,
                      .kills_planned = 10};
-  EXPECT_LE(progress_line(big).size() + 2, 90U);
+  EXPECT_LE(progress_line(big).size(), kProgressWidth);
   const Progress usual{.elapsed = std::chrono::milliseconds(10000),
                        .committed = 25113,
                        .rolled_back = 2790,
@@ -96,6 +96,25 @@ TEST(Screen, the_progress_line_fits_a_narrow_terminal) {
                        .kills_planned = 5};
   EXPECT_EQ(progress_line(usual),
             " 10.0 s  committed 25,113  rolled back 2,790  arrived 25,113  kills 5/5");
+}
+
+TEST(ProgressLine, leaves_out_what_a_terminal_of_80_columns_cannot_show) {
+  Progress progress{.elapsed = std::chrono::milliseconds(10000),
+                    .committed = 25113,
+                    .rolled_back = 2790,
+                    .delivered = 25113,
+                    .kills = 5,
+                    .kills_planned = 5,
+                    .closing = true};
+  EXPECT_EQ(progress_line(progress),
+            " 10.0 s  committed 25,113  arrived 25,113  kills 5/5  closing");
+  progress.elapsed = std::chrono::hours(1);
+  progress.committed = progress.delivered = 1'234'567'890;
+  progress.kills = progress.kills_planned = 1000;
+  EXPECT_EQ(progress_line(progress),
+            "3600.0 s  committed 1,234,567,890  arrived 1,234,567,890  closing");
+  progress.closing = false;
+  EXPECT_LE(progress_line(progress).size(), kProgressWidth);
 }
 
 TEST(ProgressLine, off_a_terminal_is_one_line_a_second) {

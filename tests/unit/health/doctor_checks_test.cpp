@@ -28,6 +28,18 @@ TEST(DoctorChecks, one_that_fails_leaves_the_others) {
   EXPECT_FALSE(checks.hangs());
 }
 
+TEST(DoctorChecks, one_that_fails_without_a_reason_is_a_finding) {
+  Checks checks;
+  checks.start("empty", "", [](const Checks::Report&) { throw std::runtime_error(""); });
+  checks.start("number", "", [](const Checks::Report&) { throw 7; });
+  const Findings found = checks.wait(Clock::now() + std::chrono::hours(1));
+  for (const char* const check : {"empty", "number"}) {
+    EXPECT_EQ(complaint(found, check).severity, Severity::error) << check;
+    EXPECT_EQ(complaint(found, check).what, "the check failed, and does not say why");
+  }
+  EXPECT_FALSE(checks.hangs());
+}
+
 TEST(DoctorChecks, one_that_hangs_is_not_waited_for) {
   std::promise<void> end;
   std::promise<void> reported;
@@ -63,6 +75,33 @@ TEST(DoctorFindings, the_worst_comes_first_else_the_order_stays) {
   std::string order;
   for (const Finding& one : findings.sorted()) order += one.check;
   EXPECT_EQ(order, "cbad");
+}
+
+TEST(DoctorFindings, commands_name_the_store) {
+  const std::string store = " --store sqlite:a.db";
+  const std::vector<std::pair<std::string, std::string>> all{
+      {"outbox relay", "outbox relay --store sqlite:a.db"},
+      {"outbox subscription apply -c outbox.toml",
+       "outbox subscription apply -c outbox.toml --store sqlite:a.db"},
+      {"once it is stopped: outbox status",
+       "once it is stopped: outbox status --store sqlite:a.db"},
+      {"start one; outbox tasks list", "start one; outbox tasks list --store sqlite:a.db"},
+      {"outbox migrate" + store, "outbox migrate" + store},
+      {"outbox migrate --store sqlite:a.db switches it",
+       "outbox migrate --store sqlite:a.db switches it"},
+      {"SELECT 'x: outbox y';", "SELECT 'x: outbox y';"},
+      {"make it", "make it"},
+      {"", ""}};
+  Findings findings;
+  for (const auto& [before, after] : all)
+    findings.add(Severity::note, "check", "", "what", "reason", before);
+  Findings local = findings;
+  findings.name_store(store);
+  local.name_store("");
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(findings.all()[i].command, all[i].second);
+    EXPECT_EQ(local.all()[i].command, all[i].first);
+  }
 }
 
 TEST(DoctorFindings, words_for_a_shell) {

@@ -58,7 +58,7 @@ TEST(DoctorRelays, relays_that_all_wait_deliver_nothing) {
   waits.lanes.clear();
   EXPECT_EQ(complaint(of_relays({waits, waits}, subscription("orders")), "relays").text(),
             "relays: no live relay has lanes, 2 relays wait for them; nothing is delivered "
-            "(hint: outbox status in a moment, then see the relays' logs)");
+            "(hint: see the relays' logs, and in a moment: outbox status)");
 }
 
 TEST(DoctorRelays, a_priority_that_nobody_uses_needs_no_worker) {
@@ -67,7 +67,7 @@ TEST(DoctorRelays, a_priority_that_nobody_uses_needs_no_worker) {
   expect_in_order(of_relays({relay("other")}, one), "relays");
   one.progress.pending = 1;
   EXPECT_EQ(complaint(of_relays({relay("other")}, one), "relays").command,
-            "outbox work (queue mail)");
+            "outbox work --queue mail");
 }
 
 TEST(DoctorRelays, a_paused_one_needs_no_relay) {

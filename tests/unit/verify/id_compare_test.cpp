@@ -2,6 +2,11 @@
 #include "verify/id_compare.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 
 namespace outbox::verify {
 namespace {
@@ -83,6 +88,43 @@ TEST(IdCompare, names_those_that_are_missing_and_young) {
   EXPECT_EQ(found->missing, 2);
   EXPECT_EQ(found->young_missing, 1);
   EXPECT_EQ(found->some_missing, std::vector{young});
+}
+
+/// While it exists, this process cannot write to files.
+class NoFileSpace {
+ public:
+  NoFileSpace() {
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  }
+  ~NoFileSpace() {
+    (void)::setrlimit(RLIMIT_FSIZE, &before_);
+    (void)std::signal(SIGXFSZ, handler_);
+  }
+  NoFileSpace(const NoFileSpace&) = delete;
+  NoFileSpace& operator=(const NoFileSpace&) = delete;
+  NoFileSpace(NoFileSpace&&) = delete;
+  NoFileSpace& operator=(NoFileSpace&&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int){std::signal(SIGXFSZ, SIG_IGN)};  ///< With SIG_IGN a write fails instead.
+};
+
+TEST(IdCompare, says_why_an_id_could_not_be_written) {
+  auto ids = IdCompare::create();
+  ASSERT_TRUE(ids);
+  {
+    const NoFileSpace full;
+    const EventId event = EventId::generate();
+    for (int i = 0; i < 10'000; ++i) ids->add(event, Side::settled);
+  }
+  errno = 0;  // as after any later call that succeeded
+  const auto found = ids->compare();
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error().message.find(std::strerror(EFBIG)), std::string::npos)
+      << found.error().message;
 }
 
 }  // namespace
