@@ -148,7 +148,7 @@ std::vector<double> rates_of_ways(const PostgresFixture& log, std::size_t client
   return rates(sides, options.repeats, options.seconds / 2);
 }
 
-std::string name_of(const Way& way, bool prepared) {
+std::string make_name(const Way& way, bool prepared) {
   return std::string("enqueue.") + way.name + (prepared ? "" : "-simple");
 }
 
@@ -156,7 +156,7 @@ std::string name_of(const Way& way, bool prepared) {
 void with_many(const PostgresFixture& log, bool prepared, std::vector<Figure>& figures) {
   const auto tps = rates_of_ways(log, kClients, prepared, Scope::business);
   for (std::size_t i = 1; i < kWays.size(); ++i) {
-    Figure& figure = figures.emplace_back(name_of(kWays[i], prepared), tps[i], "tx/s");
+    Figure& figure = figures.emplace_back(make_name(kWays[i], prepared), tps[i], "tx/s");
     figure.beside(tps[0]);
     if (figure.name == "enqueue.function") figure.ratio_at_least(0.85);
   }
@@ -166,7 +166,8 @@ void with_many(const PostgresFixture& log, bool prepared, std::vector<Figure>& f
 void with_one(const PostgresFixture& log, bool prepared, std::vector<Figure>& figures) {
   const auto tps = rates_of_ways(log, 1, prepared, Scope::alone);
   for (std::size_t i = 1; i < kWays.size(); ++i) {
-    Figure& figure = figures.emplace_back(name_of(kWays[i], prepared) + ".us", 1e6 / tps[i], "us");
+    Figure& figure =
+        figures.emplace_back(make_name(kWays[i], prepared) + ".us", 1e6 / tps[i], "us");
     const bool bounded = prepared && i > 1;
     figure.beside(1e6 / tps[bounded ? 1 : 0]);
     if (bounded) figure.above_limit_at_most(40);

@@ -16,7 +16,7 @@ constexpr const char* kRow = "{:<34} {:>12} {:<14} {:>12} {:>7}  {:<16} {}\n";
 
 /// The value, or null if there is none.
 template <class T>
-Json json_of(const std::optional<T>& value) {
+Json make_json(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
@@ -73,10 +73,10 @@ void print_json(std::ostream& out, const std::vector<Figure>& figures) {
     all.push_back({{"name", figure.name},
                    {"value", figure.value},
                    {"unit", figure.unit},
-                   {"limit", json_of(figure.limit)},
-                   {"ratio", json_of(figure.ratio)},
+                   {"limit", make_json(figure.limit)},
+                   {"ratio", make_json(figure.ratio)},
                    {"target", figure.target.empty() ? Json() : Json(figure.target)},
-                   {"ok", json_of(figure.ok)}});
+                   {"ok", make_json(figure.ok)}});
   }
   out << Json{{"figures", std::move(all)}}.dump(2) << '\n';
 }

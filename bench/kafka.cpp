@@ -114,7 +114,7 @@ std::vector<Figure> bench_latency_kafka(const BenchOptions& options) {
   PostgresFixture log(options);
   log.say("warming up the broker");
   (void)measure_bare(options.brokers, kWarmUp, "0");
-  const auto bare = [&] { return measure_bare(options.brokers, pace_of(options), "1"); };
+  const auto bare = [&] { return measure_bare(options.brokers, choose_pace(options), "1"); };
   const auto measured = [&](bool wake_up) {
     KafkaTopic topic(options.brokers, 1);
     Arrivals arrivals;

@@ -40,7 +40,7 @@ std::vector<double> write_share(const BenchOptions& options, int share) {
     tx.commit();
     if (measured) commit_ms.push_back(static_cast<double>(now_ns() - before) / 1e6);
   };
-  send_at(pace_of(options), write, share, kLatencyWriters);
+  send_at(choose_pace(options), write, share, kLatencyWriters);
   return commit_ms;
 }
 
@@ -76,7 +76,7 @@ class ClockingSink final : public BatchSink {
 
 }  // namespace
 
-Pace pace_of(const BenchOptions& options) {
+Pace choose_pace(const BenchOptions& options) {
   Pace pace;
   pace.messages = pace.unmeasured + static_cast<std::int64_t>(options.seconds * 1000);
   return pace;
@@ -123,7 +123,7 @@ Latencies measure_latencies(PostgresFixture& log, SubscriptionSpec spec, bool wa
   const auto relay = must(Relay::create(options));
   if (sink) must(relay->use(options.subscriptions.front().name, std::move(sink)));
   must(relay->start());
-  const Pace pace = pace_of(log.options());
+  const Pace pace = choose_pace(log.options());
   log.say(fmt::format("writing {} events at {} a second", pace.messages, pace.per_second));
   auto other = std::async(std::launch::async, write_share, std::cref(log.options()), 1);
   Latencies latencies;

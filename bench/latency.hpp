@@ -24,7 +24,7 @@ struct Pace {
   std::int64_t unmeasured{1000};  ///< The first messages, while relay, client and consumer connect.
 };
 /// The pace for the length of the benchmark.
-[[nodiscard]] Pace pace_of(const BenchOptions& options);
+[[nodiscard]] Pace choose_pace(const BenchOptions& options);
 /// Calls `send` for each message on time, or with `step` for every step-th message from `first` on.
 void send_at(const Pace& pace, const std::function<void(std::int64_t number, bool measured)>& send,
              std::int64_t first = 0, std::int64_t step = 1);

@@ -76,7 +76,7 @@ void check(const Given& given) {
 }
 
 /// The options without the store.
-BenchOptions wanted_of(const Given& given) {
+BenchOptions find_wanted(const Given& given) {
   BenchOptions wanted;
   wanted.names = given.names;
   wanted.brokers = given.brokers;
@@ -95,7 +95,7 @@ BenchOptions wanted_of(const Given& given) {
 int measure(const Given& given, const cli::Context& context) {
   if (given.list) return list(given.json);
   check(given);
-  BenchOptions wanted = wanted_of(given);
+  BenchOptions wanted = find_wanted(given);
   const auto loaded = context.store_configuration();
   (void)cli::Context::store_options(loaded);
   wanted.store_url = loaded.config.relay.store_url;

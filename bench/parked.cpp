@@ -339,14 +339,14 @@ std::vector<Figure> retry_of_dead(const BenchOptions& options) {
 }
 
 /// How long a few more rejected events of a key take, in seconds.
-double more_of(ParkedLog& log, const std::string& key) {
+double measure_more(ParkedLog& log, const std::string& key) {
   log.write<Event>(kMoreOfOneKey, [&](std::int64_t) { return rejected_event(key); });
   return deliver_all(log, parks(1), true);
 }
 
 std::vector<Figure> dead_of_one_key(const BenchOptions& options) {
   ParkedLog log(options);
-  (void)more_of(log, "first");  // This connects, and makes the subscription.
+  (void)measure_more(log, "first");  // This connects, and makes the subscription.
   const std::int64_t many = options.events * 3 / 2;
   log.write<Event>(many, [&](std::int64_t) { return rejected_event("one"); });
   const double seconds = deliver_all(log, parks(1), true);
@@ -354,8 +354,8 @@ std::vector<Figure> dead_of_one_key(const BenchOptions& options) {
   std::vector<double> more;
   std::vector<double> other;
   for (int i = 0; i < options.repeats; ++i) {
-    more.push_back(more_of(log, "one"));
-    other.push_back(more_of(log, fmt::format("other{}", i)));
+    more.push_back(measure_more(log, "one"));
+    other.push_back(measure_more(log, fmt::format("other{}", i)));
   }
   return {Figure("parked.one-key", median(more), "s").beside(median(other)).ratio_at_most(1.5)};
 }

@@ -34,7 +34,7 @@ class Takeovers {
     share();
     // The relay looks like one on another machine: nobody can see whether its process lives.
     log_.admin().run(fmt::format("UPDATE {}.relay SET boot_id = 'another machine'", kSchema));
-    const std::string lanes = lanes_of(victim_name());
+    const std::string lanes = count_lanes(victim_name());
     std::this_thread::sleep_for(kLease / 3 * (number % kTakeoversPerRun) / kTakeoversPerRun);
     victim->kill();
     const auto start = Clock::now();
@@ -63,7 +63,7 @@ class Takeovers {
     if (!test::eventually([&] { return log_.admin().value(sql) == "2"; }))
       test::give_up(Errc::deadline_exceeded, "the relays did not share the lanes");
   }
-  [[nodiscard]] std::string lanes_of(const std::string& name) {
+  [[nodiscard]] std::string count_lanes(const std::string& name) {
     return log_.admin().value(
         fmt::format("SELECT array_agg(l.lane) FROM {0}.lane l JOIN {0}.relay r ON r.id = l.owner "
                     "WHERE l.lane_group = 'default' AND r.name = '{1}'",

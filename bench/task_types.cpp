@@ -25,7 +25,7 @@ constexpr int kBadTypes = 2;  ///< "t0" fails, "t1" takes long.
 constexpr std::size_t kTypesThreads = 8;
 constexpr std::chrono::seconds kLong{5};
 
-Handlers handlers_of(std::atomic<std::int64_t>& done, bool bad) {
+Handlers make_handlers(std::atomic<std::int64_t>& done, bool bad) {
   Handlers handlers;
   for (int i = bad ? kBadTypes : 0; i < kTypes; ++i) {
     const bool counts = i >= kBadTypes;
@@ -49,7 +49,7 @@ double rate_of_the_eight(PostgresFixture& log, std::int64_t tasks, bool bad) {
   std::atomic<std::int64_t> done{0};
   const auto worker = test::must(Worker::create(
       {.relay = log.relay_options({}), .queues = {kTypesQueue}, .threads = kTypesThreads},
-      handlers_of(done, bad)));
+      make_handlers(done, bad)));
   const auto wait_for = [&](std::int64_t count) {
     wait_for_tasks(count, std::chrono::microseconds(500), [&] { return done.load(); });
   };

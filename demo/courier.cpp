@@ -84,7 +84,7 @@ void Courier::hang_up() {
 }
 
 std::string absolute_url(const std::string& store_url) {
-  const std::string path = store::file_of(store_url);
+  const std::string path = store::find_file(store_url);
   return path.empty() ? store_url : "sqlite:" + std::filesystem::absolute(path).string();
 }
 

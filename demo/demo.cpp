@@ -55,11 +55,11 @@ void print(std::FILE* out, const std::string& text) {
 
 /// On SQLite only one process at a time works off a queue.
 int workers_at(const std::string& url) {
-  return store::kind_of(url) == store::StoreKind::sqlite ? 1 : 2;
+  return store::store_kind(url) == store::StoreKind::sqlite ? 1 : 2;
 }
 
 /// The text for make_destination().
-std::string place_of(const DemoOptions& options, const test::TempDir& folder) {
+std::string find_place(const DemoOptions& options, const test::TempDir& folder) {
   if (options.sink == "file") return "file:" + folder.file("delivered.jsonl");
   if (options.sink == "kafka") return "kafka:" + folder.name() + "@" + options.brokers;
   // A destination of this kind is read while the shop is open, and once more at the end.
@@ -93,7 +93,7 @@ class Demo {
   explicit Demo(const DemoOptions& options)
       : options_(options),
         url_(options.store.empty() ? "sqlite:" + folder_.file("shop.db") : options.store),
-        where_(place_of(options, folder_)),
+        where_(find_place(options, folder_)),
         progress_(options.json ? stderr : stdout, options.json) {
     signals_.end_at(0);  // The demo always cleans up.
   }
@@ -346,10 +346,10 @@ class Demo {
 
 std::unique_ptr<Shop> make_shop(const std::string& url) {
 #ifdef OUTBOX_WITH_SQLITE
-  if (store::kind_of(url) == store::StoreKind::sqlite) return make_sqlite_shop(url);
+  if (store::store_kind(url) == store::StoreKind::sqlite) return make_sqlite_shop(url);
 #endif
 #ifdef OUTBOX_WITH_POSTGRES
-  if (store::kind_of(url) == store::StoreKind::postgres) return make_postgres_shop(url);
+  if (store::store_kind(url) == store::StoreKind::postgres) return make_postgres_shop(url);
 #endif
   return nullptr;  // check_options() refuses it.
 }

@@ -17,7 +17,7 @@ Event to_event(const Order& order) {
 
 namespace {
 
-Task task_of(const Order& order, const char* type) {
+Task make_task(const Order& order, const char* type) {
   Task task;
   task.queue = kQueue;
   task.type = type;
@@ -28,18 +28,18 @@ Task task_of(const Order& order, const char* type) {
 
 }  // namespace
 
-Task packing_of(const Order& order) {
-  return task_of(order, order.cents % 400 == 0 ? kWrap : kPack);
+Task make_packing(const Order& order) {
+  return make_task(order, order.cents % 400 == 0 ? kWrap : kPack);
 }
 
-Task statement_of(const Order& order) {
-  Task task = task_of(order, kStatement);
+Task make_statement(const Order& order) {
+  Task task = make_task(order, kStatement);
   task.unique_key = task.key;
   task.on_conflict = OnConflict::replace;
   return task;
 }
 
-Order order_of(std::string_view payload) {
+Order parse_order(std::string_view payload) {
   const auto json = nlohmann::json::parse(payload);
   return {.reference = json.at("order").get<std::string>(),
           .customer = json.at("customer").get<int>(),

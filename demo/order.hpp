@@ -31,13 +31,13 @@ inline constexpr const char* kWrap = "order.wrap";  ///< Packing that takes long
 inline constexpr const char* kStatement = "customer.statement";
 
 /// The task to pack an order or, for one order in 400, to wrap it.
-[[nodiscard]] Task packing_of(const Order& order);
+[[nodiscard]] Task make_packing(const Order& order);
 /// The task of a customer's statement, unique until it is done; a later order takes its place.
-[[nodiscard]] Task statement_of(const Order& order);
+[[nodiscard]] Task make_statement(const Order& order);
 /// Whether packing the order fails at first, as it does for one order in 20.
 [[nodiscard]] inline bool is_fragile(const Order& order) { return order.cents % 20 == 1; }
 /// The order in the payload of its event or its tasks.
-[[nodiscard]] Order order_of(std::string_view payload);
+[[nodiscard]] Order parse_order(std::string_view payload);
 
 /// A message of the destination: the payload of such an event, or the JSON line that the file sink
 /// makes of it. Other messages have no id.

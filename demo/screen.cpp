@@ -25,7 +25,9 @@ std::string row(std::string_view name, std::uint64_t number, std::string_view me
 }
 
 /// The number of messages that do not match a committed order.
-std::uint64_t ghosts_of(const test::Verdict& verdict) { return verdict.ghosts + verdict.altered; }
+std::uint64_t count_ghosts(const test::Verdict& verdict) {
+  return verdict.ghosts + verdict.altered;
+}
 
 std::string how_often_killed(int kills) {
   return kills == 0 ? "Not killed this time."
@@ -114,7 +116,7 @@ std::string table_of_tasks(const DemoOptions& options, const Outcome& outcome) {
   text += row("done", verdict.delivered, "of them were packed");
   text += outcome.on_their_way() ? row("not done yet", verdict.lost, "committed, not packed yet")
                                  : row("lost", verdict.lost, "committed, and never packed");
-  text += row("ghosts", ghosts_of(verdict),
+  text += row("ghosts", count_ghosts(verdict),
               fmt::format("packed, and never committed ({} were rolled back)",
                           with_commas(outcome.rolled_back)));
   text +=
@@ -140,7 +142,7 @@ std::string table(const DemoOptions& options, const Outcome& outcome) {
   text += row("delivered", verdict.delivered, "of them arrived");
   text += outcome.on_their_way() ? row("on their way", verdict.lost, "committed, not there yet")
                                  : row("lost", verdict.lost, "committed, and never arrived");
-  text += row("ghosts", ghosts_of(verdict),
+  text += row("ghosts", count_ghosts(verdict),
               fmt::format("arrived, and never committed ({} were rolled back)",
                           with_commas(outcome.rolled_back)));
   text +=
@@ -156,7 +158,7 @@ bool Outcome::on_their_way() const { return interrupted && !naive && verdict.los
 bool Outcome::broken() const {
   if (naive) return false;
   if (tasks && (verdict.duplicates > 0 || (stale > 0 && !interrupted))) return true;
-  return interrupted ? ghosts_of(verdict) > 0 || verdict.out_of_order > 0 : !verdict.kept();
+  return interrupted ? count_ghosts(verdict) > 0 || verdict.out_of_order > 0 : !verdict.kept();
 }
 
 std::string json(const Outcome& outcome) {
@@ -164,7 +166,7 @@ std::string json(const Outcome& outcome) {
   nlohmann::ordered_json json{{"committed", verdict.committed},
                               {"delivered", verdict.delivered},
                               {"lost", verdict.lost},
-                              {"ghosts", ghosts_of(verdict)},
+                              {"ghosts", count_ghosts(verdict)},
                               {"out_of_order", verdict.out_of_order},
                               {"duplicates", verdict.duplicates},
                               {"kills", outcome.kills}};

@@ -123,8 +123,8 @@ template <class Enqueue>
 void tell(const Enqueue& enqueue, const Sale& sale) {
   if (sale.tells == Tells::relay) enqueue(to_event(sale.order));
   if (sale.tells != Tells::workers) return;
-  enqueue(packing_of(sale.order));
-  enqueue(statement_of(sale.order));
+  enqueue(make_packing(sale.order));
+  enqueue(make_statement(sale.order));
 }
 
 /// Does what the task is for in the worker's transaction, unless another run of the task has done

@@ -86,7 +86,7 @@ class SqlitePacker final : public Packer {
 
 class SqliteShop final : public Shop {
  public:
-  explicit SqliteShop(const std::string& url) : url_(url), path_(store::file_of(url)) {}
+  explicit SqliteShop(const std::string& url) : url_(url), path_(store::find_file(url)) {}
   SqliteShop(const SqliteShop&) = delete;
   SqliteShop& operator=(const SqliteShop&) = delete;
   ~SqliteShop() override {

@@ -27,7 +27,7 @@ constexpr seconds kGrace{15};
 constexpr int kWorkerStatus = 4;
 
 /// The packer of this thread.
-Packer& packer_of(Shop& shop) {
+Packer& make_packer(Shop& shop) {
   thread_local const std::unique_ptr<Packer> packer = shop.packer();
   return *packer;
 }
@@ -38,7 +38,7 @@ TaskEnd wrap(Shop& shop, std::string_view payload, const TaskRun& run) {
     std::this_thread::sleep_for(kLayer);
     run.progress(100 * layer / kLayers, "layer " + std::to_string(layer));
   }
-  packer_of(shop).work(run, order_of(payload), false);
+  make_packer(shop).work(run, parse_order(payload), false);
   return TaskEnd::done();
 }
 
@@ -47,8 +47,8 @@ void work_off(const std::string& url) {
   Signals signals{kWorkerStatus};
   signals.end_at(0);  // Tasks that run come to their end.
   const auto work = [&](std::string_view payload, const TaskRun& run) {
-    const Order order = order_of(payload);
-    packer_of(*shop).work(run, order, run.attempt == 1 && run.type == kPack && is_fragile(order));
+    const Order order = parse_order(payload);
+    make_packer(*shop).work(run, order, run.attempt == 1 && run.type == kPack && is_fragile(order));
   };
   Handlers handlers;
   handlers.on(kPack, work).on(kStatement, work);

@@ -25,8 +25,8 @@ void answer(httplib::Response& response, int status, const Json& body) {
   response.set_content(body.dump() + "\n", "application/json");
 }
 
-outbox::Task task_of(const reports::MakeReport& report, const std::string& request_key) {
-  outbox::Task task = outbox::task_of(report, {.queue = "reports"});
+outbox::Task to_task(const reports::MakeReport& report, const std::string& request_key) {
+  outbox::Task task = outbox::to_task(report, {.queue = "reports"});
   task.key = report.customer;  // the reports of a customer are made one after the other
   // Of this customer: another one may send the same key.
   if (!request_key.empty()) task.unique_key = report.customer + "/" + request_key;
@@ -69,7 +69,7 @@ void post(const httplib::Request& request, httplib::Response& response) {
   const std::string request_key = request.get_header_value("Idempotency-Key");
   if (request_key.size() > 100)
     return answer(response, 400, {{"error", "Idempotency-Key: is longer than 100 bytes"}});
-  const outbox::Task task = task_of({customer, month}, request_key);
+  const outbox::Task task = to_task({customer, month}, request_key);
   if (const auto valid = outbox::validate(task); !valid)
     return answer(response, 400, {{"error", valid.error().message}});
   const auto connection = reports::connect();

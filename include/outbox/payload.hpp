@@ -21,7 +21,7 @@
 //
 // Threads: values.
 // Lifetime: values.
-// Errors: event_of() and task_of() pass on what Payload::write() throws.
+// Errors: to_event() and to_task() pass on what Payload::write() throws.
 #pragma once
 
 #include <concepts>
@@ -65,7 +65,7 @@ concept TypedTask = requires(const T& value) {
 
 /// The event whose payload is the value. An empty `aggregate_id` means that it has no order.
 template <TypedEvent T>
-[[nodiscard]] Event event_of(const T& value, std::string aggregate_id) {
+[[nodiscard]] Event to_event(const T& value, std::string aggregate_id) {
   return {.aggregate_type = T::aggregate_type,
           .aggregate_id = std::move(aggregate_id),
           .event_type = T::event_type,
@@ -74,7 +74,7 @@ template <TypedEvent T>
 
 /// The task whose payload is the value. `rest` gives everything but its type and payload.
 template <TypedTask T>
-[[nodiscard]] Task task_of(const T& value, Task rest = {}) {
+[[nodiscard]] Task to_task(const T& value, Task rest = {}) {
   rest.type = T::task_type;
   rest.payload = Payload<T>::write(value);
   return rest;

@@ -118,11 +118,11 @@ class Transaction {
   /// Takes an event or a task that is a type of yours (outbox/payload.hpp).
   template <TypedEvent T>
   EventId enqueue(const T& event, std::string aggregate_id) & {
-    return enqueue(event_of(event, std::move(aggregate_id)));
+    return enqueue(to_event(event, std::move(aggregate_id)));
   }
   template <TypedTask T>
   EventId enqueue(const T& task, Task rest = {}) & {
-    return enqueue(task_of(task, std::move(rest)));
+    return enqueue(to_task(task, std::move(rest)));
   }
   /// Called by a consumer or a task's handler in the transaction of its effect. Returns true the
   /// first time that the consumer gets this message, and false if its effect was committed before.
@@ -154,7 +154,7 @@ class Transaction {
 };
 
 /// Thrown by with_transaction(): the connection was lost while COMMIT was under way. The function
-/// ran to its end and was not called again. Whether its effect is there: ask fate_of(), on a new
+/// ran to its end and was not called again. Whether its effect is there: ask find_fate(), on a new
 /// connection.
 class InDoubt final : public Exception {
  public:
@@ -186,7 +186,7 @@ enum class Fate : std::uint8_t {
 /// too, because a server that crashed may give the id of the transaction to another one. Throws an
 /// Exception with not_found if that cannot be told any more, or if nothing was enqueued; then look
 /// for rows of yours.
-[[nodiscard]] Fate fate_of(PGconn* connection, const InDoubt& doubt);
+[[nodiscard]] Fate find_fate(PGconn* connection, const InDoubt& doubt);
 
 /// Throws an Exception, with what the server said and what to redo, unless the statement succeeded.
 /// Meant for the statements of a with_transaction(). The message begins with `what` ("place the

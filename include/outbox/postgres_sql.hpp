@@ -5,7 +5,7 @@
 //   const auto [id, call] = statements.enqueue(event);  // throws if the event is not valid
 //   ... run call.sql with call.values in the transaction that is open ...
 //   ... if it returns no row: throw outbox::postgres::wrong_encoding() ...
-//   ... if it fails: throw outbox::Exception(outbox::postgres::error_of(sqlstate, "enqueue", text))
+//   ... if it fails: throw outbox::Exception(outbox::postgres::to_error(sqlstate, "enqueue", text))
 //
 // Threads: Const methods from any thread.
 // Lifetime: values.
@@ -55,7 +55,7 @@ class Statements {
 [[nodiscard]] EventId holder_of_key(std::string_view holder, const Task& task);
 
 /// What an error of PostgreSQL means. An empty `sqlstate` means that the connection was lost.
-[[nodiscard]] Error error_of(std::string_view sqlstate, std::string_view what,
+[[nodiscard]] Error to_error(std::string_view sqlstate, std::string_view what,
                              std::string_view message);
 
 /// The error of a session whose client_encoding is not UTF-8, as the texts of events are.

@@ -57,9 +57,9 @@ inline ::pqxx::field run(::pqxx::dbtransaction& tx, std::string_view what,
   } catch (const ::pqxx::argument_error&) {
     throw Exception(postgres::wrong_encoding());
   } catch (const ::pqxx::sql_error& error) {
-    throw Exception(postgres::error_of(error.sqlstate(), what, error.what()));
+    throw Exception(postgres::to_error(error.sqlstate(), what, error.what()));
   } catch (const ::pqxx::broken_connection& error) {
-    throw Exception(postgres::error_of("", what, error.what()));
+    throw Exception(postgres::to_error("", what, error.what()));
   } catch (const ::pqxx::usage_error& error) {
     throw Exception({.code = Errc::not_in_transaction,
                      .remedy = Remedy::fix,
@@ -102,7 +102,7 @@ inline EventId enqueue(::pqxx::dbtransaction& tx, Task task,
         detail::run(tx, "enqueue", postgres::Statements(options).claim_unique(task));
     if (!holder.is_null()) return postgres::holder_of_key(holder.as<std::string>(), task);
   }
-  return enqueue(tx, event_of(std::move(task)), options);
+  return enqueue(tx, to_event(std::move(task)), options);
 }
 
 /// Called by a consumer in the transaction of its effect. Returns true the first time that the

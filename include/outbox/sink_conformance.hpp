@@ -88,7 +88,7 @@ class Harness {
 
   /// How many messages a test sends where `usual` is the number for a fast destination. A
   /// destination that needs several round trips for each returns fewer.
-  [[nodiscard]] virtual std::size_t share_of(std::size_t usual) const { return usual; }
+  [[nodiscard]] virtual std::size_t scale(std::size_t usual) const { return usual; }
   /// Whether the destination keeps messages. If not, delivered() is empty.
   [[nodiscard]] virtual bool keeps() const { return true; }
   /// What is at the destination, in order of arrival (per partition).

@@ -89,11 +89,11 @@ class Transaction {
   /// Writes an event or a task that is a type of yours (outbox/payload.hpp).
   template <TypedEvent T>
   EventId enqueue(const T& event, std::string aggregate_id) & {
-    return enqueue(event_of(event, std::move(aggregate_id)));
+    return enqueue(to_event(event, std::move(aggregate_id)));
   }
   template <TypedTask T>
   EventId enqueue(const T& task, Task rest = {}) & {
-    return enqueue(task_of(task, std::move(rest)));
+    return enqueue(to_task(task, std::move(rest)));
   }
   /// Called by a consumer or a task's handler in the transaction of its effect. Returns true the
   /// first time that the consumer gets this message, and false if its effect was committed before.

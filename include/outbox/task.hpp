@@ -140,6 +140,6 @@ struct TaskStatus {
 
 /// The event that is written for a task. Throws Exception when a field is not valid; payload and
 /// headers are checked when it is enqueued.
-[[nodiscard]] Event event_of(Task task);
+[[nodiscard]] Event to_event(Task task);
 
 }  // namespace outbox

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kFirstOctave = 8;
 constexpr std::size_t kQuarters = 4;
 
-std::chrono::nanoseconds middle_of(std::size_t bucket) {
+std::chrono::nanoseconds middle(std::size_t bucket) {
   if (bucket == 0) return std::chrono::nanoseconds(1U << (kFirstOctave - 1));
   const std::size_t octave = kFirstOctave + (bucket - 1) / kQuarters;
   const std::uint64_t eighths = 2 * (kQuarters + (bucket - 1) % kQuarters) + 1;
@@ -38,9 +38,9 @@ std::optional<std::chrono::nanoseconds> duration_quantile(const DurationCounts& 
   std::uint64_t seen = 0;
   for (const auto& [bucket, count] : counts) {
     seen += count;
-    if (seen >= wanted && count > 0) return middle_of(bucket);
+    if (seen >= wanted && count > 0) return middle(bucket);
   }
-  return middle_of(counts.rbegin()->first);
+  return middle(counts.rbegin()->first);
 }
 
 }  // namespace outbox

@@ -162,7 +162,7 @@ struct Assigner {
   }
 };
 
-SettingType type_of(Slot place, const Traits& traits) {
+SettingType find_type(Slot place, const Traits& traits) {
   struct Type {
     SettingType operator()(const std::string*) const { return SettingType::text; }
     SettingType operator()(const bool*) const { return SettingType::boolean; }
@@ -255,7 +255,7 @@ std::string Setting::expectation() const {
 }
 
 Setting make_setting(std::string name, Slot place, Traits traits, std::string help) {
-  const SettingType type = type_of(place, traits);
+  const SettingType type = find_type(place, traits);
   if (const auto* const slot = std::get_if<WordSlot>(&place))
     traits.choices.assign(slot->words.begin(), slot->words.end());
   return {.name = std::move(name),

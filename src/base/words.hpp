@@ -15,7 +15,7 @@ template <class Enum>
 inline constexpr std::array<std::string_view, 0> kWords{};
 
 template <class Enum>
-[[nodiscard]] constexpr std::string_view word_of(Enum value) {
+[[nodiscard]] constexpr std::string_view to_word(Enum value) {
   return kWords<Enum>.at(static_cast<std::size_t>(value));
 }
 

@@ -41,24 +41,24 @@ struct AdoptOptions {
 };
 
 /// Divides "NAME=VALUE" at the first =.
-std::pair<std::string, std::string> pair_of(const std::string& option, const std::string& text) {
+std::pair<std::string, std::string> parse_pair(const std::string& option, const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
     throw Failure(kUsage, option + " " + text + ": has no =", "write it as NAME=VALUE");
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-std::map<std::string, std::string> map_of(const std::string& option,
-                                          const std::vector<std::string>& texts) {
+std::map<std::string, std::string> parse_map(const std::string& option,
+                                             const std::vector<std::string>& texts) {
   std::map<std::string, std::string> all;
   for (const std::string& text : texts) {
-    if (!all.insert(pair_of(option, text)).second)
+    if (!all.insert(parse_pair(option, text)).second)
       throw Failure(kUsage, option + " " + text + ": is given twice", "give each name once");
   }
   return all;
 }
 
-std::vector<std::string> words_of(const std::optional<std::string>& text) {
+std::vector<std::string> split_words(const std::optional<std::string>& text) {
   std::vector<std::string> words;
   for (std::string_view rest = text ? *text : std::string_view(); !rest.empty();) {
     const auto comma = rest.find(',');
@@ -68,7 +68,7 @@ std::vector<std::string> words_of(const std::optional<std::string>& text) {
   return words;
 }
 
-Backlog backlog_of(const std::optional<std::string>& word) {
+Backlog parse_backlog(const std::optional<std::string>& word) {
   if (!word) return Backlog::by_shape;
   constexpr std::array<std::string_view, 3> words{"pending", "all", "none"};
   if (*word == "pending") return Backlog::pending;
@@ -77,21 +77,21 @@ Backlog backlog_of(const std::optional<std::string>& word) {
   throw Failure(kUsage, "--backlog " + *word + ": unknown word", did_you_mean(*word, words));
 }
 
-store::AdoptionOptions adoption_of(const AdoptOptions& options) {
+store::AdoptionOptions make_adoption_options(const AdoptOptions& options) {
   store::AdoptionOptions wanted;
-  wanted.columns = map_of("--column", options.columns);
-  wanted.values = map_of("--value", options.values);
-  wanted.sent_values = words_of(options.sent_values);
-  wanted.pending_values = words_of(options.pending_values);
-  wanted.backlog = backlog_of(options.backlog);
+  wanted.columns = parse_map("--column", options.columns);
+  wanted.values = parse_map("--value", options.values);
+  wanted.sent_values = split_words(options.sent_values);
+  wanted.pending_values = split_words(options.pending_values);
+  wanted.backlog = parse_backlog(options.backlog);
   for (const std::string& text : options.headers) {
     const bool named = text.find('=') != std::string::npos;
-    wanted.headers.push_back(named ? pair_of("--header", text) : std::pair(text, text));
+    wanted.headers.push_back(named ? parse_pair("--header", text) : std::pair(text, text));
   }
   return wanted;
 }
 
-store::AdoptionLocks locks_of(const AdoptOptions& options) {
+store::AdoptionLocks choose_locks(const AdoptOptions& options) {
   const auto check = [](const char* option, std::chrono::milliseconds value) {
     if (value >= std::chrono::milliseconds(10) && value <= std::chrono::hours(24)) return;
     throw Failure(kUsage, std::string(option) + " is out of range", "10ms to 24h");
@@ -258,8 +258,8 @@ int undo(const AdoptOptions& options, store::Adopter& adopter, const store::Adop
 }
 
 int adopt(const AdoptOptions& options, const Context& context) {
-  const auto wanted = adoption_of(options);
-  const auto locks = locks_of(options);
+  const auto wanted = make_adoption_options(options);
+  const auto locks = choose_locks(options);
   if (options.undo && !wanted.empty())
     throw Failure(kUsage, "--undo takes no options about columns: outbox adopt", "leave them out");
   if (!options.table && (options.apply || options.undo || !wanted.empty()))

@@ -134,14 +134,15 @@ class CommandLine {
     if (const std::size_t end = word.find('=');
         word.starts_with("--") && end != std::string::npos) {
       const OptionDefinition* const option = find_option(word.substr(0, end));
-      return option == nullptr ? "" : values_of(*option, word.substr(end + 1));
+      return option == nullptr ? "" : complete_values(*option, word.substr(end + 1));
     }
     if (word.starts_with('-')) return options(word);
-    if (option_ != nullptr) return values_of(*option_, word);
+    if (option_ != nullptr) return complete_values(*option_, word);
     std::string found;
     for (const VerbDefinition& inner : verb_->verbs) add(inner.name, inner.help, word, found);
     if (!verb_->verbs.empty()) return found;
-    return verb_->arguments.empty() ? options(word) : values_of(verb_->arguments.front(), word);
+    return verb_->arguments.empty() ? options(word)
+                                    : complete_values(verb_->arguments.front(), word);
   }
 
  private:
@@ -150,9 +151,9 @@ class CommandLine {
     if (candidate.starts_with(word)) found += candidate + "\t" + help + "\n";
   }
 
-  static std::string values_of(const OptionDefinition& option, const std::string& word) {
+  static std::string complete_values(const OptionDefinition& option, const std::string& word) {
     std::string found;
-    switch (kind_of(option)) {
+    switch (value_kind(option)) {
       case ValueKind::file: return ":file\n";
       case ValueKind::directory: return ":directory\n";
       case ValueKind::choice:

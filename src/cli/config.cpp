@@ -52,7 +52,7 @@ int check(const ConfigOptions& options, const Context& context) {
   request.thorough = true;
   const auto loaded = config::load(request);
   if (!loaded) {
-    print_check(options, config::file_of(request), {}, loaded.error());
+    print_check(options, config::find_path(request), {}, loaded.error());
     return kCheckFailed;
   }
   print_check(options, loaded->file, loaded->warnings, {});

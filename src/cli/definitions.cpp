@@ -85,7 +85,7 @@ std::vector<OptionDefinition> common_options(const VerbDefinition& program) {
   return common;
 }
 
-ValueKind kind_of(const OptionDefinition& option) {
+ValueKind value_kind(const OptionDefinition& option) {
   if (!option.choices.empty()) return ValueKind::choice;
   if (option.value == "FILE" || option.value == "PATH") return ValueKind::file;
   return option.value == "DIR" ? ValueKind::directory : ValueKind::other;

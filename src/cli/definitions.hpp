@@ -40,6 +40,6 @@ struct VerbDefinition {
 
 /// What a value is, where a shell can complete it.
 enum class ValueKind { other, choice, file, directory };
-[[nodiscard]] ValueKind kind_of(const OptionDefinition& option);
+[[nodiscard]] ValueKind value_kind(const OptionDefinition& option);
 
 }  // namespace outbox::cli

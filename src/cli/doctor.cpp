@@ -118,7 +118,7 @@ void refuse_typed(const config::Problems& problems) {
   throw Failure(kUsage, std::move(lines));
 }
 
-health::StoreName name_of(const Context& context, const config::Loaded& loaded) {
+health::StoreName make_store_name(const Context& context, const config::Loaded& loaded) {
   const RelayOptions& relay = loaded.config.relay;
   health::StoreName name{.shown = store::shown_url(relay.store_url), .options = {}};
   const auto flags = context.request(Subscriptions::unused).flags;
@@ -149,7 +149,7 @@ int examine(const DoctorOptions& options, const Context& context) {
       loaded ? health::judge_configuration(*loaded) : health::judge_problems(loaded.error());
   health::Patient patient{.loaded = loaded ? std::move(*loaded) : usable_part(context),
                           .store = {}};
-  patient.store = name_of(context, patient.loaded);
+  patient.store = make_store_name(context, patient.loaded);
   configure_log(patient.loaded.config);
 
   health::Doctor doctor(patient, options.timeout);
@@ -175,7 +175,7 @@ int examine(const DoctorOptions& options, const Context& context) {
 
 // ---- the repair
 
-void print_json_of(const store::LineageRepair& repair, bool applied) {
+void print_repair(const store::LineageRepair& repair, bool applied) {
   Json pending = Json::array();
   for (const auto& [subscription, events] : repair.pending)
     pending.push_back({{"subscription", subscription}, {"events", events}});
@@ -190,7 +190,7 @@ int repair_lineage(const DoctorOptions& options, store::Store& store) {
   const store::LineageRepair repair =
       must(options.apply ? store.repair_lineage() : store.plan_lineage_repair());
   if (options.json) {
-    print_json_of(repair, options.apply);
+    print_repair(repair, options.apply);
     return kOk;
   }
   if (!repair.needed) {

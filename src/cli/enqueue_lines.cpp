@@ -39,7 +39,7 @@ int open_input(const std::string& path) {
 }
 
 /// The size of a file; 0 if it is not known.
-std::size_t size_of(int fd) {
+std::size_t find_size(int fd) {
   struct stat status {};
   const bool known = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
   return known ? static_cast<std::size_t>(status.st_size) : 0;
@@ -50,7 +50,7 @@ bool is_blank(std::string_view line) {
 }
 
 /// There is no progress while the lines are typed at a terminal.
-Progress::Wanted progress_of(const EnqueueLinesOptions& options, int input) {
+Progress::Wanted choose_progress(const EnqueueLinesOptions& options, int input) {
   if (options.progress) return Progress::Wanted::always;
   return isatty(input) == 0 ? Progress::Wanted::on_terminal : Progress::Wanted::never;
 }
@@ -61,7 +61,7 @@ class LineEnqueuer {
       : options_(options),
         writer_(writer),
         reader_(input, signals_.fd()),
-        progress_(progress_of(options, input), size_of(input)) {
+        progress_(choose_progress(options, input), find_size(input)) {
     batch_.reserve(kBatchLines);
   }
 

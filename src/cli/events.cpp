@@ -31,7 +31,7 @@ struct EventsOptions {
 
 // ---- which events
 
-store::EventFilter filter_of(const EventsOptions& options) {
+store::EventFilter make_filter(const EventsOptions& options) {
   store::EventFilter filter{.event_type = options.type.value_or("")};
   if (options.id) {
     const auto id = EventId::parse(*options.id);
@@ -55,13 +55,13 @@ std::string time_or_dash(std::optional<std::int64_t> us) {
   return us ? event::time_text(*us) : "-";
 }
 
-std::string key_of(const store::EventListing& event) {
+std::string show_key(const store::EventListing& event) {
   return event.aggregate_id.empty() ? event.aggregate_type
                                     : event.aggregate_type + "/" + event.aggregate_id;
 }
 
 /// A line such as "orders: retrying, 3 attempts, next 2026-...: too large".
-std::string line_of(const store::EventLife& life) {
+std::string describe_life(const store::EventLife& life) {
   std::string line = "  " + life.subscription + ": " + life.state;
   if (life.published_by_us) line += " by " + event::time_text(*life.published_by_us);
   if (life.attempts) line += ", " + count("attempt", *life.attempts);
@@ -106,7 +106,7 @@ Json to_json(const store::EventListing& event, bool payload) {
             {"aggregate_id", event.aggregate_id},
             {"event_type", event.event_type},
             {"content_type", or_null(event.content_type)},
-            {"created_at", event::time_text(event::us_of(event.created_at))},
+            {"created_at", event::time_text(event::to_us(event.created_at))},
             {"occurred_at", time_or_null(event.occurred_at)},
             {"in_log", event.in_log},
             {"subscriptions", Json::array()}};
@@ -125,10 +125,10 @@ void print_text(const store::EventPage& page, bool payload) {
   }
   Table table({"SEQ", "CREATED", "KEY", "TYPE", "ID"});
   for (const auto& event : page.events) {
-    table.add({std::to_string(event.seq), time_or_dash(event::us_of(event.created_at)),
-               key_of(event), event.event_type, event.id.str()});
+    table.add({std::to_string(event.seq), time_or_dash(event::to_us(event.created_at)),
+               show_key(event), event.event_type, event.id.str()});
     if (!event.in_log) table.note("  not in the log: a corrected copy, or removed from it");
-    for (const auto& life : event.subscriptions) table.note(line_of(life));
+    for (const auto& life : event.subscriptions) table.note(describe_life(life));
     if (payload) table.note("  headers: " + event.headers);
     if (payload) table.note("  payload: " + event.payload);
   }
@@ -137,7 +137,7 @@ void print_text(const store::EventPage& page, bool payload) {
 
 int events(const EventsOptions& options, const Context& context) {
   if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be shown", "1 or more");
-  const store::EventFilter filter = filter_of(options);
+  const store::EventFilter filter = make_filter(options);
   const auto store = Context::checked_store(context.store_configuration());
   const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(options.limit, 100'000));
   auto page = must(must(store->events())->list(filter, limit + 1, options.payload));

@@ -40,7 +40,7 @@ Json time_or_null(std::optional<std::int64_t> us) {
   return us ? Json(event::time_text(*us)) : Json();
 }
 Json time_or_null(std::optional<Timestamp> time) {
-  return time ? Json(event::time_text(event::us_of(*time))) : Json();
+  return time ? Json(event::time_text(event::to_us(*time))) : Json();
 }
 
 void name_program(const std::string& name) { own_name = name; }

@@ -46,7 +46,7 @@ struct ParkedOptions {
 
 // ---- which events
 
-std::int32_t subscription_of(const ParkedRows& open, const std::string& name) {
+std::int32_t find_subscription(const ParkedRows& open, const std::string& name) {
   std::vector<std::string_view> known;
   for (const auto& row : open.rows) {
     if (row.spec.name == name) return row.id;
@@ -64,11 +64,11 @@ store::ParkedState state_of_word(const std::string& word) {
   throw Failure(kUsage, "--state " + word + ": unknown", "retrying, waiting, dead or running");
 }
 
-store::ParkedFilter filter_of(const ParkedOptions& options, const ParkedRows& open) {
+store::ParkedFilter make_filter(const ParkedOptions& options, const ParkedRows& open) {
   store::ParkedFilter filter{.aggregate_type = options.type.value_or(""),
                              .aggregate_id = options.key.value_or(""),
                              .error = options.error.value_or("")};
-  if (options.subscription) filter.subscription = subscription_of(open, *options.subscription);
+  if (options.subscription) filter.subscription = find_subscription(open, *options.subscription);
   if (options.state) filter.state = state_of_word(*options.state);
   return filter;
 }
@@ -90,7 +90,7 @@ void add_event(store::ParkedFilter& filter, const std::string& text) {
 
 std::vector<store::ParkedListing> find(const ParkedOptions& options, const ParkedRows& open,
                                        std::size_t limit, bool whole) {
-  const store::ParkedFilter filter = filter_of(options, open);
+  const store::ParkedFilter filter = make_filter(options, open);
   if (options.events.empty()) return must(open.parked->list(filter, limit, whole));
   std::vector<store::ParkedListing> all;
   for (const std::string& text : options.events) {
@@ -108,7 +108,7 @@ std::vector<store::ParkedListing> find(const ParkedOptions& options, const Parke
 
 // ---- showing
 
-std::string key_of(const store::ParkedListing& event) {
+std::string show_key(const store::ParkedListing& event) {
   return event.aggregate_id.empty() ? event.aggregate_type
                                     : event.aggregate_type + "/" + event.aggregate_id;
 }
@@ -119,7 +119,7 @@ std::string next_attempt(const store::ParkedListing& event) {
 }
 
 Json to_json(const store::ParkedListing& event, const ParkedRows& open, bool whole) {
-  Json json{{"subscription", open.name_of(event.subscription)},
+  Json json{{"subscription", open.subscription_name(event.subscription)},
             {"seq", event.seq},
             {"id", event.id.str()},
             {"state", to_string(event.state)},
@@ -159,9 +159,9 @@ int list(const ParkedOptions& options, const Context& context) {
   }
   Table table({"SUBSCRIPTION", "SEQ", "STATE", "ATTEMPTS", "NEXT ATTEMPT", "KEY", "TYPE", "ID"});
   for (const auto& event : found) {
-    table.add({open.name_of(event.subscription), std::to_string(event.seq), to_string(event.state),
-               std::to_string(event.attempts), next_attempt(event), plain(key_of(event)),
-               plain(event.event_type), event.id.str()});
+    table.add({open.subscription_name(event.subscription), std::to_string(event.seq),
+               to_string(event.state), std::to_string(event.attempts), next_attempt(event),
+               plain(show_key(event)), plain(event.event_type), event.id.str()});
     if (!event.error.empty()) table.note("  error: " + event.error);
   }
   table.print();
@@ -192,7 +192,7 @@ void require_choice(const ParkedOptions& options, const char* verb) {
 /// Calls `take` with the events that are named, or with all that fit.
 template <class Take>
 void each_chosen(const ParkedOptions& options, const ParkedRows& open, Take take) {
-  if (options.events.empty()) return each_page(open, filter_of(options, open), take);
+  if (options.events.empty()) return each_page(open, make_filter(options, open), take);
   take(find(options, open, store::kMostChanged, false));
 }
 
@@ -204,8 +204,8 @@ void would(const char* what, const ParkedOptions& options, const ParkedRows& ope
   each_chosen(options, open, [&](const std::vector<store::ParkedListing>& events) {
     for (const auto& event : events) {
       if (++all > kShown) continue;
-      print("would {} {} seq {} ({}, {})\n", what, open.name_of(event.subscription), event.seq,
-            plain(key_of(event)), event.id.str());
+      print("would {} {} seq {} ({}, {})\n", what, open.subscription_name(event.subscription),
+            event.seq, plain(show_key(event)), event.id.str());
     }
   });
   if (all > kShown) print("... and {} more\n", all - kShown);
@@ -302,8 +302,9 @@ int edit(const ParkedOptions& options, const Context& context) {
   const ParkedRows open(context.store_configuration());
   const store::ParkedListing old = find_one(options, open);
   Event event = corrected(options, old);
-  const std::string place = fmt::format("{} seq {} ({}, {})", open.name_of(old.subscription),
-                                        old.seq, plain(key_of(old)), old.id.str());
+  const std::string place =
+      fmt::format("{} seq {} ({}, {})", open.subscription_name(old.subscription), old.seq,
+                  plain(show_key(old)), old.id.str());
   if (!options.apply) {
     print("would replace {}\n  type: {}\n  content type: {}\n  headers: {}\n  payload: {}\n", place,
           plain(event.event_type), plain(event.content_type),

@@ -28,7 +28,7 @@ struct ParkedRows {
   std::vector<store::SubscriptionRow> rows;
   std::unique_ptr<store::ParkedEvents> parked;
 
-  [[nodiscard]] std::string name_of(std::int32_t subscription) const {
+  [[nodiscard]] std::string subscription_name(std::int32_t subscription) const {
     for (const auto& row : rows) {
       if (row.id == subscription) return row.spec.name;
     }

@@ -43,7 +43,7 @@ struct Names {
   }
 };
 
-relay::RetentionRules rules_of(const PruneOptions& options, const config::Loaded& loaded) {
+relay::RetentionRules make_rules(const PruneOptions& options, const config::Loaded& loaded) {
   relay::RetentionRules rules{.keep = loaded.config.relay.retention,
                               .archive = options.archive.value_or(loaded.config.relay.archive)};
   if (!options.older_than) return rules;
@@ -177,7 +177,7 @@ void apply(const PruneOptions& options, store::Retention& retention, const Names
 
 int prune(const PruneOptions& options, const Context& context) {
   const auto loaded = context.configuration(Subscriptions::unused);
-  const relay::RetentionRules rules = rules_of(options, loaded);
+  const relay::RetentionRules rules = make_rules(options, loaded);
   const auto store = Context::checked_store(loaded);
   const Names names{must(must(store->catalog())->subscriptions())};
   const auto retention = must(store->retention());

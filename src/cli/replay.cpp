@@ -77,7 +77,7 @@ struct OpenReplays {
     throw Failure(kError, "unknown subscription: " + name,
                   did_you_mean(name, known, "`outbox subscription list` shows them"));
   }
-  [[nodiscard]] std::string name_of(std::int32_t subscription) const {
+  [[nodiscard]] std::string subscription_name(std::int32_t subscription) const {
     for (const auto& one : rows) {
       if (one.id == subscription) return one.spec.name;
     }
@@ -94,7 +94,7 @@ struct OpenReplays {
 
 // ---- which events
 
-std::int64_t seq_of(const char* option, std::uint64_t seq) {
+std::int64_t check_seq(const char* option, std::uint64_t seq) {
   if (seq == 0 || seq > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) - 1)
     throw Failure(kUsage, fmt::format("{} {}: is not a seq", option, seq),
                   "outbox events shows seqs; the first one is 1");
@@ -117,7 +117,7 @@ void check_range(const ReplayVerbOptions& options) {
         "from the first to the last, both included");
 }
 
-subscription::ReplayChoice choice_of(const ReplayVerbOptions& options) {
+subscription::ReplayChoice make_choice(const ReplayVerbOptions& options) {
   subscription::ReplayChoice choice{.event_types = options.types,
                                     .aggregate_types = options.aggregate_types};
   for (const std::string& text : options.headers) choice.match_headers.insert(parse_header(text));
@@ -165,32 +165,32 @@ void find_ids(const OpenReplays& open, const subscription::ReplayChoice& choice,
                 "begin there, or send what was removed from its archive with --archive DIR");
 }
 
-std::int64_t first_of(const ReplayVerbOptions& options, const subscription::ReplayChoice& choice,
-                      const store::RetainedLog& log, store::Replays& replays) {
-  if (options.from_seq) return seq_of("--from-seq", *options.from_seq);
+std::int64_t find_first(const ReplayVerbOptions& options, const subscription::ReplayChoice& choice,
+                        const store::RetainedLog& log, store::Replays& replays) {
+  if (options.from_seq) return check_seq("--from-seq", *options.from_seq);
   if (!choice.since_us) return log.first;
   if (log.removed && (log.first_us == 0 || *choice.since_us < log.first_us))
     too_early(*choice.since_us, log);
   return std::max(must(replays.seq_at(*choice.since_us - kLookedAtUs)), log.first);
 }
 
-std::int64_t last_of(const ReplayVerbOptions& options, const subscription::ReplayChoice& choice,
-                     const store::RetainedLog& log, store::Replays& replays) {
-  if (options.until_seq) return std::min(seq_of("--until-seq", *options.until_seq), log.last);
+std::int64_t find_last(const ReplayVerbOptions& options, const subscription::ReplayChoice& choice,
+                       const store::RetainedLog& log, store::Replays& replays) {
+  if (options.until_seq) return std::min(check_seq("--until-seq", *options.until_seq), log.last);
   if (!choice.until_us) return log.last;
   return must(replays.seq_at(*choice.until_us + kLookedAtUs)) - 1;
 }
 
-store::Replay replay_of(const ReplayVerbOptions& options, const OpenReplays& open,
-                        const store::SubscriptionRow& row) {
+store::Replay make_replay(const ReplayVerbOptions& options, const OpenReplays& open,
+                          const store::SubscriptionRow& row) {
   check_range(options);
-  const subscription::ReplayChoice choice = choice_of(options);
+  const subscription::ReplayChoice choice = make_choice(options);
   store::Replay replay{
       .subscription = row.id, .filter = subscription::to_json(choice), .actor = this_user()};
   if (options.archive) {
     replay.archived = true;
-    replay.first = options.from_seq ? seq_of("--from-seq", *options.from_seq) : 1;
-    replay.last = options.until_seq ? seq_of("--until-seq", *options.until_seq) : kAnySeq;
+    replay.first = options.from_seq ? check_seq("--from-seq", *options.from_seq) : 1;
+    replay.last = options.until_seq ? check_seq("--until-seq", *options.until_seq) : kAnySeq;
     return replay;
   }
   if (!choice.ids.empty()) {
@@ -198,8 +198,8 @@ store::Replay replay_of(const ReplayVerbOptions& options, const OpenReplays& ope
     return replay;
   }
   const auto log = must(open.replays->retained());
-  replay.first = first_of(options, choice, log, *open.replays);
-  replay.last = last_of(options, choice, log, *open.replays);
+  replay.first = find_first(options, choice, log, *open.replays);
+  replay.last = find_last(options, choice, log, *open.replays);
   if (replay.first < log.first && replay.first <= replay.last)
     must(Status(store::begins_too_early(replay.first, log)));
   return replay;
@@ -208,7 +208,7 @@ store::Replay replay_of(const ReplayVerbOptions& options, const OpenReplays& ope
 // ---- dry run
 
 /// Chooses by the filters of the subscription and of the replay, in the range of the replay.
-Chosen chosen_of(const store::Replay& replay, const store::SubscriptionRow& row) {
+Chosen make_chosen(const store::Replay& replay, const store::SubscriptionRow& row) {
   return [wanted = subscription::Filter(row.spec),
           chosen = subscription::ReplayFilter(
               must(subscription::replay_choice_from_json(replay.filter))),
@@ -221,7 +221,7 @@ Chosen chosen_of(const store::Replay& replay, const store::SubscriptionRow& row)
 /// Counts the events of the replay that live delivery has passed by now.
 ReplayCount count_events(const store::Replay& replay, const OpenReplays& open,
                          const store::SubscriptionRow& row) {
-  const Chosen chosen = chosen_of(replay, row);
+  const Chosen chosen = make_chosen(replay, row);
   ReplayCount count;
   Progress progress(Progress::Wanted::on_terminal, 0, "counting");
   std::uint64_t read = 0;
@@ -259,7 +259,7 @@ Json time_unless_zero(std::int64_t us) { return us == 0 ? Json() : Json(event::t
 
 Json to_json(const store::Replay& replay, const OpenReplays& open) {
   return {{"id", replay.id},
-          {"subscription", open.name_of(replay.subscription)},
+          {"subscription", open.subscription_name(replay.subscription)},
           {"state", to_string(replay.state)},
           {"reason", or_null(replay.reason)},
           {"first_seq", replay.first},
@@ -299,7 +299,7 @@ int list(const ReplayVerbOptions& options, const OpenReplays& open) {
   Table table({"ID", "SUBSCRIPTION", "STATE", "FIRST SEQ", "LAST SEQ", "AT SEQ", "SENT", "SKIPPED",
                "STARTED", "BY"});
   for (const auto& replay : all) {
-    table.add({std::to_string(replay.id), open.name_of(replay.subscription),
+    table.add({std::to_string(replay.id), open.subscription_name(replay.subscription),
                to_string(replay.state), std::to_string(replay.first), std::to_string(replay.last),
                std::to_string(replay.position), std::to_string(replay.sent),
                std::to_string(replay.skipped), event::time_text(replay.started_at_us),
@@ -411,7 +411,7 @@ T must_start(Result<T> started) {
 std::int64_t start_archived(const ReplayVerbOptions& options, store::Replay replay,
                             const OpenReplays& open, const store::SubscriptionRow& row,
                             const Signals& signals) {
-  const Chosen chosen = chosen_of(replay, row);
+  const Chosen chosen = make_chosen(replay, row);
   const ReplayCount found = count_archive(*options.archive, chosen);
   if (found.events == 0) nothing_chosen();
   replay.first = found.first;
@@ -448,9 +448,9 @@ void print_count(const ReplayCount& found, const ReplayVerbOptions& options,
 
 int start(const ReplayVerbOptions& options, const OpenReplays& open, const Signals& signals) {
   const auto& row = open.row(*options.subscription);
-  const store::Replay replay = replay_of(options, open, row);
+  const store::Replay replay = make_replay(options, open, row);
   if (!options.apply) {
-    print_count(options.archive ? count_archive(*options.archive, chosen_of(replay, row))
+    print_count(options.archive ? count_archive(*options.archive, make_chosen(replay, row))
                                 : count_events(replay, open, row),
                 options, row);
     return kOk;

@@ -69,7 +69,7 @@ void remove_replay(store::Replays& replays, std::int64_t id, const Status& why) 
 }  // namespace
 
 void ReplayCount::add(const EventView& event) {
-  const std::pair place{event.seq, event::us_of(event.created_at)};
+  const std::pair place{event.seq, event::to_us(event.created_at)};
   ++events;
   if (first == 0 || event.seq < first) std::tie(first, first_us) = place;
   if (event.seq > last) std::tie(last, last_us) = place;

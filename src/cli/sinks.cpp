@@ -86,7 +86,7 @@ void print_found(const Found& found) {
 }
 
 /// An unreachable destination may be back soon (5); one that is wrongly configured will not be (1).
-int exit_code_of(const SinksOptions& options, const std::vector<Found>& all) {
+int choose_exit_code(const SinksOptions& options, const std::vector<Found>& all) {
   int code = kOk;
   for (const Found& one : all) {
     if (one.error && code != kError) code = exit_code(*one.error);
@@ -110,7 +110,7 @@ int sinks(const SinksOptions& options, const Context& context) {
   } else if (all.empty()) {
     print("the configuration has no subscriptions\n");
   }
-  return exit_code_of(options, all);
+  return choose_exit_code(options, all);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ struct SubscriptionLine {
   std::optional<store::Replay> replay;  ///< The replay that runs; live delivery waits for it.
 };
 
-std::int64_t all_of(const store::ParkedCounts& parked) {
+std::int64_t total(const store::ParkedCounts& parked) {
   return parked.retrying + parked.waiting + parked.dead;
 }
 
@@ -56,7 +56,7 @@ std::int64_t all_of(const store::ParkedCounts& parked) {
 bool is_unused(const store::SubscriptionOverview& one) {
   const auto& spec = one.row.spec;
   return event::is_of_queue(spec) && one.progress.acked == 0 && one.progress.pending == 0 &&
-         all_of(one.parked) == 0 && one.row.state == store::SubscriptionState::active &&
+         total(one.parked) == 0 && one.row.state == store::SubscriptionState::active &&
          one.row.trouble.empty() &&
          event::place_of(spec.aggregate_types.front()).priority != event::kDefaultPriority;
 }
@@ -71,12 +71,12 @@ struct View {
 };
 
 /// What the relay last reported about an active subscription.
-std::string trouble_of(const store::SubscriptionRow& row) {
+std::string describe_trouble(const store::SubscriptionRow& row) {
   return row.state == store::SubscriptionState::active ? row.trouble : std::string();
 }
 
 /// The limit of --max-lag; nullopt without --check.
-std::optional<std::chrono::milliseconds> max_lag_of(const StatusOptions& options) {
+std::optional<std::chrono::milliseconds> parse_max_lag(const StatusOptions& options) {
   if (!options.check && options.max_lag)
     throw Failure(kUsage, "--max-lag: nothing is checked", "--check --max-lag 60s");
   if (!options.check) return std::nullopt;
@@ -90,7 +90,7 @@ std::optional<std::chrono::milliseconds> max_lag_of(const StatusOptions& options
 // ---- reading the store
 
 /// The problems that need a person. A subscription that a person paused is none, nor is its lag.
-std::vector<std::string> problems_of(health::Findings findings, const Adoptions& adoptions) {
+std::vector<std::string> list_problems(health::Findings findings, const Adoptions& adoptions) {
   health::judge_adoptions(adoptions, findings);
   std::vector<std::string> problems;
   for (const health::Finding& one : findings.all()) {
@@ -113,7 +113,7 @@ View look(const StatusOptions& options, std::optional<std::chrono::milliseconds>
             .queues = must(std::move(seen.queues)),
             .adoptions = must(store::open_adoptions(Context::store_options(loaded))),
             .problems = {}};
-  view.problems = problems_of(std::move(findings), view.adoptions);
+  view.problems = list_problems(std::move(findings), view.adoptions);
   const auto holds = must(std::move(seen.holds));
   std::unique_ptr<store::Replays> replays;
   for (auto& one : seen.subscriptions) {
@@ -150,7 +150,7 @@ void add_notes(Table& table, bool has_owner, const SubscriptionLine& line) {
   const auto& [overview, hold, replay] = line;
   const auto& [row, progress, parked] = overview;
   if (!row.reason.empty()) table.note("  reason: " + row.reason);
-  if (const std::string trouble = trouble_of(row); !trouble.empty()) {
+  if (const std::string trouble = describe_trouble(row); !trouble.empty()) {
     table.note(trouble_text(row, trouble, has_owner));
   }
   if (replay) {
@@ -165,7 +165,7 @@ void add_notes(Table& table, bool has_owner, const SubscriptionLine& line) {
         fmt::format("  stopped at event {} (seq {}); outbox subscription resume {} tries again",
                     row.stopped_event, *row.stopped_seq, row.spec.name));
   }
-  if (all_of(parked) > 0) {
+  if (total(parked) > 0) {
     table.note(
         fmt::format("  parked: {} retrying, {} waiting behind them, {} dead; outbox parked list "
                     "--subscription {}",
@@ -194,7 +194,7 @@ void print_subscriptions(const View& view) {
     const auto& [row, progress, parked] = overview;
     table.add({row.spec.name, store::to_string(row.state), row.spec.sink, pending_text(progress),
                progress.pending == 0 ? "-" : age_text(progress.lag), std::to_string(progress.acked),
-               std::to_string(progress.filtered), std::to_string(all_of(parked)),
+               std::to_string(progress.filtered), std::to_string(total(parked)),
                or_dash(progress.last_settled_at)});
     add_notes(table, health::has_owner(view.relays), line);
   }
@@ -202,7 +202,7 @@ void print_subscriptions(const View& view) {
   print("\n");
 }
 
-const char* role_of(const store::RelayRow& relay) {
+const char* describe_role(const store::RelayRow& relay) {
   if (!relay.alive) return "gone";
   return relay.owner ? "delivers" : "waits";
 }
@@ -219,8 +219,9 @@ void print_relays(const View& view) {
   if (view.relays.empty()) return;
   Table table({"RELAY", "ROLE", "ALIVE", "LANES", "GENERATION", "HEARTBEAT"});
   for (const auto& relay : view.relays) {
-    table.add({relay.name, role_of(relay), relay.alive ? "yes" : "no", or_dash(lanes_text(relay)),
-               std::to_string(relay.generation), or_dash(relay.heartbeat_at)});
+    table.add({relay.name, describe_role(relay), relay.alive ? "yes" : "no",
+               or_dash(lanes_text(relay)), std::to_string(relay.generation),
+               or_dash(relay.heartbeat_at)});
   }
   table.print();
   print("\n");
@@ -240,7 +241,7 @@ void print_text(const View& view, bool check) {
 Json to_json(const SubscriptionLine& line, bool has_owner) {
   const auto& [overview, hold, replay] = line;
   const auto& [row, progress, parked] = overview;
-  const std::string trouble = has_owner ? trouble_of(row) : std::string();
+  const std::string trouble = has_owner ? describe_trouble(row) : std::string();
   Json stopped;
   if (row.stopped_seq) stopped = {{"id", row.stopped_event}, {"seq", *row.stopped_seq}};
   Json running;
@@ -301,7 +302,7 @@ Json to_json(const View& view) {
 
 // ---- watching
 
-std::chrono::milliseconds interval_of(const std::string& text) {
+std::chrono::milliseconds parse_interval(const std::string& text) {
   const auto interval = parse_duration(text);
   if (!interval)
     throw Failure(kUsage, "--watch: " + interval.error().message, interval.error().hint);
@@ -328,7 +329,7 @@ int watch_status(const StatusOptions& options, const config::Loaded& loaded) {
   const std::string store = store::shown_url(loaded.config.relay.store_url);
   (void)Context::store_options(loaded);
   std::string seen_at;
-  watch({.interval = interval_of(*options.watch),
+  watch({.interval = parse_interval(*options.watch),
          .title = "outbox status",
          .lines_only = options.json},
         [&] {
@@ -350,7 +351,7 @@ int status(const StatusOptions& options, const Context& context) {
   if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be counted", "1 or more");
   if (options.watch && options.check)
     throw Failure(kUsage, "--watch and --check exclude each other: outbox status", "choose one");
-  const auto max_lag = max_lag_of(options);
+  const auto max_lag = parse_max_lag(options);
   const auto loaded = context.store_and_more();
   if (options.watch) return watch_status(options, loaded);
   const View view = look(options, max_lag, loaded);

@@ -17,7 +17,7 @@ std::string since(const AdoptionRow& row) {
 }
 
 /// What keeps the rows of the table from being forwarded; empty if nothing does.
-std::string trouble_of(const AdoptionRow& row) {
+std::string describe_trouble(const AdoptionRow& row) {
   if (row.fault != store::AdoptionFault::none) return store::broken_text(row);
   if (row.is_unfinished() && !row.running)
     return "its adoption was begun and not finished: new rows wait";
@@ -36,7 +36,7 @@ void print_adoptions(const Adoptions& adoptions) {
   for (const AdoptionRow& row : adoptions) {
     table.add({plain(row.table), store::layout_text(row.debezium), row.state, since(row),
                with_commas(row.taken_over), waiting_text(row)});
-    if (const std::string trouble = trouble_of(row); !trouble.empty())
+    if (const std::string trouble = describe_trouble(row); !trouble.empty())
       table.note("  " + plain(trouble));
   }
   table.print();
@@ -54,7 +54,7 @@ Json adoptions_to_json(const Adoptions& adoptions) {
                     {"staged", row.staged},
                     {"waiting", row.waiting},
                     {"waiting_is_more", row.more_waiting},
-                    {"trouble", or_null(trouble_of(row))}});
+                    {"trouble", or_null(describe_trouble(row))}});
   }
   return list;
 }

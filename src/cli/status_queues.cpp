@@ -27,7 +27,7 @@ Json seconds_or_null(const health::QueueLine& line, double share) {
   return took ? Json(std::chrono::duration<double>(*took).count()) : Json();
 }
 
-std::string queues_of(const store::WorkerRow& worker) {
+std::string list_queues(const store::WorkerRow& worker) {
   std::set<std::string> queues;
   for (const auto& type : worker.note.types) queues.insert(type.queue);
   std::string text;
@@ -56,7 +56,7 @@ void print_queues(const health::Queues& view) {
   if (view.workers.empty()) return;
   Table workers({"WORKER", "ALIVE", "QUEUES", "RUNNING", "SEEN"});
   for (const auto& worker : view.workers) {
-    workers.add({worker.name, worker.is_alive() ? "yes" : "no", queues_of(worker),
+    workers.add({worker.name, worker.is_alive() ? "yes" : "no", list_queues(worker),
                  std::to_string(worker.running), age_text(worker.silent) + " ago"});
   }
   workers.print();

@@ -110,8 +110,8 @@ struct Change {
   bool from_now_on{false};
 };
 
-Change change_of(const SubscriptionSpec& wanted, const OpenSubscriptions& open,
-                 const config::Loaded& loaded) {
+Change find_change(const SubscriptionSpec& wanted, const OpenSubscriptions& open,
+                   const config::Loaded& loaded) {
   const store::SubscriptionRow* const row = open.find(wanted.name);
   if (row == nullptr)
     return {.name = wanted.name, .action = "created", .from_now_on = wanted.start == Start::now};
@@ -128,7 +128,7 @@ Change change_of(const SubscriptionSpec& wanted, const OpenSubscriptions& open,
 std::vector<Change> changes(const OpenSubscriptions& open, const config::Loaded& loaded) {
   std::vector<Change> all;
   for (const auto& spec : loaded.config.relay.subscriptions)
-    all.push_back(change_of(spec, open, loaded));
+    all.push_back(find_change(spec, open, loaded));
   const std::size_t wanted = all.size();
   for (const auto& row : open.rows) {
     const bool named = std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(wanted),

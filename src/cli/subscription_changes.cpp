@@ -92,7 +92,7 @@ void refuse_during_replay(const OpenChange& open) {
 
 // ---- create
 
-Start start_of(const std::string& word) {
+Start parse_start(const std::string& word) {
   if (const auto start = from_word<Start>(word)) return *start;
   throw Failure(kUsage, "--start: unknown value " + in_quotes(word),
                 did_you_mean(word, kWords<Start>));
@@ -109,7 +109,7 @@ int create(const ChangeOptions& options, const Context& context) {
                       (loaded.file.empty() ? "the configuration" : loaded.file),
                   "-c FILE with that section");
   SubscriptionSpec spec = *section;
-  if (options.start) spec.start = start_of(*options.start);
+  if (options.start) spec.start = parse_start(*options.start);
   const auto store = Context::checked_store(loaded);
   const auto catalog = must(store->catalog());
   for (const auto& row : must(catalog->subscriptions())) {
@@ -151,7 +151,7 @@ struct Target {
   std::string text;  ///< Where it begins, for people.
 };
 
-Target target_of(const ChangeOptions& options, const OpenChange& open) {
+Target choose_target(const ChangeOptions& options, const OpenChange& open) {
   using Kind = store::NewStart::Kind;
   if (!options.to)
     throw Failure(kUsage, "--to: where should " + options.name + " begin?",
@@ -182,7 +182,7 @@ struct StartEffect {
 };
 
 /// Counts the events that the filter of the subscription matches.
-StartEffect effect_of(const OpenChange& open, const store::NewStart& start) {
+StartEffect find_effect(const OpenChange& open, const store::NewStart& start) {
   const subscription::Filter filter(open.row.spec, open.row.left_out);
   StartEffect effect;
   effect.parked = must(
@@ -239,8 +239,8 @@ int reset(const ChangeOptions& options, const Context& context) {
   const OpenChange open(context, options.name);
   refuse_queue(open.row);
   refuse_during_replay(open);
-  const Target target = target_of(options, open);
-  const StartEffect effect = effect_of(open, target.start);
+  const Target target = choose_target(options, open);
+  const StartEffect effect = find_effect(open, target.start);
   if (options.apply) must(open.changes->reset(options.name, target.start));
   show(options, target, effect);
   if (options.apply && !options.json && open.row.state != store::SubscriptionState::active)
@@ -251,7 +251,7 @@ int reset(const ChangeOptions& options, const Context& context) {
 
 // ---- drop
 
-store::SubscriptionOverview overview_of(const OpenChange& open) {
+store::SubscriptionOverview read_overview(const OpenChange& open) {
   for (auto& one : must(open.catalog->overview(kMostPending))) {
     if (one.row.id == open.row.id) return std::move(one);
   }
@@ -262,7 +262,7 @@ int drop(const ChangeOptions& options, const Context& context) {
   const OpenChange open(context, options.name);
   refuse_queue(open.row);
   refuse_during_replay(open);
-  const auto found = overview_of(open);
+  const auto found = read_overview(open);
   const auto& parked = found.parked;
   const std::int64_t all = parked.retrying + parked.waiting + parked.dead;
   if (options.apply) must(open.changes->drop(options.name));

@@ -29,7 +29,7 @@ std::vector<store::SubscriptionRow> Queues::of(const std::optional<std::string>&
                 did_you_mean(*queue, names, "a queue is known once a worker has served it"));
 }
 
-TaskState state_of(const std::string& word) {
+TaskState parse_state(const std::string& word) {
   const auto state = event::find_task_state(word);
   if (!state)
     throw Failure(kUsage, "--state " + word + ": unknown",
@@ -40,7 +40,7 @@ TaskState state_of(const std::string& word) {
   return *state;
 }
 
-TaskState state_of(const ParkedListing& row) {
+TaskState find_state(const ParkedListing& row) {
   switch (row.state) {
     case ParkedState::retrying: return row.scheduled ? TaskState::scheduled : TaskState::retrying;
     case ParkedState::waiting: return TaskState::waiting;
@@ -64,27 +64,27 @@ void set_state(store::ParkedFilter& filter, TaskState state) {
   filter.scheduled = state == scheduled;
 }
 
-store::ParkedFilter filter_of(const TaskChoice& choice) {
+store::ParkedFilter make_filter(const TaskChoice& choice) {
   store::ParkedFilter filter{.aggregate_id = choice.key.value_or(""),
                              .event_type = choice.type.value_or("")};
-  if (choice.state) set_state(filter, state_of(*choice.state));
+  if (choice.state) set_state(filter, parse_state(*choice.state));
   return filter;
 }
 
 }  // namespace
 
-void each_page_of(const TaskChoice& choice, const Queues& open,
-                  const std::function<void(const std::vector<ParkedListing>&)>& take) {
-  store::ParkedFilter filter = filter_of(choice);
+void for_each_page(const TaskChoice& choice, const Queues& open,
+                   const std::function<void(const std::vector<ParkedListing>&)>& take) {
+  store::ParkedFilter filter = make_filter(choice);
   for (const auto& subscription : open.of(choice.queue)) {
     filter.subscription = subscription.id;
     each_page(open, filter, take);
   }
 }
 
-std::vector<ParkedListing> rows_of(const TaskChoice& choice, const Queues& open,
-                                   std::size_t limit) {
-  store::ParkedFilter filter = filter_of(choice);
+std::vector<ParkedListing> read_rows(const TaskChoice& choice, const Queues& open,
+                                     std::size_t limit) {
+  store::ParkedFilter filter = make_filter(choice);
   std::vector<ParkedListing> all;
   for (const auto& subscription : open.of(choice.queue)) {
     if (all.size() >= limit) break;
@@ -136,7 +136,8 @@ std::vector<ParkedListing> rows_with_ids(const std::vector<std::string>& ids, co
     const auto found = must(open.parked->list({.id = parse_task_id(text)}, 100, false));
     const auto before = all.size();
     for (const auto& row : found) {
-      if (event::queue_of_subscription(open.name_of(row.subscription))) all.push_back(row);
+      if (event::queue_of_subscription(open.subscription_name(row.subscription)))
+        all.push_back(row);
     }
     if (all.size() == before) has_no_row(open, text);
   }

@@ -31,15 +31,15 @@ struct TaskChoice {
 };
 
 /// The state that --state names. Ends the verb unless it can be listed.
-[[nodiscard]] TaskState state_of(const std::string& word);
-[[nodiscard]] TaskState state_of(const store::ParkedListing& row);
+[[nodiscard]] TaskState parse_state(const std::string& word);
+[[nodiscard]] TaskState find_state(const store::ParkedListing& row);
 
-[[nodiscard]] std::vector<store::ParkedListing> rows_of(const TaskChoice& choice,
-                                                        const Queues& open, std::size_t limit);
+[[nodiscard]] std::vector<store::ParkedListing> read_rows(const TaskChoice& choice,
+                                                          const Queues& open, std::size_t limit);
 /// Calls `take(rows)` for all chosen tasks, in pages so small that each change of one is a short
 /// transaction.
-void each_page_of(const TaskChoice& choice, const Queues& open,
-                  const std::function<void(const std::vector<store::ParkedListing>&)>& take);
+void for_each_page(const TaskChoice& choice, const Queues& open,
+                   const std::function<void(const std::vector<store::ParkedListing>&)>& take);
 /// The rows of the tasks with these ids. Ends the verb if one of the tasks has no row.
 [[nodiscard]] std::vector<store::ParkedListing> rows_with_ids(const std::vector<std::string>& ids,
                                                               const Queues& open);

@@ -48,7 +48,7 @@ struct OpenSchedules {
 };
 
 /// A schedule that is paused has no next tick.
-std::optional<std::int64_t> next_of(const store::ScheduleRow& row) {
+std::optional<std::int64_t> find_next(const store::ScheduleRow& row) {
   return row.paused ? std::nullopt : std::optional(row.next_at_us);
 }
 
@@ -56,7 +56,7 @@ std::string shown(std::optional<std::int64_t> time_us) {
   return time_us ? event::time_text(*time_us) : "-";
 }
 
-std::string every_of(const Schedule& schedule) {
+std::string describe_interval(const Schedule& schedule) {
   return schedule.every.count() == 0 ? "" : format_duration(schedule.every);
 }
 
@@ -67,11 +67,11 @@ Json to_json(const store::ScheduleRow& row) {
           {"type", schedule.type},
           {"key", or_null(schedule.key)},
           {"cron", or_null(schedule.cron)},
-          {"every", or_null(every_of(schedule))},
+          {"every", or_null(describe_interval(schedule))},
           {"time_zone", schedule.cron.empty() ? Json() : Json(schedule.time_zone)},
-          {"missed", word_of(schedule.missed)},
+          {"missed", to_word(schedule.missed)},
           {"paused", row.paused},
-          {"next_at", time_or_null(next_of(row))},
+          {"next_at", time_or_null(find_next(row))},
           {"last_at", time_or_null(row.last_at_us)},
           {"last_task", row.last_task ? Json(row.last_task->str()) : Json()}};
 }
@@ -93,8 +93,8 @@ int list(const ScheduleOptions& options, const Context& context) {
     const Schedule& schedule = row.schedule;
     const bool cron = !schedule.cron.empty();
     table.add({schedule.name, schedule.queue, schedule.type,
-               cron ? schedule.cron : "every " + every_of(schedule),
-               cron ? schedule.time_zone : "-", shown(next_of(row)), shown(row.last_at_us),
+               cron ? schedule.cron : "every " + describe_interval(schedule),
+               cron ? schedule.time_zone : "-", shown(find_next(row)), shown(row.last_at_us),
                row.paused ? "yes" : "no"});
   }
   table.print();

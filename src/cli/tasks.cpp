@@ -45,7 +45,7 @@ std::string next_run(const ParkedListing& row) {
 }
 
 /// A line such as "runs on app-1 since 2026-..., 40 %: page 2 of 5".
-std::string run_of(const ParkedListing& row) {
+std::string describe_run(const ParkedListing& row) {
   std::string text = "  runs on " + (row.worker.empty() ? "a worker that has left" : row.worker);
   if (row.begun_at_us) text += " since " + event::time_text(*row.begun_at_us);
   if (row.percent) text += ", " + std::to_string(*row.percent) + " %";
@@ -59,7 +59,7 @@ Json to_json(const ParkedListing& row) {
           {"queue", event::queue_of_task(row.aggregate_type)},
           {"type", row.event_type},
           {"key", or_null(row.aggregate_id)},
-          {"state", to_string(state_of(row))},
+          {"state", to_string(find_state(row))},
           {"attempts", row.attempts},
           {"enqueued_at", event::time_text(row.created_at_us)},
           {"next_attempt_at", retrying ? Json(event::time_text(row.next_attempt_at_us)) : Json()},
@@ -73,10 +73,10 @@ Json to_json(const ParkedListing& row) {
 void print_rows(const std::vector<ParkedListing>& rows) {
   Table table({"QUEUE", "STATE", "TYPE", "KEY", "ATTEMPTS", "NEXT RUN", "ID"});
   for (const auto& row : rows) {
-    table.add({event::queue_of_task(row.aggregate_type), to_string(state_of(row)), row.event_type,
+    table.add({event::queue_of_task(row.aggregate_type), to_string(find_state(row)), row.event_type,
                row.aggregate_id.empty() ? "-" : row.aggregate_id, std::to_string(row.attempts),
                next_run(row), row.id.str()});
-    if (row.state == ParkedState::running) table.note(run_of(row));
+    if (row.state == ParkedState::running) table.note(describe_run(row));
     if (!row.error.empty()) table.note("  error: " + row.error);
   }
   table.print();
@@ -124,11 +124,11 @@ int list_pending(const TasksOptions& options, const Queues& open, std::size_t li
 int list(const TasksOptions& options, const Context& context) {
   if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be shown", "1 or more");
   const bool pending =
-      options.choice.state && state_of(*options.choice.state) == TaskState::pending;
+      options.choice.state && parse_state(*options.choice.state) == TaskState::pending;
   const Queues open(context.store_configuration());
   const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(options.limit, 100'000));
   if (pending) return list_pending(options, open, limit);
-  auto rows = rows_of(options.choice, open, limit + 1);
+  auto rows = read_rows(options.choice, open, limit + 1);
   const bool more = rows.size() > limit;
   if (more) rows.resize(limit);
   if (options.json) {
@@ -206,7 +206,7 @@ void require_choice(const TasksOptions& options, const std::string& verb) {
     throw Failure(kUsage, verb + ": which tasks?", "ids, or --queue, --type, --state, --key");
   if (!options.ids.empty() && options.choice.any())
     throw Failure(kUsage, verb + ": ids name the tasks", "leave the filters out");
-  if (options.choice.state && state_of(*options.choice.state) == TaskState::pending)
+  if (options.choice.state && parse_state(*options.choice.state) == TaskState::pending)
     throw Failure(kUsage, "--state pending: tasks that are in the log only cannot be changed",
                   "scheduled|running|retrying|waiting|dead");
 }
@@ -216,7 +216,7 @@ using Rows = std::vector<ParkedListing>;
 /// Calls `take` with the tasks that are named, or with all that fit.
 template <class Take>
 void each_chosen(const TasksOptions& options, const Queues& open, Take take) {
-  if (options.ids.empty()) return each_page_of(options.choice, open, take);
+  if (options.ids.empty()) return for_each_page(options.choice, open, take);
   take(rows_with_ids(options.ids, open));
 }
 
@@ -230,7 +230,7 @@ void would(const char* what, const TasksOptions& options, const Queues& open, Fi
     for (const auto& row : rows) {
       if (!fits(row) || ++all > kShown) continue;
       print("would {} {} {} {} ({})\n", what, event::queue_of_task(row.aggregate_type),
-            plain(row.event_type), row.id.str(), to_string(state_of(row)));
+            plain(row.event_type), row.id.str(), to_string(find_state(row)));
     }
   });
   if (all > kShown) print("... and {} more\n", all - kShown);
@@ -252,7 +252,7 @@ void check_retried(const std::vector<ParkedListing>& rows) {
 int retry(const TasksOptions& options, const Context& context) {
   require_choice(options, "retry");
   if (options.choice.state) {
-    const TaskState state = state_of(*options.choice.state);
+    const TaskState state = parse_state(*options.choice.state);
     if (state == TaskState::running || state == TaskState::waiting)
       throw Failure(kUsage, "--state " + *options.choice.state + ": there is nothing to run again",
                     "dead|retrying|scheduled");

@@ -133,7 +133,7 @@ VerifyLine verify_one(const VerifyOptions& options, store::LedgerReader& uncount
 
 // ---- showing
 
-const char* hint_of(verify::FaultKind kind) {
+const char* find_hint(verify::FaultKind kind) {
   using enum verify::FaultKind;
   switch (kind) {
     case counts:
@@ -160,7 +160,7 @@ std::string fault_text(const std::string& name, const verify::Fault& fault) {
   if (fault.first_seq != 0)
     text +=
         fmt::format("; those that are there have seq {} to {}", fault.first_seq, fault.last_seq);
-  return text + " (hint: " + hint_of(fault.kind) + ")";
+  return text + " (hint: " + find_hint(fault.kind) + ")";
 }
 
 /// Prints what could not be compared.

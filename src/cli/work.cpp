@@ -31,7 +31,8 @@ struct WorkOptions {
 };
 
 /// The tasks of the configuration, or only those of the queues that were asked for.
-std::vector<config::TaskSpec> tasks_of(const WorkOptions& options, const config::Loaded& loaded) {
+std::vector<config::TaskSpec> choose_tasks(const WorkOptions& options,
+                                           const config::Loaded& loaded) {
   std::vector<config::TaskSpec> tasks = loaded.config.tasks;
   if (tasks.empty())
     throw Failure(
@@ -50,7 +51,7 @@ std::vector<config::TaskSpec> tasks_of(const WorkOptions& options, const config:
   return tasks;
 }
 
-Handlers::Run run_of(const config::TaskSpec& task) {
+Handlers::Run make_run(const config::TaskSpec& task) {
   if (task.handler != "exec") return must(task::sink_handler(task.delivery));
   task::ChildOptions child{.command = task.command};
   child.command.front() = must(config::find_program(child.command.front()));
@@ -59,8 +60,8 @@ Handlers::Run run_of(const config::TaskSpec& task) {
 
 /// The schedules of a queue. The first worker also has those of queues without a handler here,
 /// whose tasks others do.
-std::vector<Schedule> schedules_of(const std::string& queue, bool first,
-                                   const config::Loaded& loaded) {
+std::vector<Schedule> choose_schedules(const std::string& queue, bool first,
+                                       const config::Loaded& loaded) {
   std::vector<Schedule> mine;
   for (const Schedule& schedule : loaded.config.worker.schedules) {
     const auto& tasks = loaded.config.tasks;
@@ -78,7 +79,7 @@ std::unique_ptr<Worker> make_worker(const config::Loaded& loaded, const std::str
   WorkerOptions options = loaded.config.worker;
   options.relay = loaded.config.relay;
   options.queues = {queue};
-  options.schedules = schedules_of(queue, first, loaded);
+  options.schedules = choose_schedules(queue, first, loaded);
   Handlers handlers;
   for (const config::TaskSpec& task : tasks) {
     if (task.queue != queue) continue;
@@ -89,7 +90,7 @@ std::unique_ptr<Worker> make_worker(const config::Loaded& loaded, const std::str
                        .max_running = task.max_running,
                        .rate = task.rate,
                        .slow = task.slow};
-    handler.run = run_of(task);
+    handler.run = make_run(task);
     handlers.add(std::move(handler));
   }
   return must(Worker::create(std::move(options), std::move(handlers)));
@@ -177,7 +178,7 @@ int work_until_signal(const WorkOptions& options, const config::Loaded& loaded,
 int work(const WorkOptions& options, const Context& context) {
   const auto loaded = context.configuration(Subscriptions::unused, Tasks::used);
   (void)Context::store_options(loaded);
-  const std::vector<config::TaskSpec> tasks = tasks_of(options, loaded);
+  const std::vector<config::TaskSpec> tasks = choose_tasks(options, loaded);
   Signals signals(kInterrupted);
   signals.end_at(1);
   log_warnings(loaded);

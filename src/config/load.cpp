@@ -121,7 +121,7 @@ class Loader {
   /// Reads store.schema from a file that may be about another store and is skipped without the
   /// word.
   void read_schema(const std::string& path, const std::string& url) {
-    if (!store::file_of(url).empty() || given_outside(kStoreSchema)) return;
+    if (!store::find_file(url).empty() || given_outside(kStoreSchema)) return;
     const auto file = read_text_file(path, kLargestFile);
     if (file && file->text.find("schema") == std::string::npos) return;
     constexpr const char* kHint = "with --schema NAME, such as --schema outbox, it is not read";
@@ -188,7 +188,7 @@ class Loader {
 
   void anchor_store() {
     std::string& url = effective_.relay.store_url;
-    if (const std::string path = store::file_of(url); !path.empty())
+    if (const std::string path = store::find_file(url); !path.empty())
       url = "sqlite:" + reading_.anchored(path);
   }
 
@@ -317,6 +317,6 @@ class Loader {
 
 tl::expected<Loaded, Problems> load(const Request& request) { return Loader(request).run(); }
 
-std::string file_of(const Request& request) { return find_file(request).path; }
+std::string find_path(const Request& request) { return find_file(request).path; }
 
 }  // namespace outbox::config

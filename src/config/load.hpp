@@ -61,6 +61,6 @@ struct Loaded {
 [[nodiscard]] tl::expected<Loaded, Problems> load(const Request& request);
 
 /// The file that load() reads; empty if there is none.
-[[nodiscard]] std::string file_of(const Request& request);
+[[nodiscard]] std::string find_path(const Request& request);
 
 }  // namespace outbox::config

@@ -20,7 +20,7 @@ constexpr std::size_t kShownBytes = 40;
 std::string found(const Setting& setting, const toml::node& value) {
   if (value.is_array() || value.is_table()) return std::string(describe(value));
   if (setting.secret) return value.is_string() ? "a string" : std::string(describe(value));
-  std::string text = text_of(value);
+  std::string text = to_text(value);
   if (text.size() > kShownBytes) text = text.substr(0, kShownBytes) + "...";
   return value.is_string() ? "the string " + quote(text)
                            : std::string(describe(value)) + " " + text;
@@ -47,11 +47,11 @@ std::string type_hint(const Setting& setting, const toml::node& value) {
   const std::string key(setting.key());
   const bool scalar = !value.is_array() && !value.is_table();
   if (setting.type == SettingType::duration && value.is_integer())
-    return needs_unit(setting, text_of(value));
+    return needs_unit(setting, to_text(value));
   if (setting.type == SettingType::list && value.is_string())
-    return "write " + key + " = [" + quote(text_of(value)) + "]";
+    return "write " + key + " = [" + quote(to_text(value)) + "]";
   if (setting.type == SettingType::text && scalar)
-    return "write it in quotes: " + key + " = " + quote(text_of(value));
+    return "write it in quotes: " + key + " = " + quote(to_text(value));
   if (setting.type == SettingType::choice)
     return "write it in quotes, such as " + key + " = " + quote(setting.choices.front());
   if (setting.type == SettingType::url)
@@ -136,7 +136,7 @@ Status assign(const Setting& setting, Slot slot, const toml::node& value) {
     std::vector<std::string> list;
     for (const toml::node& item : *items) {
       if (!item.is_string()) return item_misfit(setting, item, " in it");
-      list.push_back(text_of(item));
+      list.push_back(to_text(item));
     }
     return outbox::assign(slot, std::move(list));
   }
@@ -144,12 +144,12 @@ Status assign(const Setting& setting, Slot slot, const toml::node& value) {
     Texts texts;
     for (const auto& [key, item] : *table) {
       if (!item.is_string()) return item_misfit(setting, item, " at " + std::string(key.str()));
-      texts.emplace(key.str(), text_of(item));
+      texts.emplace(key.str(), to_text(item));
     }
     *std::get<Texts*>(slot) = std::move(texts);
     return {};
   }
-  return outbox::assign(setting, slot, text_of(value));
+  return outbox::assign(setting, slot, to_text(value));
 }
 
 Result<std::string> resolve_setting(const std::string& path, const std::string& text,

@@ -9,7 +9,7 @@ namespace outbox::config {
 namespace {
 
 /// The title as it is written in a file, where a name with a dot needs quotes.
-std::string title_of(const std::string& name) {
+std::string make_title(const std::string& name) {
   return "schedule." + (name.find('.') == std::string::npos ? name : quote(name));
 }
 
@@ -27,14 +27,14 @@ void check(const Section<Schedule>& schedule, Reading& reading) {
   if (status) return;
   const std::string& message = status.error().message;
   // The message begins with the setting.
-  const Position at = schedule.position_of(message.substr(0, message.find(':')));
+  const Position at = schedule.find_position(message.substr(0, message.find(':')));
   reading.complain(schedule.path(), at, status.error());
 }
 
 }  // namespace
 
 std::optional<Schedule> read_schedule(const Member& member, Reading& reading) {
-  Section<Schedule> schedule("schedule." + member.key, title_of(member.key), member.at, true,
+  Section<Schedule> schedule("schedule." + member.key, make_title(member.key), member.at, true,
                              reading);
   schedule.effective.name = schedule.written.name = member.key;
   const std::size_t before = reading.problems.size();

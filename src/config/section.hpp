@@ -27,10 +27,10 @@ class Section {
   Spec written;  ///< As it was before references were replaced.
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] std::string path_of(const std::string& key) const { return path_ + "." + key; }
+  [[nodiscard]] std::string make_path(const std::string& key) const { return path_ + "." + key; }
 
   void read(const SettingRow<Spec>& row, const Member& member) {
-    const std::string path = path_of(member.key);
+    const std::string path = make_path(member.key);
     const Position at = positions_[member.key] = position(*member.value);
     if (auto status = assign(row.setting, row.slot(written), *member.value); !status)
       return reading_.complain(path, at, status.error());
@@ -39,12 +39,12 @@ class Section {
   }
 
   void complain_about_unknown(const Member& member, const std::vector<std::string_view>& known) {
-    const std::string path = path_of(member.key);
+    const std::string path = make_path(member.key);
     reading_.complain("unknown setting " + path, path, member.at, did_you_mean(member.key, known));
   }
 
   /// The place of the setting, or else of the section.
-  [[nodiscard]] Position position_of(const std::string& key) const {
+  [[nodiscard]] Position find_position(const std::string& key) const {
     const auto found = positions_.find(key);
     return found == positions_.end() ? at_ : found->second;
   }

@@ -60,7 +60,7 @@ std::string cell(std::string_view text) {
 
 std::string code(std::string_view text) { return "`" + cell(text) + "`"; }
 
-std::string default_of(const Setting& setting, const std::string& value) {
+std::string describe_default(const Setting& setting, const std::string& value) {
   if (setting.required) return "required";
   return setting.default_note.empty() ? code(value) : setting.default_note;
 }
@@ -73,7 +73,8 @@ std::string table_head(bool environment) {
 
 std::string row(const Setting& setting, const std::string& value, bool environment) {
   return fmt::format("| {} | {} | {} | {} |{} {}{} |\n", code(setting.name),
-                     to_string(setting.type), default_of(setting, value), cell(setting.range()),
+                     to_string(setting.type), describe_default(setting, value),
+                     cell(setting.range()),
                      environment ? " " + code(environment_name(setting)) + " |" : "",
                      cell(setting.help), setting.secret ? " A password in it is never shown." : "");
 }

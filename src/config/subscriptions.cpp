@@ -190,7 +190,7 @@ class SubscriptionReader {
   void read_sink_setting(const std::string& name, const Member& member) {
     const std::string field = effective_.sink + "." + name;
     positions_[field] = position(*member.value);
-    const std::string text = written_.sink_settings[name] = text_of(*member.value);
+    const std::string text = written_.sink_settings[name] = to_text(*member.value);
     if (!reading_.take_references(*member.value, path_ + "." + field, resolve_)) {
       refused_.add({field, {}});
       return;
@@ -210,7 +210,7 @@ class SubscriptionReader {
     if (readable) sink_->check(effective_, errors);
     if (reading_.thorough && errors.empty()) sink_->check_here(effective_, errors);
     for (const FieldError& one : errors) {
-      if (!refused_.of(one.field)) refuse(one, position_of(one.field));
+      if (!refused_.of(one.field)) refuse(one, find_position(one.field));
     }
     check_exclusive(errors);
   }
@@ -231,7 +231,7 @@ class SubscriptionReader {
       if (ours) continue;
       reading_.complain(
           path_ + "." + field + ": subscription " + first->second + " has the same value",
-          path_ + "." + field, position_of(field), "give each subscription its own");
+          path_ + "." + field, find_position(field), "give each subscription its own");
     }
   }
 
@@ -243,7 +243,7 @@ class SubscriptionReader {
   }
 
   /// The place where the field is set, or else of the section.
-  [[nodiscard]] Position position_of(std::string field) const {
+  [[nodiscard]] Position find_position(std::string field) const {
     while (true) {
       const auto found = positions_.find(field);
       if (found != positions_.end()) return found->second;

@@ -126,7 +126,7 @@ class TaskReader {
   void check() {
     const Task task{.queue = effective_.queue, .type = effective_.type, .payload = "{}"};
     if (Status status = validate(task); !status)
-      reading_.complain(path_, task_.position_of("queue"), status.error());
+      reading_.complain(path_, task_.find_position("queue"), status.error());
     check_limits();
     if (effective_.handler == kExec) check_command();
   }
@@ -142,21 +142,21 @@ class TaskReader {
   void check_command() {
     if (effective_.command.empty() || effective_.command.front().empty()) {
       return reading_.complain(
-          path_ + ".command: is missing", path_ + ".command", task_.position_of("command"),
+          path_ + ".command: is missing", path_ + ".command", task_.find_position("command"),
           "the program that does these tasks: command = [\"/usr/local/bin/make-report\"]; or handler = \"http\" or \"smtp\"");
     }
     std::string& program = effective_.command.front();
     if (program.find('/') != std::string::npos) program = reading_.anchored(program);
     if (!reading_.thorough) return;
     if (const auto found = find_program(program); !found)
-      reading_.complain(path_ + ".command", task_.position_of("command"), found.error());
+      reading_.complain(path_ + ".command", task_.find_position("command"), found.error());
   }
 
   void read_delivery() {
     const std::string& sink = effective_.handler;
     if (const auto missing = sink::not_in_this_build(sink))
       return reading_.complain(path_ + "." + std::string(kHandler),
-                               task_.position_of(std::string(kHandler)), *missing);
+                               task_.find_position(std::string(kHandler)), *missing);
     SinkPart part{.path = path_,
                   .section = path_,
                   .at = section_.at,

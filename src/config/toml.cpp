@@ -112,12 +112,12 @@ std::string_view describe(const toml::node& node) {
   }
 }
 
-std::string text_of(const toml::node& node) {
+std::string to_text(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   std::ostringstream out;
   if (const auto* items = node.as_array()) {
     for (const toml::node& item : *items)
-      out << (&item == items->get(0) ? "" : ",") << text_of(item);
+      out << (&item == items->get(0) ? "" : ",") << to_text(item);
   } else {
     out << toml::node_view<const toml::node>(node);
   }

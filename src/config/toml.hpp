@@ -58,6 +58,6 @@ struct Member {
 /// The type for messages: "an integer", "a string".
 [[nodiscard]] std::string_view describe(const toml::node& node);
 /// A scalar as text; an array of scalars as their texts with commas.
-[[nodiscard]] std::string text_of(const toml::node& node);
+[[nodiscard]] std::string to_text(const toml::node& node);
 
 }  // namespace outbox::config

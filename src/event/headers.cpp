@@ -10,7 +10,7 @@
 namespace outbox::event {
 namespace {
 
-std::string_view text_of(JsonString string, Arena& arena) {
+std::string_view to_text(JsonString string, Arena& arena) {
   if (!string.escaped) return string.raw;
   char* const decoded = arena.allocate(string.raw.size());
   return {decoded, decode_json(string.raw, decoded)};
@@ -21,7 +21,7 @@ std::string_view text_of_value(std::string_view value, Arena& arena) {
   if (value.front() != '"') return value;
   const std::string_view raw = value.substr(1, value.size() - 2);
   const bool escaped = std::memchr(raw.data(), '\\', raw.size()) != nullptr;
-  return text_of(JsonString{.raw = raw, .escaped = escaped}, arena);
+  return to_text(JsonString{.raw = raw, .escaped = escaped}, arena);
 }
 
 char folded(char c) noexcept { return c == '_' || c == ':' ? '-' : to_lower(c); }
@@ -45,7 +45,7 @@ void read_headers(std::string_view json, Arena& arena, std::vector<HeaderView>& 
   if (no_headers(json)) return;
   const std::size_t before = into.size();
   const auto fault = for_each_member(json, [&](JsonString name, std::string_view value) {
-    const std::string_view text = text_of(name, arena);
+    const std::string_view text = to_text(name, arena);
     if (!is_reserved_header(text) || text == kEditedFromHeader || text == kReplayHeader)
       into.push_back({.name = text, .value = text_of_value(value, arena)});
   });
@@ -69,13 +69,13 @@ std::string_view find_header(std::string_view json, std::string_view name, Arena
   if (no_headers(json)) return {};
   std::string_view found;
   const auto fault = for_each_member(json, [&](JsonString member, std::string_view value) {
-    if (found.data() == nullptr && equal_ignoring_case(text_of(member, arena), name))
+    if (found.data() == nullptr && equal_ignoring_case(to_text(member, arena), name))
       found = text_of_value(value, arena);
   });
   return fault ? std::string_view{} : found;
 }
 
-std::string_view replay_of(const EventView& event, Arena& arena) {
+std::string_view read_replay(const EventView& event, Arena& arena) {
   if (event.headers.find(kReplayHeader) == std::string_view::npos) return {};
   return find_header(event.headers, kReplayHeader, arena);
 }

@@ -32,7 +32,7 @@ inline constexpr std::string_view kEditedFromHeader = "outbox-edited-from";
 /// The reserved header on what a replay sends again: the id of the replay.
 inline constexpr std::string_view kReplayHeader = "outbox-replay";
 /// The event's kReplayHeader; empty if no replay sends the event.
-[[nodiscard]] std::string_view replay_of(const EventView& event, Arena& arena);
+[[nodiscard]] std::string_view read_replay(const EventView& event, Arena& arena);
 /// The headers as JSON, with this one first. Anything but a JSON object counts as no headers.
 [[nodiscard]] std::string with_header(std::string_view json, std::string_view name,
                                       std::string_view value);

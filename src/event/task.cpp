@@ -60,8 +60,8 @@ Status check_told(std::string_view field, const TaskEvent& told) {
   return in_field(std::move(status));
 }
 
-Result<std::optional<TaskEvent>> told_of(std::string_view headers, std::string_view name,
-                                         Arena& arena) {
+Result<std::optional<TaskEvent>> read_told(std::string_view headers, std::string_view name,
+                                           Arena& arena) {
   const auto text = find_header(headers, name, arena);
   if (text.empty()) return std::optional<TaskEvent>();
   TaskEvent told;
@@ -77,7 +77,7 @@ Result<std::optional<TaskEvent>> told_of(std::string_view headers, std::string_v
   return std::optional(std::move(told));
 }
 
-std::string text_of(const TaskEvent& told) {
+std::string to_text(const TaskEvent& told) {
   std::string json = "{\"aggregate_type\":";
   append_json_string(json, told.aggregate_type);
   append_json_string(json.append(",\"aggregate_id\":"), told.aggregate_id);
@@ -108,15 +108,15 @@ Result<TaskRules> rules_of(std::string_view headers, Arena& arena) {
   }
   OUTBOX_TRY(rules.max_attempts, read_max_attempts(headers, arena));
   rules.unique_key = find_header(headers, kUniqueKeyHeader, arena);
-  OUTBOX_TRY(rules.on_done, told_of(headers, kOnDoneHeader, arena));
+  OUTBOX_TRY(rules.on_done, read_told(headers, kOnDoneHeader, arena));
   // It is used only when the task is dead, but an unreadable header makes the task dead at once.
-  OUTBOX_TRY(const auto on_dead, told_of(headers, kOnDeadHeader, arena));
+  OUTBOX_TRY(const auto on_dead, read_told(headers, kOnDeadHeader, arena));
   return rules;
 }
 
-std::optional<TaskEvent> on_dead_of(std::string_view headers, Arena& arena) {
+std::optional<TaskEvent> read_on_dead(std::string_view headers, Arena& arena) {
   if (headers.find(kOnDeadHeader) == std::string_view::npos) return std::nullopt;
-  auto told = told_of(headers, kOnDeadHeader, arena);
+  auto told = read_told(headers, kOnDeadHeader, arena);
   return told ? std::move(*told) : std::nullopt;
 }
 
@@ -166,7 +166,7 @@ Status check_rules(const Task& task) {
   return task.on_dead ? event::check_told("on_dead", *task.on_dead) : Status();
 }
 
-Event unchecked_event_of(Task task) {
+Event make_unchecked_event(Task task) {
   Event event;
   event.aggregate_type = event::aggregate_type_of(task.queue, task.priority);
   event.aggregate_id = std::move(task.key);
@@ -181,8 +181,8 @@ Event unchecked_event_of(Task task) {
     event.headers.emplace_back(kMaxAttemptsHeader, std::to_string(*task.max_attempts));
   if (!task.unique_key.empty())
     event.headers.emplace_back(kUniqueKeyHeader, std::move(task.unique_key));
-  if (task.on_done) event.headers.emplace_back(kOnDoneHeader, event::text_of(*task.on_done));
-  if (task.on_dead) event.headers.emplace_back(kOnDeadHeader, event::text_of(*task.on_dead));
+  if (task.on_done) event.headers.emplace_back(kOnDoneHeader, event::to_text(*task.on_done));
+  if (task.on_dead) event.headers.emplace_back(kOnDeadHeader, event::to_text(*task.on_dead));
   event.content_type = std::move(task.content_type);
   event.id = task.id;
   return event;
@@ -193,13 +193,13 @@ Event unchecked_event_of(Task task) {
 Status validate(const Task& task, const EventLimits& limits) {
   OUTBOX_TRY(check_names(task));
   OUTBOX_TRY(check_rules(task));
-  return validate(unchecked_event_of(task), limits);
+  return validate(make_unchecked_event(task), limits);
 }
 
-Event event_of(Task task) {
+Event to_event(Task task) {
   if (Status status = check_names(task); !status) throw Exception(std::move(status.error()));
   if (Status status = check_rules(task); !status) throw Exception(std::move(status.error()));
-  return unchecked_event_of(std::move(task));
+  return make_unchecked_event(std::move(task));
 }
 
 }  // namespace outbox

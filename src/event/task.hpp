@@ -45,7 +45,7 @@ struct TaskRules {
 /// Fails for a header that cannot be read, which makes its task impossible.
 [[nodiscard]] Result<TaskRules> rules_of(std::string_view headers, Arena& arena);
 /// The event of on_dead; nullopt if there is none or it cannot be read.
-[[nodiscard]] std::optional<TaskEvent> on_dead_of(std::string_view headers, Arena& arena);
+[[nodiscard]] std::optional<TaskEvent> read_on_dead(std::string_view headers, Arena& arena);
 
 /// How a task ended, for those who want to be told.
 struct TaskNews {

@@ -14,7 +14,7 @@ namespace outbox::event {
 [[nodiscard]] constexpr Timestamp timestamp(std::int64_t us_since_1970) {
   return Timestamp(std::chrono::microseconds(us_since_1970));
 }
-[[nodiscard]] constexpr std::int64_t us_of(Timestamp time) {
+[[nodiscard]] constexpr std::int64_t to_us(Timestamp time) {
   return time.time_since_epoch().count();
 }
 
@@ -40,13 +40,13 @@ void write_time(std::int64_t us_since_1970, char* to) noexcept;
 
 /// When the event happened or, if that is not given, when it was written.
 [[nodiscard]] inline std::int64_t happened_us(const EventView& event) noexcept {
-  return us_of(event.occurred_at.value_or(event.created_at));
+  return to_us(event.occurred_at.value_or(event.created_at));
 }
 
 /// The time that an event to enqueue gives.
 [[nodiscard]] inline std::optional<std::int64_t> occurred_us(const Event& event) {
   if (!event.occurred_at) return std::nullopt;
-  return us_of(*event.occurred_at);
+  return to_us(*event.occurred_at);
 }
 
 }  // namespace outbox::event

@@ -34,7 +34,7 @@ std::string id_header(std::string_view format, std::string_view attribute_prefix
   return std::string(event::kIdHeader);
 }
 
-const std::string* option_of(const SubscriptionSpec& spec, std::string_view name) {
+const std::string* find_option(const SubscriptionSpec& spec, std::string_view name) {
   const auto found = spec.format_options.find(std::string(name));
   return found == spec.format_options.end() ? nullptr : &found->second;
 }

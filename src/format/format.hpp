@@ -41,7 +41,7 @@ class Format {
 using FormatPointer = std::shared_ptr<const Format>;
 
 /// The format's option with this name; null if it is not given.
-[[nodiscard]] const std::string* option_of(const SubscriptionSpec& spec, std::string_view name);
+[[nodiscard]] const std::string* find_option(const SubscriptionSpec& spec, std::string_view name);
 /// Adds an error for each option that the format does not have.
 void check_options(const SubscriptionSpec& spec, std::span<const std::string_view> known,
                    FieldErrors& errors);

@@ -45,7 +45,7 @@ bool has_header(std::span<const HeaderView> headers, std::string_view name) {
 
 /// The extension that a header becomes; empty if none. `all` are the headers of its event, no two
 /// of which become the same extension.
-std::string_view extension_of(std::string_view header, std::span<const HeaderView> all) {
+std::string_view find_extension(std::string_view header, std::span<const HeaderView> all) {
   if (header == "correlation_id") return "correlationid";
   if (header == "causation_id") return "causationid";
   if (header == "correlationid" && has_header(all, "correlation_id")) return {};
@@ -95,7 +95,7 @@ class CloudEvents : public Format {
         dataschema_(compile(spec, "dataschema", "", errors)) {
     check_options(spec, kCloudEventsOptions, errors);
     for (const std::string_view required : {"source", "type"}) {
-      const std::string* const given = option_of(spec, required);
+      const std::string* const given = find_option(spec, required);
       if (given != nullptr && given->empty())
         errors.add(
             {"format_options." + std::string(required), "is empty: CloudEvents requires it"});
@@ -122,7 +122,7 @@ class CloudEvents : public Format {
     std::vector<HeaderView> own;
     event::read_headers(event.headers, arena, own);
     for (const HeaderView& header : own) {
-      const std::string_view extension = extension_of(header.name, own);
+      const std::string_view extension = find_extension(header.name, own);
       if (!extension.empty()) visit(Attribute{extension, header.value});
       const bool traces = extension == "traceparent" || extension == "tracestate";
       const bool is_ours = event::same_header(header.name, event::kContentTypeHeader) ||
@@ -134,7 +134,7 @@ class CloudEvents : public Format {
  private:
   static Template compile(const SubscriptionSpec& spec, std::string_view name,
                           std::string_view otherwise, FieldErrors& errors) {
-    const std::string* const given = option_of(spec, name);
+    const std::string* const given = find_option(spec, name);
     auto made = Template::compile("format_options." + std::string(name),
                                   given == nullptr ? otherwise : std::string_view(*given));
     if (made) return std::move(*made);

@@ -60,7 +60,7 @@ class Debezium final : public Format {
             .keep_nulls = choice(spec, "keep_nulls", kBooleans, errors) == "true",
             .keep_empty_arrays = choice(spec, "keep_empty_arrays", kBooleans, errors) == "true"} {
     check_options(spec, kDebeziumOptions, errors);
-    if (const std::string* const placement = option_of(spec, "placement"))
+    if (const std::string* const placement = find_option(spec, "placement"))
       read_placements(*placement, errors);
     if (expand_ && !json_)
       errors.add({"format_options.expand_json", "needs converter = \"json\"",
@@ -97,7 +97,7 @@ class Debezium final : public Format {
  private:
   static std::string_view choice(const SubscriptionSpec& spec, std::string_view name,
                                  std::span<const std::string_view> choices, FieldErrors& errors) {
-    const std::string* const given = option_of(spec, name);
+    const std::string* const given = find_option(spec, name);
     if (given == nullptr) return {};
     for (const std::string_view one : choices) {
       if (one == *given) return one;

@@ -59,7 +59,7 @@ std::string_view Template::value(const Part& part, const EventView& event, event
     case Field::id: return event::id_text(event.id, arena);
     case Field::seq: return event::seq_text(event.seq, arena);
     case Field::content_type: return event.content_type;
-    case Field::created_at: return event::time_text(event::us_of(event.created_at), arena);
+    case Field::created_at: return event::time_text(event::to_us(event.created_at), arena);
     case Field::occurred_at: return event::time_text(event::happened_us(event), arena);
     case Field::header: return event::find_header(event.headers, part.text, arena);
     case Field::json: return find_json(event.payload, part.text, arena);

@@ -12,7 +12,7 @@ namespace {
 
 using Lines = std::map<std::pair<std::string, std::string>, QueueLine>;
 
-QueueLine& line_of(Lines& lines, const std::string& queue, const std::string& type) {
+QueueLine& find_line(Lines& lines, const std::string& queue, const std::string& type) {
   QueueLine& line = lines[{queue, type}];
   line.queue = queue;
   line.type = type;
@@ -37,7 +37,7 @@ void add(const store::TaskCount& count, QueueLine& line) {
 
 void add(const store::WorkerRow& worker, Lines& lines) {
   for (const auto& type : worker.note.types) {
-    QueueLine& line = line_of(lines, type.queue, type.name);
+    QueueLine& line = find_line(lines, type.queue, type.name);
     line.has_handler = true;
     for (const auto& [bucket, runs] : type.runs) line.runs[bucket] += runs;
   }
@@ -70,7 +70,7 @@ Result<Queues> look_at_queues(store::Store& store,
   OUTBOX_TRY(store::QueueReport report, task_queues->look(of_queues, limit));
   Lines lines;
   for (const auto& count : report.counts) {
-    QueueLine& line = line_of(lines, queues.at(count.subscription), count.type);
+    QueueLine& line = find_line(lines, queues.at(count.subscription), count.type);
     add(count, line);
     line.more = line.more || report.more.contains(count.subscription);
   }
@@ -81,7 +81,7 @@ Result<Queues> look_at_queues(store::Store& store,
     const std::string& queue = entry.second;
     const bool known = std::any_of(lines.begin(), lines.end(),
                                    [&](const auto& one) { return one.second.queue == queue; });
-    if (!known) (void)line_of(lines, queue, "");
+    if (!known) (void)find_line(lines, queue, "");
   }
   for (auto& [place, line] : lines) seen.lines.push_back(std::move(line));
   seen.workers = std::move(report.workers);

@@ -13,7 +13,7 @@ std::string big_endian(T value) {
 }
 
 template <class T>
-Param array_of(ArrayParam::Element element, std::span<const T> values) {
+Param make_array(ArrayParam::Element element, std::span<const T> values) {
   ArrayParam array(element);
   for (const T value : values) array.add(static_cast<std::int64_t>(value));
   return array.take();
@@ -42,11 +42,11 @@ Param Param::borrowed(std::string_view value) {
 }
 
 Param Param::xid8_array(std::span<const std::uint64_t> values) {
-  return array_of(ArrayParam::Element::xid8, values);
+  return make_array(ArrayParam::Element::xid8, values);
 }
 
 Param Param::int8_array(std::span<const std::int64_t> values) {
-  return array_of(ArrayParam::Element::int8, values);
+  return make_array(ArrayParam::Element::int8, values);
 }
 
 ArrayParam::ArrayParam(Element element) {

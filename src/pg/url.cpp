@@ -33,7 +33,7 @@ Given given_in(const PQconninfoOption* option) {
   return given;
 }
 
-std::string_view value_of(const Given& given, std::string_view keyword) {
+std::string_view find_value(const Given& given, std::string_view keyword) {
   const auto found = std::find_if(given.begin(), given.end(),
                                   [&](const auto& one) { return one.first == keyword; });
   return found == given.end() ? std::string_view() : found->second;
@@ -164,14 +164,15 @@ tl::unexpected<Error> not_parsed(std::string_view said) {
 }
 
 Status check_ports(const Given& given) {
-  const std::string_view ports = value_of(given, "port");
+  const std::string_view ports = find_value(given, "port");
   if (!are_ports(ports)) {
     return refused(
         "has a port that is not a number from 1 to 65535, or a password with a character that must be "
         "encoded");
   }
-  const std::string_view hosts =
-      value_of(given, "hostaddr").empty() ? value_of(given, "host") : value_of(given, "hostaddr");
+  const std::string_view hosts = find_value(given, "hostaddr").empty()
+                                     ? find_value(given, "host")
+                                     : find_value(given, "hostaddr");
   const std::size_t count = split(ports).size();
   if (count == 1 || count == split(hosts).size()) return {};
   return refused("does not have as many ports as hosts", "one port for all hosts, or one for each");
@@ -198,8 +199,8 @@ std::string shown(std::string_view keyword, std::string_view value) {
 
 std::string user_info(const Given& given) {
   std::string text;
-  if (const auto user = value_of(given, "user"); !user.empty()) text = shown("user", user);
-  if (!value_of(given, "password").empty()) text.append(":").append(kMask);
+  if (const auto user = find_value(given, "user"); !user.empty()) text = shown("user", user);
+  if (!find_value(given, "password").empty()) text.append(":").append(kMask);
   return text.empty() ? text : text + "@";
 }
 
@@ -241,13 +242,13 @@ Status check_url(const std::string& url) {
 std::string shown_url(const std::string& url) {
   const Options parsed(PQconninfoParse(url.c_str(), nullptr));
   const Given given = given_in(parsed.get());
-  const std::string_view host = value_of(given, "host");
-  const std::string_view port = value_of(given, "port");
+  const std::string_view host = find_value(given, "host");
+  const std::string_view port = find_value(given, "port");
   // The directory of a socket can only be a parameter.
   const bool in_front = host.find('/') == npos && may_be_shown("host", host);
   std::string text = "postgresql://" + user_info(given);
   if (in_front) text += places(host, port);
-  if (const auto database = value_of(given, "dbname"); !database.empty())
+  if (const auto database = find_value(given, "dbname"); !database.empty())
     text += "/" + shown("dbname", database);
   char before = '?';
   for (const auto& [keyword, value] : given) {

@@ -65,7 +65,7 @@ tl::unexpected<Error> wrong(const Field& field, std::string_view what, const cha
   return bad_field(field.name, what, hint);
 }
 
-Result<unsigned> number_of(const Field& field, std::string_view text) {
+Result<unsigned> parse_number(const Field& field, std::string_view text) {
   for (std::size_t i = 0; i < field.words.size(); ++i) {
     if (equal_ignoring_case(text, field.words[i])) return field.least + static_cast<unsigned>(i);
   }
@@ -90,10 +90,10 @@ Result<std::uint64_t> bits_of_item(const Field& field, std::string_view item) {
   unsigned first = field.least;
   unsigned last = field.most;
   if (range != "*") {
-    OUTBOX_TRY(first, number_of(field, range.substr(0, dash)));
+    OUTBOX_TRY(first, parse_number(field, range.substr(0, dash)));
     last = first;
     if (dash != std::string_view::npos) {
-      OUTBOX_TRY(last, number_of(field, range.substr(dash + 1)));
+      OUTBOX_TRY(last, parse_number(field, range.substr(dash + 1)));
     } else if (slash != std::string_view::npos) {
       return wrong(field, in_quotes(item) + " has a step, but no range", "such as */5 or 10-50/5");
     }
@@ -114,7 +114,7 @@ Result<std::uint64_t> bits_of_item(const Field& field, std::string_view item) {
   return bits;
 }
 
-Result<std::uint64_t> bits_of(const Field& field, std::string_view text) {
+Result<std::uint64_t> parse_bits(const Field& field, std::string_view text) {
   std::uint64_t bits = 0;
   for (std::size_t from = 0; from <= text.size();) {
     const std::size_t comma = std::min(text.find(',', from), text.size());
@@ -125,7 +125,7 @@ Result<std::uint64_t> bits_of(const Field& field, std::string_view text) {
   return bits;
 }
 
-std::vector<std::string_view> words_of(std::string_view text) {
+std::vector<std::string_view> split_words(std::string_view text) {
   std::vector<std::string_view> words;
   for (text = trimmed(text); !text.empty(); text = trimmed(text)) {
     const std::size_t end = std::min(text.find_first_of(" \t"), text.size());
@@ -138,7 +138,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
 bool has(std::uint64_t bits, unsigned value) { return (bits >> value & 1U) != 0; }
 
 /// The first value from `least` on; 64 if there is none.
-unsigned next_of(std::uint64_t bits, unsigned least) {
+unsigned find_next(std::uint64_t bits, unsigned least) {
   return least > 63 ? 64U : static_cast<unsigned>(std::countr_zero(bits >> least << least));
 }
 
@@ -154,7 +154,7 @@ Result<Cron> Cron::parse(std::string_view text) {
       return fail(Errc::invalid_argument, in_quotes(text) + " is unknown", kHint);
     text = found->second;
   }
-  const auto words = words_of(text);
+  const auto words = split_words(text);
   if (words.size() != kFields.size())
     return fail(Errc::invalid_argument,
                 text.empty() ? "is empty"
@@ -163,7 +163,7 @@ Result<Cron> Cron::parse(std::string_view text) {
                 kHint);
   std::array<std::uint64_t, 5> bits{};
   for (std::size_t i = 0; i < bits.size(); ++i) {
-    OUTBOX_TRY(bits[i], bits_of(kFields[i], words[i]));
+    OUTBOX_TRY(bits[i], parse_bits(kFields[i], words[i]));
   }
   Cron cron;
   cron.minutes_ = bits[0];
@@ -187,9 +187,9 @@ Status Cron::check() const {
     const std::chrono::year leap(2000);
     const auto last =
         static_cast<unsigned>((leap / std::chrono::month(month) / std::chrono::last).day());
-    if (has(months_, month) && next_of(days_, 0) <= last) return {};
+    if (has(months_, month) && find_next(days_, 0) <= last) return {};
   }
-  return wrong(kFields[2], "none of its months has a day " + std::to_string(next_of(days_, 0)));
+  return wrong(kFields[2], "none of its months has a day " + std::to_string(find_next(days_, 0)));
 }
 
 bool Cron::is_day(local_days day) const {
@@ -207,9 +207,10 @@ std::optional<local_seconds> Cron::first_in(local_seconds begin, local_seconds e
     const auto minute_of_day = std::chrono::duration_cast<minutes>(from - day).count();
     auto minute = static_cast<unsigned>(minute_of_day % 60);
     const auto first_hour = static_cast<unsigned>(minute_of_day / 60);
-    for (unsigned hour = next_of(hours_, first_hour); hour < 24; hour = next_of(hours_, hour + 1)) {
+    for (unsigned hour = find_next(hours_, first_hour); hour < 24;
+         hour = find_next(hours_, hour + 1)) {
       if (hour > first_hour) minute = 0;
-      const unsigned found = next_of(minutes_, minute);
+      const unsigned found = find_next(minutes_, minute);
       if (found > 59) continue;
       const local_seconds time = day + hours(hour) + minutes(found);
       return time < end ? std::optional(time) : std::nullopt;

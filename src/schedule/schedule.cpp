@@ -25,16 +25,16 @@ constexpr std::size_t kMostMissed = 1000;
 /// The latest that a tick may be with missed = "skip".
 constexpr microseconds kLate = std::chrono::minutes(1);
 
-std::int64_t us_of(sys_seconds time) { return microseconds(time.time_since_epoch()).count(); }
+std::int64_t to_us(sys_seconds time) { return microseconds(time.time_since_epoch()).count(); }
 
-Result<microseconds> interval_of(const Schedule& schedule) {
+Result<microseconds> parse_interval(const Schedule& schedule) {
   if (schedule.every < seconds(1) || schedule.every > kLongestInterval)
     return bad_field("every",
                      in_quotes(format_duration(schedule.every)) + " is not from 1s to 366d");
   return schedule.every;
 }
 
-Task task_of(const Schedule& schedule, std::int64_t tick_us) {
+Task make_task(const Schedule& schedule, std::int64_t tick_us) {
   Task task{.queue = schedule.queue,
             .type = schedule.type,
             .payload = schedule.payload,
@@ -56,7 +56,7 @@ Result<Ticks> Ticks::of(const Schedule& schedule) {
         "cron = \"30 8 * * *\" or every = \"15min\"");
   Ticks ticks;
   if (schedule.cron.empty()) {
-    OUTBOX_TRY(ticks.every_, interval_of(schedule));
+    OUTBOX_TRY(ticks.every_, parse_interval(schedule));
     if (schedule.time_zone != "UTC")
       return bad_field("time_zone", "has no meaning with every", "leave it out, or use cron");
     return ticks;
@@ -79,7 +79,7 @@ std::optional<std::int64_t> Ticks::next_us(std::int64_t after_us) const {
   const auto after =
       std::chrono::floor<seconds>(std::chrono::sys_time<microseconds>(microseconds(after_us)));
   const auto next = cron_->next(after, zone_);
-  return next ? std::optional(us_of(*next)) : std::nullopt;
+  return next ? std::optional(to_us(*next)) : std::nullopt;
 }
 
 Ticks::Newest Ticks::newest(std::int64_t from_us, std::int64_t until_us, std::size_t most) const {
@@ -88,7 +88,7 @@ Ticks::Newest Ticks::newest(std::int64_t from_us, std::int64_t until_us, std::si
   std::int64_t stretch = least.count() * static_cast<std::int64_t>(most + 1);
   while (true) {
     const std::int64_t begin = until_us - from_us > stretch ? until_us - stretch : from_us;
-    Newest found = all_of(begin, until_us);
+    Newest found = list_all(begin, until_us);
     const bool enough = found.ticks.size() > most;
     if (!enough && begin > from_us) {
       stretch *= 2;
@@ -102,7 +102,7 @@ Ticks::Newest Ticks::newest(std::int64_t from_us, std::int64_t until_us, std::si
   }
 }
 
-Ticks::Newest Ticks::all_of(std::int64_t from_us, std::int64_t until_us) const {
+Ticks::Newest Ticks::list_all(std::int64_t from_us, std::int64_t until_us) const {
   Newest all;
   for (auto tick = next_us(from_us - 1); tick && *tick <= until_us; tick = next_us(*tick))
     all.ticks.push_back(*tick);
@@ -120,14 +120,14 @@ Ticks::Newest due_ticks(const Schedule& schedule, const Ticks& ticks, std::int64
 }
 
 Event event_of(const Schedule& schedule, std::int64_t tick_us) {
-  return outbox::event_of(task_of(schedule, tick_us));
+  return outbox::to_event(make_task(schedule, tick_us));
 }
 
 }  // namespace schedule
 
 Status validate(const Schedule& schedule, const EventLimits& limits) {
   OUTBOX_TRY(event::check_plain_name("name", schedule.name));
-  OUTBOX_TRY(validate(schedule::task_of(schedule, 0), limits));
+  OUTBOX_TRY(validate(schedule::make_task(schedule, 0), limits));
   const auto ticks = schedule::Ticks::of(schedule);
   return ticks ? Status() : Status(tl::unexpected(ticks.error()));
 }

@@ -41,7 +41,7 @@ class Ticks {
   [[nodiscard]] Newest newest(std::int64_t from_us, std::int64_t until_us, std::size_t most) const;
 
  private:
-  [[nodiscard]] Newest all_of(std::int64_t from_us, std::int64_t until_us) const;
+  [[nodiscard]] Newest list_all(std::int64_t from_us, std::int64_t until_us) const;
 
   std::optional<Cron> cron_;
   TimeZone zone_;

@@ -59,7 +59,7 @@ struct Counts {
 
 constexpr std::size_t kHeader = 44;
 
-std::optional<Counts> counts_of(std::string_view header) {
+std::optional<Counts> parse_counts(std::string_view header) {
   if (header.size() < kHeader || !header.starts_with("TZif") || header[4] < '2')
     return std::nullopt;
   std::array<std::size_t, 6> all{};
@@ -112,12 +112,12 @@ Result<TimeZone> TimeZone::find(std::string_view name) {
 
 /// RFC 8536, 3: a block with times of 4 bytes for old readers, one with 8 bytes, and the rule.
 Result<TimeZone> TimeZone::read(std::string_view file) {
-  const auto old = counts_of(file);
+  const auto old = parse_counts(file);
   if (!old) return damaged("is none of version 2 or newer");
   const std::size_t skipped = kHeader + old->bytes(4);
   if (file.size() < skipped) return damaged("is cut");
   file.remove_prefix(skipped);
-  const auto counts = counts_of(file);
+  const auto counts = parse_counts(file);
   if (!counts) return damaged("has no second header");
   file.remove_prefix(kHeader);
   if (file.size() < counts->bytes(8) || counts->types == 0) return damaged("is cut");
@@ -126,16 +126,16 @@ Result<TimeZone> TimeZone::read(std::string_view file) {
   const std::string_view times = file.substr(0, counts->times * 8);
   const std::string_view indexes = file.substr(times.size(), counts->times);
   const std::string_view types = file.substr(times.size() + indexes.size(), counts->types * 6);
-  const auto offset_of = [&](std::size_t type) {
+  const auto find_offset = [&](std::size_t type) {
     return seconds(big_endian(types.substr(type * 6, 4)));
   };
   TimeZone zone;
-  zone.first_ = offset_of(0);
+  zone.first_ = find_offset(0);
   for (std::size_t i = 0; i < counts->times; ++i) {
     const auto type = static_cast<unsigned char>(indexes[i]);
     if (type >= counts->types) return damaged("has a wrong type");
     const Change change{.at = clamped(big_endian(times.substr(i * 8, 8))),
-                        .offset = offset_of(type)};
+                        .offset = find_offset(type)};
     if (!zone.changes_.empty() && zone.changes_.back().at >= change.at)
       return damaged("is not in the order of time");
     zone.changes_.push_back(change);

@@ -20,7 +20,7 @@ struct FreeUrl {
 };
 using Url = std::unique_ptr<CURLU, FreeUrl>;
 
-std::string part_of(CURLU* url, CURLUPart part, unsigned flags) {
+std::string read_part(CURLU* url, CURLUPart part, unsigned flags) {
   char* text = nullptr;
   if (curl_url_get(url, part, &text, flags) != CURLUE_OK) return {};
   std::string copy(text);
@@ -34,7 +34,7 @@ const Scheme* find(std::span<const Scheme> schemes, std::string_view name) {
   return found == schemes.end() ? nullptr : &*found;
 }
 
-std::string names_of(std::span<const Scheme> schemes) {
+std::string join_names(std::span<const Scheme> schemes) {
   std::string names;
   for (const Scheme& scheme : schemes)
     names += fmt::format("{}{}://", names.empty() ? "" : ", ", scheme.name);
@@ -48,22 +48,22 @@ std::string parse_one(const std::string& text, std::span<const Scheme> schemes,
   const CURLUcode code =
       curl_url_set(url.get(), CURLUPART_URL, text.c_str(), CURLU_NON_SUPPORT_SCHEME);
   if (code != CURLUE_OK) return fmt::format("is not an address: {}", curl_url_strerror(code));
-  endpoint.scheme = part_of(url.get(), CURLUPART_SCHEME, 0);
+  endpoint.scheme = read_part(url.get(), CURLUPART_SCHEME, 0);
   const Scheme* const scheme = find(schemes, endpoint.scheme);
-  if (scheme == nullptr) return "does not begin with " + names_of(schemes);
-  endpoint.username = part_of(url.get(), CURLUPART_USER, CURLU_URLDECODE);
-  endpoint.password = part_of(url.get(), CURLUPART_PASSWORD, CURLU_URLDECODE);
-  endpoint.host = part_of(url.get(), CURLUPART_HOST, 0);
+  if (scheme == nullptr) return "does not begin with " + join_names(schemes);
+  endpoint.username = read_part(url.get(), CURLUPART_USER, CURLU_URLDECODE);
+  endpoint.password = read_part(url.get(), CURLUPART_PASSWORD, CURLU_URLDECODE);
+  endpoint.host = read_part(url.get(), CURLUPART_HOST, 0);
   if (endpoint.host.empty()) return "has no host";
   if (endpoint.host.front() == '[')
     endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);
   endpoint.port = scheme->default_port;
-  if (const std::string port = part_of(url.get(), CURLUPART_PORT, 0); !port.empty())
+  if (const std::string port = read_part(url.get(), CURLUPART_PORT, 0); !port.empty())
     std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
-  endpoint.path = part_of(url.get(), CURLUPART_PATH, CURLU_URLDECODE);
+  endpoint.path = read_part(url.get(), CURLUPART_PATH, CURLU_URLDECODE);
   if (endpoint.path.starts_with('/')) endpoint.path.erase(0, 1);
-  if (!part_of(url.get(), CURLUPART_QUERY, 0).empty() ||
-      !part_of(url.get(), CURLUPART_FRAGMENT, 0).empty())
+  if (!read_part(url.get(), CURLUPART_QUERY, 0).empty() ||
+      !read_part(url.get(), CURLUPART_FRAGMENT, 0).empty())
     return "has parameters (?) or a fragment (#); there are settings for everything";
   return {};
 }

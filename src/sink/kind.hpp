@@ -3,7 +3,7 @@
 //
 //   struct PrinterSettings { std::string path; bool loud{false}; };
 //   SinkKind printer_kind() {
-//     return kind_of<PrinterSettings>({
+//     return make_kind<PrinterSettings>({
 //         .name = "printer",
 //         .help = "prints events",
 //         .rows = {{"loud", &PrinterSettings::loud, "..."}},
@@ -138,7 +138,7 @@ Result<Settings> usable_settings(const Declaration<Settings>& sink, const Subscr
 }
 
 template <class Settings>
-SinkKind kind_of(Declaration<Settings> sink) {
+SinkKind make_kind(Declaration<Settings> sink) {
   SinkKind kind;
   kind.name = sink.name;
   kind.help = sink.help;

@@ -28,9 +28,9 @@ class NetworkSink : public Sink {
   /// Reports an outcome for a message that is not sent. If `rejected`, the client never got it.
   void refuse(const Message& message, Outcome::Kind kind, Error error);
   /// Warns of each weakness once, although the sink is opened again and again.
-  void warn_of(const Inspection& found) { warn_of(found.destination, found.weaknesses); }
+  void warn_about(const Inspection& found) { warn_about(found.destination, found.weaknesses); }
   /// `place` is the server, or the stream on it.
-  void warn_of(std::string_view place, const std::vector<Weakness>& found) {
+  void warn_about(std::string_view place, const std::vector<Weakness>& found) {
     warned_.warn(place, found);
   }
 

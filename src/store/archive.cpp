@@ -74,9 +74,9 @@ void append_archive_line(std::string& out, const EventView& event) {
   append_payload(out, event);
   append_text(out, ",\"content_type\":", event.content_type);
   append_json(out, ",\"headers\":", usable_headers(event.headers));
-  append_text(out, ",\"created_at\":", event::time_text(event::us_of(event.created_at)));
+  append_text(out, ",\"created_at\":", event::time_text(event::to_us(event.created_at)));
   if (event.occurred_at)
-    append_text(out, ",\"occurred_at\":", event::time_text(event::us_of(*event.occurred_at)));
+    append_text(out, ",\"occurred_at\":", event::time_text(event::to_us(*event.occurred_at)));
   out.append("}\n");
 }
 

@@ -83,7 +83,7 @@ bool read_payload(Line& line) {
 tl::unexpected<Error> unreadable(const std::string& what) { return fail(Errc::corrupt, what); }
 
 /// The files in the order of their names, which begin with the time.
-Result<std::vector<std::string>> files_of(const std::string& directory) {
+Result<std::vector<std::string>> list_files(const std::string& directory) {
   std::error_code error;
   std::vector<std::string> files;
   fs::directory_iterator entry(directory, error);
@@ -151,7 +151,7 @@ Result<ArchivedEvent> read_archive_line(std::string_view text) {
 
 Status read_archive(const std::string& directory,
                     const std::function<Status(const ArchivedEvent&)>& visit) {
-  OUTBOX_TRY(const auto files, files_of(directory));
+  OUTBOX_TRY(const auto files, list_files(directory));
   for (const std::string& path : files) {
     OUTBOX_TRY(read_file(path, visit));
   }

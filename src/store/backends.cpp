@@ -15,7 +15,7 @@ namespace sqlite {
 extern const Backend backend;
 }
 
-const Backend* backend_of(StoreKind kind) noexcept {
+const Backend* find_backend(StoreKind kind) noexcept {
   switch (kind) {
 #ifdef OUTBOX_WITH_POSTGRES
     case StoreKind::postgres: return &postgres::backend;
@@ -30,7 +30,7 @@ const Backend* backend_of(StoreKind kind) noexcept {
 /// Checks the URL before a driver sees it, whose messages may quote what it does not understand.
 static Result<const Backend*> backend_for(const StoreOptions& options) {
   Status status = check_url(options.url);
-  if (status) return backend_of(kind_of(options.url));
+  if (status) return find_backend(store_kind(options.url));
   status.error().message = "the store URL " + status.error().message;
   return pass(status);
 }
@@ -58,14 +58,14 @@ Diagnosis diagnose(const StoreOptions& options, std::chrono::steady_clock::time_
 
 Result<std::vector<AdoptionRow>> open_adoptions([[maybe_unused]] const StoreOptions& options) {
 #ifdef OUTBOX_WITH_POSTGRES
-  if (kind_of(options.url) == StoreKind::postgres) return postgres::open_adoptions(options);
+  if (store_kind(options.url) == StoreKind::postgres) return postgres::open_adoptions(options);
 #endif
   return std::vector<AdoptionRow>{};
 }
 
 Result<std::unique_ptr<Adopter>> open_adopter(const StoreOptions& options) {
   OUTBOX_TRY([[maybe_unused]] const Backend* const backend, backend_for(options));
-  if (kind_of(options.url) != StoreKind::postgres)
+  if (store_kind(options.url) != StoreKind::postgres)
     return fail(Errc::unsupported, "tables are adopted on PostgreSQL only",
                 "on SQLite write a trigger: INSERT INTO outbox_new_event");
 #ifdef OUTBOX_WITH_POSTGRES

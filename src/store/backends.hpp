@@ -21,7 +21,7 @@ struct Backend {
   /// Whether the place on this machine that the URL names can be used.
   Status (*check_place)(const std::string& url);
   /// The path of the file as it is written; empty if the store is not a file.
-  std::string (*file_of)(const std::string& url);
+  std::string (*find_file)(const std::string& url);
   /// The URL as it may be shown to people and in logs.
   std::string (*shown_url)(const std::string& url);
   Result<std::unique_ptr<Store>> (*open)(StoreOptions options);
@@ -31,6 +31,6 @@ struct Backend {
 };
 
 /// Null if this program was built without the store.
-[[nodiscard]] const Backend* backend_of(StoreKind kind) noexcept;
+[[nodiscard]] const Backend* find_backend(StoreKind kind) noexcept;
 
 }  // namespace outbox::store

@@ -12,16 +12,16 @@ namespace {
 using Key = std::tuple<std::string_view, std::string_view, std::string_view>;
 using ByKey = std::map<Key, const Definition*>;
 
-Key key_of(const Definition& one) { return {one.object, one.part, one.grantee}; }
+Key make_key(const Definition& one) { return {one.object, one.part, one.grantee}; }
 
 ByKey by_key(const Definitions& list) {
   ByKey map;
-  for (const Definition& one : list) map.emplace(key_of(one), &one);
+  for (const Definition& one : list) map.emplace(make_key(one), &one);
   return map;
 }
 
 const Definition* find(const ByKey& map, const Definition& one) {
-  const auto found = map.find(key_of(one));
+  const auto found = map.find(make_key(one));
   return found == map.end() ? nullptr : found->second;
 }
 

@@ -23,7 +23,7 @@ Status validate_all(std::span<const Event> events, const EventLimits& limits) {
   return {};
 }
 
-std::vector<EventId> ids_of(std::span<const Event> events) {
+std::vector<EventId> list_ids(std::span<const Event> events) {
   std::vector<EventId> ids;
   ids.reserve(events.size());
   for (const Event& event : events) ids.push_back(event.id ? *event.id : EventId::generate());

@@ -20,7 +20,7 @@ namespace outbox::store {
 [[nodiscard]] Status validate_all(std::span<const Event> events, const EventLimits& limits);
 
 /// The events' own ids, and new ones for those without.
-[[nodiscard]] std::vector<EventId> ids_of(std::span<const Event> events);
+[[nodiscard]] std::vector<EventId> list_ids(std::span<const Event> events);
 
 /// The event's headers as JSON.
 [[nodiscard]] std::string headers_text(const Event& event);

@@ -25,7 +25,7 @@ enum class ReplayState : std::uint8_t {
 };
 [[nodiscard]] const char* to_string(ReplayState state) noexcept;
 /// A word that this version does not know counts as stopped.
-[[nodiscard]] ReplayState replay_state_of(std::string_view word) noexcept;
+[[nodiscard]] ReplayState parse_replay_state(std::string_view word) noexcept;
 
 /// A replay stops itself when it has skipped this many: it or the destination is at fault.
 inline constexpr std::int64_t kMostSkipped = 10'000;

@@ -15,7 +15,7 @@ const char* to_string(ReplayState state) noexcept {
   return "stopped";
 }
 
-ReplayState replay_state_of(std::string_view word) noexcept {
+ReplayState parse_replay_state(std::string_view word) noexcept {
   for (const auto state : {ReplayState::loading, ReplayState::running, ReplayState::done}) {
     if (word == to_string(state)) return state;
   }
@@ -33,7 +33,7 @@ const char* to_string(SettlementKind kind) noexcept {
   return "settle";
 }
 
-SettlementKind settlement_kind_of(std::string_view word) noexcept {
+SettlementKind parse_settlement_kind(std::string_view word) noexcept {
   for (const auto kind : {SettlementKind::settle, SettlementKind::claim, SettlementKind::retry,
                           SettlementKind::reset}) {
     if (word == to_string(kind)) return kind;

@@ -72,7 +72,7 @@ struct Tally {
 enum class SettlementKind : std::uint8_t { settle, claim, mark, retry, reset };
 [[nodiscard]] const char* to_string(SettlementKind kind) noexcept;
 /// A word that this version does not know counts as a mark, which moves no cursor.
-[[nodiscard]] SettlementKind settlement_kind_of(std::string_view word) noexcept;
+[[nodiscard]] SettlementKind parse_settlement_kind(std::string_view word) noexcept;
 
 /// One row. It covers the events of its lanes that are visible in s2 and not in s1, with
 /// from_position < seq <= position (without a position, to the end of the pair).

@@ -28,11 +28,11 @@ constexpr std::size_t kMostOfOneId = 1000;
 /// The stores count up to one more than the limit.
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max() - 1;
 
-std::optional<Timestamp> time_of(const std::optional<std::int64_t>& us) {
+std::optional<Timestamp> to_time(const std::optional<std::int64_t>& us) {
   return us ? std::optional(event::timestamp(*us)) : std::nullopt;
 }
 
-Activity activity_of(store::SubscriptionState state) {
+Activity to_activity(store::SubscriptionState state) {
   switch (state) {
     case store::SubscriptionState::active: return Activity::active;
     case store::SubscriptionState::paused: return Activity::paused;
@@ -41,12 +41,12 @@ Activity activity_of(store::SubscriptionState state) {
   return Activity::stopped;
 }
 
-SubscriptionStatus status_of(store::SubscriptionOverview&& one) {
+SubscriptionStatus to_status(store::SubscriptionOverview&& one) {
   const bool active = one.row.state == store::SubscriptionState::active;
   SubscriptionStatus status{.name = std::move(one.row.spec.name),
                             .sink = std::move(one.row.spec.sink),
                             .group = std::move(one.row.group),
-                            .activity = activity_of(one.row.state),
+                            .activity = to_activity(one.row.state),
                             .reason = std::move(active ? one.row.trouble : one.row.reason),
                             .pending = one.progress.pending,
                             .more_pending = one.progress.pending_capped,
@@ -59,7 +59,7 @@ SubscriptionStatus status_of(store::SubscriptionOverview&& one) {
   return status;
 }
 
-Result<EventInSubscription> life_of(store::EventLife&& life) {
+Result<EventInSubscription> to_life(store::EventLife&& life) {
   const auto* const known = std::find_if(kStates.begin(), kStates.end(),
                                          [&](const auto& one) { return one.first == life.state; });
   if (known == kStates.end())
@@ -67,8 +67,8 @@ Result<EventInSubscription> life_of(store::EventLife&& life) {
                 "the store is of a newer version than this program");
   EventInSubscription one{.subscription = std::move(life.subscription),
                           .state = known->second,
-                          .published_by = time_of(life.published_by_us),
-                          .next_attempt_at = time_of(life.next_attempt_at_us),
+                          .published_by = to_time(life.published_by_us),
+                          .next_attempt_at = to_time(life.next_attempt_at_us),
                           .error = std::move(life.error),
                           .waiting_for = life.waiting_for,
                           .replaced_by = life.replaced_by};
@@ -111,7 +111,7 @@ Result<std::vector<SubscriptionStatus>> StatusReader::subscriptions(
   OUTBOX_TRY(auto all, catalog->overview(pending_limit));
   std::vector<SubscriptionStatus> found;
   found.reserve(all.size());
-  for (store::SubscriptionOverview& one : all) found.push_back(status_of(std::move(one)));
+  for (store::SubscriptionOverview& one : all) found.push_back(to_status(std::move(one)));
   return found;
 }
 
@@ -140,7 +140,7 @@ Result<std::vector<EventStatus>> StatusReader::events(const EventId& id) const {
                        .in_log = event.in_log,
                        .subscriptions = {}};
     for (store::EventLife& life : event.subscriptions) {
-      OUTBOX_TRY(status.subscriptions.emplace_back(), life_of(std::move(life)));
+      OUTBOX_TRY(status.subscriptions.emplace_back(), to_life(std::move(life)));
     }
     found.push_back(std::move(status));
   }

@@ -20,7 +20,7 @@ const char* to_string(SubscriptionState state) noexcept {
   return "stopped";
 }
 
-SubscriptionState state_of(std::string_view word) noexcept {
+SubscriptionState parse_state(std::string_view word) noexcept {
   for (const auto state : {SubscriptionState::active, SubscriptionState::paused}) {
     if (word == to_string(state)) return state;
   }
@@ -33,7 +33,7 @@ std::map<std::string, std::int64_t> lanes_by_group(std::string_view json) {
   return lanes;
 }
 
-std::optional<ParkedOutcome> parked_outcome_of(std::string_view word) noexcept {
+std::optional<ParkedOutcome> parse_parked_outcome(std::string_view word) noexcept {
   if (word.empty()) return std::nullopt;
   for (const auto outcome : {ParkedOutcome::delivered, ParkedOutcome::edited}) {
     if (word == to_string(outcome)) return outcome;
@@ -41,7 +41,7 @@ std::optional<ParkedOutcome> parked_outcome_of(std::string_view word) noexcept {
   return ParkedOutcome::discarded;
 }
 
-ParkedState parked_state_of(std::string_view word) noexcept {
+ParkedState parse_parked_state(std::string_view word) noexcept {
   for (const auto state :
        {ParkedState::retrying, ParkedState::waiting, ParkedState::running, ParkedState::ready}) {
     if (word == to_string(state)) return state;

@@ -15,13 +15,13 @@
 namespace outbox::store {
 
 /// A word that this version does not know counts as stopped.
-[[nodiscard]] SubscriptionState state_of(std::string_view word) noexcept;
+[[nodiscard]] SubscriptionState parse_state(std::string_view word) noexcept;
 
 /// A word that this version does not know counts as dead.
-[[nodiscard]] ParkedState parked_state_of(std::string_view word) noexcept;
+[[nodiscard]] ParkedState parse_parked_state(std::string_view word) noexcept;
 
 /// Nullopt if the word is empty. A word that this version does not know counts as discarded.
-[[nodiscard]] std::optional<ParkedOutcome> parked_outcome_of(std::string_view word) noexcept;
+[[nodiscard]] std::optional<ParkedOutcome> parse_parked_outcome(std::string_view word) noexcept;
 
 /// Sets the spec. A configuration that cannot be read stops the subscription, but not the others,
 /// and leaves the reason where a person can see it.

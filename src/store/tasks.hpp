@@ -42,7 +42,7 @@ struct WorkerNote {
 /// {"heartbeat_ms": 10000, "types": [{"queue": "pdf", "type": "pdf.make", "runs": {"54": 12}}]}
 [[nodiscard]] std::string to_json(const WorkerNote& note);
 /// Leaves out what it cannot read, since another version may have written it.
-[[nodiscard]] WorkerNote worker_note_of(std::string_view json);
+[[nodiscard]] WorkerNote parse_worker_note(std::string_view json);
 
 // ---- Tasks in the state `running` (docs/design/tasks.md): what workers write about them.
 

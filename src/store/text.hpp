@@ -12,12 +12,12 @@
 namespace outbox::store {
 
 /// The bytes are valid as long as the id.
-[[nodiscard]] inline std::string_view bytes_of(const EventId& id) {
+[[nodiscard]] inline std::string_view to_bytes(const EventId& id) {
   return {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()};
 }
 
 /// The id with these 16 bytes.
-[[nodiscard]] inline EventId id_of(std::string_view bytes) {
+[[nodiscard]] inline EventId to_id(std::string_view bytes) {
   EventId id;
   std::memcpy(id.bytes.data(), bytes.data(), std::min(bytes.size(), id.bytes.size()));
   return id;

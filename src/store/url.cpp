@@ -62,12 +62,12 @@ std::string fitted_url(std::string_view before, std::string_view after, std::str
 
 /// Null if check_url() refuses the URL.
 const Backend* understood(const std::string& url) {
-  return check_url(url) ? backend_of(kind_of(url)) : nullptr;
+  return check_url(url) ? find_backend(store_kind(url)) : nullptr;
 }
 
 }  // namespace
 
-StoreKind kind_of(std::string_view url) noexcept {
+StoreKind store_kind(std::string_view url) noexcept {
   if (is_postgres_url(url)) return StoreKind::postgres;
   if (url.starts_with("sqlite:")) return StoreKind::sqlite;
   const std::size_t equals = url.find('=');
@@ -78,9 +78,9 @@ StoreKind kind_of(std::string_view url) noexcept {
 
 Status check_url(const std::string& url) {
   if (url.empty()) return fail(Errc::invalid_argument, "is empty", kForms);
-  const StoreKind kind = kind_of(url);
+  const StoreKind kind = store_kind(url);
   if (kind == StoreKind::unknown) return unknown(url);
-  const Backend* const backend = backend_of(kind);
+  const Backend* const backend = find_backend(kind);
   return backend == nullptr ? not_built(kind) : backend->check_url(url);
 }
 
@@ -89,9 +89,9 @@ Status check_place(const std::string& url) {
   return backend == nullptr ? Status{} : backend->check_place(url);
 }
 
-std::string file_of(const std::string& url) {
+std::string find_file(const std::string& url) {
   const Backend* const backend = understood(url);
-  return backend == nullptr ? std::string{} : backend->file_of(url);
+  return backend == nullptr ? std::string{} : backend->find_file(url);
 }
 
 std::string shown_url(const std::string& url) {
@@ -103,7 +103,7 @@ std::string shown_url(const std::string& url) {
 std::string fitted(std::string_view before, std::string_view after, std::string_view value,
                    bool whole) {
   if (is_postgres_url(before)) return fitted_url(before, after, value);
-  if (kind_of(before) != StoreKind::postgres) return std::string(value);
+  if (store_kind(before) != StoreKind::postgres) return std::string(value);
   if (before.ends_with("='")) return escaped(value);
   return whole ? "'" + escaped(value) + "'" : std::string(value);
 }

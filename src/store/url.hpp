@@ -13,7 +13,7 @@ enum class StoreKind : std::uint8_t { postgres, sqlite, unknown };
 
 /// A URL of PostgreSQL is postgresql://, postgres:// or a conninfo string with '='. A URL of SQLite
 /// is sqlite:PATH, or a path that ends in .db, .sqlite or .sqlite3.
-[[nodiscard]] StoreKind kind_of(std::string_view url) noexcept;
+[[nodiscard]] StoreKind store_kind(std::string_view url) noexcept;
 
 /// Whether the URL is valid for a store that this program was built with. The message follows the
 /// name of the setting ("has a blank") and shows nothing that may be a part of a password.
@@ -24,7 +24,7 @@ enum class StoreKind : std::uint8_t { postgres, sqlite, unknown };
 [[nodiscard]] Status check_place(const std::string& url);
 
 /// For SQLite the path as it is written; otherwise empty.
-[[nodiscard]] std::string file_of(const std::string& url);
+[[nodiscard]] std::string find_file(const std::string& url);
 
 /// The URL as it may be shown to people and in logs; a fixed text if check_url() refuses it.
 [[nodiscard]] std::string shown_url(const std::string& url);

@@ -10,12 +10,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string text_of(const Json& object, const char* name) {
+std::string read_text(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-DurationCounts counts_of(const Json& object) {
+DurationCounts read_counts(const Json& object) {
   DurationCounts counts;
   const auto runs = object.find("runs");
   if (runs == object.end() || !runs->is_object()) return counts;
@@ -41,7 +41,7 @@ std::string to_json(const WorkerNote& note) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-WorkerNote worker_note_of(std::string_view json) {
+WorkerNote parse_worker_note(std::string_view json) {
   WorkerNote note;
   const Json read = Json::parse(json, nullptr, false);
   if (!read.is_object()) return note;
@@ -51,8 +51,9 @@ WorkerNote worker_note_of(std::string_view json) {
   if (types == read.end() || !types->is_array()) return note;
   for (const Json& type : *types) {
     if (!type.is_object()) continue;
-    note.types.push_back(
-        {.queue = text_of(type, "queue"), .name = text_of(type, "type"), .runs = counts_of(type)});
+    note.types.push_back({.queue = read_text(type, "queue"),
+                          .name = read_text(type, "type"),
+                          .runs = read_counts(type)});
   }
   return note;
 }

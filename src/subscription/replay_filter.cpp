@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-SubscriptionSpec spec_of(const ReplayChoice& choice) {
+SubscriptionSpec make_spec(const ReplayChoice& choice) {
   SubscriptionSpec spec;
   spec.event_types = choice.event_types;
   spec.aggregate_types = choice.aggregate_types;
@@ -57,7 +57,7 @@ Result<ReplayChoice> replay_choice_from_json(std::string_view text) {
 }
 
 ReplayFilter::ReplayFilter(const ReplayChoice& choice)
-    : filter_(spec_of(choice)),
+    : filter_(make_spec(choice)),
       aggregate_type_(choice.aggregate_type),
       aggregate_id_(choice.aggregate_id),
       ids_(choice.ids.begin(), choice.ids.end()),
@@ -69,7 +69,7 @@ bool ReplayFilter::matches(const EventView& event) const {
   if (!aggregate_id_.empty() &&
       (event.aggregate_type != aggregate_type_ || event.aggregate_id != aggregate_id_))
     return false;
-  const std::int64_t created_us = event::us_of(event.created_at);
+  const std::int64_t created_us = event::to_us(event.created_at);
   if (created_us < since_us_.value_or(created_us)) return false;
   if (until_us_ && created_us >= *until_us_) return false;
   return filter_.matches(event);

@@ -117,14 +117,14 @@ constexpr std::array<std::pair<std::string_view, Member>, 21> kMembers{{
     {"retry_cap", &SubscriptionSpec::retry_cap},
 }};
 
-std::string text_of(const Json& json) {
+std::string to_text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 template <class Value>
-Json json_of(const Value& value) {
+Json make_json(const Value& value) {
   if constexpr (std::is_enum_v<Value>) {
-    return word_of(value);
+    return to_word(value);
   } else {
     return value;
   }
@@ -186,10 +186,10 @@ Status validate(const SubscriptionSpec& spec) {
 std::string to_json(const SubscriptionSpec& spec) {
   Json json = Json::object();
   for (const auto& [name, member] : kMembers) {
-    std::visit([&, key = std::string(name)](auto of_spec) { json[key] = json_of(spec.*of_spec); },
+    std::visit([&, key = std::string(name)](auto of_spec) { json[key] = make_json(spec.*of_spec); },
                member);
   }
-  return text_of(json);
+  return to_text(json);
 }
 
 Result<SubscriptionSpec> from_json(std::string_view name, std::string_view json) {
@@ -215,7 +215,8 @@ class Comparison {
 
   template <class Value>
   void value(std::string_view name, const Value& before, const Value& after) {
-    if (before != after) add(std::string(name), text_of(json_of(before)), text_of(json_of(after)));
+    if (before != after)
+      add(std::string(name), to_text(make_json(before)), to_text(make_json(after)));
   }
   void value(std::string_view /*name*/, const Texts& /*before*/, const Texts& /*after*/) {}
 
@@ -236,7 +237,7 @@ class Comparison {
 
   static OptionalText text(const Texts& texts, const std::string& name) {
     const auto at = texts.find(name);
-    return at == texts.end() ? OptionalText() : text_of(at->second);
+    return at == texts.end() ? OptionalText() : to_text(at->second);
   }
   [[nodiscard]] std::string shown(const std::string& setting, const OptionalText& json) const {
     if (!json) return "-";

@@ -8,7 +8,7 @@
 namespace outbox::testing {
 namespace {
 
-RecordedEvent copy_of(const Message& message) {
+RecordedEvent copy_event(const Message& message) {
   RecordedEvent copy{.seq = message.event->seq,
                      .id = message.event->id,
                      .aggregate_type = std::string(message.event->aggregate_type),
@@ -75,7 +75,7 @@ Status RecordingSink::open() { return {}; }
 void RecordingSink::close() noexcept {}
 
 std::size_t RecordingSink::deliver(std::span<const Message> batch, Outcome& /*failure*/) {
-  for (const Message& message : batch) recording_->add(copy_of(message));
+  for (const Message& message : batch) recording_->add(copy_event(message));
   return batch.size();
 }
 
@@ -101,7 +101,7 @@ std::size_t FailingSink::deliver(std::span<const Message> batch, Outcome& failur
       failure.error = decided(kind);
       return delivered;
     }
-    recording_->add(copy_of(message));
+    recording_->add(copy_event(message));
     ++delivered;
   }
   return delivered;

@@ -30,9 +30,9 @@ Place place_in_pair(const store::LedgerRow& row, std::int64_t position) {
 
 }  // namespace
 
-Place start_of(const store::LedgerRow& row) { return place_in_pair(row, row.from_position); }
+Place start_place(const store::LedgerRow& row) { return place_in_pair(row, row.from_position); }
 
-Place end_of(const store::LedgerRow& row) {
+Place end_place(const store::LedgerRow& row) {
   if (row.position) return place_in_pair(row, *row.position);
   return {.s1 = row.s2 != nullptr ? row.s2 : row.s1};
 }

@@ -26,8 +26,8 @@ struct Place {
 };
 
 /// Where a settlement begins and ends.
-[[nodiscard]] Place start_of(const store::LedgerRow& row);
-[[nodiscard]] Place end_of(const store::LedgerRow& row);
+[[nodiscard]] Place start_place(const store::LedgerRow& row);
+[[nodiscard]] Place end_place(const store::LedgerRow& row);
 
 /// Whether both are the same cursor.
 [[nodiscard]] bool same(const Place& a, const Place& b);

@@ -27,7 +27,7 @@ Tally claimed_by(const LedgerRow& row) {
 }
 
 /// A place as people read it.
-std::string text_of(const Place& place) {
+std::string to_text(const Place& place) {
   if (place.begun()) return "seq " + std::to_string(place.position);
   return place.s1->xmax == 0 ? "the beginning" : "transaction " + std::to_string(place.s1->xmax);
 }
@@ -97,7 +97,7 @@ void LedgerWalk::add(LedgerRow row) {
     return;
   const auto entry = std::make_shared<Entry>();
   entry->row = std::move(row);
-  for (Strand* const strand : strands_of(entry->row.lanes)) {
+  for (Strand* const strand : find_strands(entry->row.lanes)) {
     switch (entry->row.kind) {
       case SettlementKind::reset: reset(*strand, entry); break;
       case SettlementKind::claim: claim(*strand, entry); break;
@@ -110,7 +110,7 @@ void LedgerWalk::add(LedgerRow row) {
   if (entry->row.kind == SettlementKind::settle && entry->open == 0) settle_up(*entry);
 }
 
-std::vector<LedgerWalk::Strand*> LedgerWalk::strands_of(LaneMask lanes) {
+std::vector<LedgerWalk::Strand*> LedgerWalk::find_strands(LaneMask lanes) {
   std::vector<Strand*> found;
   LaneMask known = 0;
   // The loop does not visit the halves that it appends: they have none of the lanes.
@@ -135,7 +135,7 @@ std::vector<LedgerWalk::Strand*> LedgerWalk::strands_of(LaneMask lanes) {
 
 void LedgerWalk::begin_lanes(const EntryPtr& entry, Strand& strand) {
   const LedgerRow& row = entry->row;
-  strand.base = row.kind == SettlementKind::settle ? start_of(row) : end_of(row);
+  strand.base = row.kind == SettlementKind::settle ? start_place(row) : end_place(row);
   report_.beginnings.push_back({.lanes = strand.lanes, .place = strand.base});
   if (row.kind == SettlementKind::reset || pruned_.any()) return;
   row_fault(
@@ -146,7 +146,7 @@ void LedgerWalk::begin_lanes(const EntryPtr& entry, Strand& strand) {
 
 void LedgerWalk::reset(Strand& strand, const EntryPtr& entry) {
   if (strand.base.s1 == nullptr) return begin_lanes(entry, strand);
-  const Place place = end_of(entry->row);
+  const Place place = end_place(entry->row);
   if (within(strand.cursor(), place)) {
     if (!same(strand.cursor(), place)) push_gap(strand, Use::skipped, entry->row, place);
   } else if (!set_back(strand, place)) {
@@ -156,13 +156,13 @@ void LedgerWalk::reset(Strand& strand, const EntryPtr& entry) {
 
 void LedgerWalk::claim(Strand& strand, const EntryPtr& entry) {
   if (strand.base.s1 == nullptr) return begin_lanes(entry, strand);
-  const Place place = end_of(entry->row);
+  const Place place = end_place(entry->row);
   if (same(place, strand.cursor()) || set_back(strand, place)) return;
   if (is_explained(strand, entry->row, place))
     return force_to(strand, place, entry->row, Use::uncovered);
   row_fault(FaultKind::cursor, *entry, strand.lanes,
-            "it claims the lanes at " + text_of(place) +
-                ", where no settlement ends; their cursor is at " + text_of(strand.cursor()));
+            "it claims the lanes at " + to_text(place) +
+                ", where no settlement ends; their cursor is at " + to_text(strand.cursor()));
   const bool forward = within(strand.cursor(), place);
   force_to(strand, place, entry->row, forward ? Use::uncovered : Use::ignored);
 }
@@ -170,26 +170,26 @@ void LedgerWalk::claim(Strand& strand, const EntryPtr& entry) {
 void LedgerWalk::settle(Strand& strand, const EntryPtr& entry) {
   const LedgerRow& row = entry->row;
   if (strand.base.s1 == nullptr) begin_lanes(entry, strand);
-  const Place start = start_of(row);
-  const Place end = end_of(row);
+  const Place start = start_place(row);
+  const Place end = end_place(row);
   const bool joins = same(start, strand.cursor()) ||
                      (row.generation > strand.last.generation && set_back(strand, start));
   if (!within(start, end) || (row.position && row.bound > 0 && *row.position > row.bound)) {
     row_fault(FaultKind::disjoint, *entry, strand.lanes,
-              "it goes from " + text_of(start) + " to " + text_of(end) +
+              "it goes from " + to_text(start) + " to " + to_text(end) +
                   ", which is no way that a relay can go");
     entry->use = Use::disputed;
   } else if (!joins && is_explained(strand, row, start)) {
     force_to(strand, start, row, Use::uncovered);
   } else if (!joins && within(strand.cursor(), start)) {
     row_fault(FaultKind::disjoint, *entry, strand.lanes,
-              "it begins at " + text_of(start) + ", the cursor was at " + text_of(strand.cursor()) +
+              "it begins at " + to_text(start) + ", the cursor was at " + to_text(strand.cursor()) +
                   ": a settlement between is missing, or was changed");
     push_gap(strand, Use::uncovered, row, start);
   } else if (!joins) {
     row_fault(FaultKind::disjoint, *entry, strand.lanes,
-              "it begins at " + text_of(start) + ", but the cursor was at " +
-                  text_of(strand.cursor()) +
+              "it begins at " + to_text(start) + ", but the cursor was at " +
+                  to_text(strand.cursor()) +
                   " already: this settlement or the one before it was forged or changed");
     entry->use = Use::disputed;
   }
@@ -276,7 +276,7 @@ void LedgerWalk::finish(const Place& now) {
     fault({.kind = FaultKind::cursor,
            .lanes = strand.lanes,
            .text =
-               "the cursor is at " + text_of(strand.cursor()) + ", beyond everything in the log"});
+               "the cursor is at " + to_text(strand.cursor()) + ", beyond everything in the log"});
   }
 }
 
@@ -367,7 +367,7 @@ void LedgerWalk::compare(const Entry& entry) {
   report_.filtered += entry.row.filtered;
   report_.parked += entry.row.parked;
   report_.events += entry.found.count;
-  if (is_pruned(start_of(entry.row))) {
+  if (is_pruned(start_place(entry.row))) {
     ++report_.unchecked;
     return;
   }
@@ -384,7 +384,7 @@ void LedgerWalk::compare(const Entry& entry) {
   }
   if (claimed == entry.found) return;
   const std::string between =
-      " between " + text_of(start_of(entry.row)) + " and " + text_of(end_of(entry.row));
+      " between " + to_text(start_place(entry.row)) + " and " + to_text(end_place(entry.row));
   if (claimed.count == entry.found.count) {
     row_fault(FaultKind::counts, entry, entry.row.lanes,
               counted + between + ", and the log has as many, but others: their hash sums differ");

@@ -135,7 +135,7 @@ class LedgerWalk {
   };
 
   /// Makes the lanes strands of their own, and returns them.
-  std::vector<Strand*> strands_of(store::LaneMask lanes);
+  std::vector<Strand*> find_strands(store::LaneMask lanes);
   void begin_lanes(const EntryPtr& entry, Strand& strand);
   void reset(Strand& strand, const EntryPtr& entry);
   void claim(Strand& strand, const EntryPtr& entry);

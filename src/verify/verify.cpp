@@ -126,7 +126,7 @@ Result<Verification> verify_once(LedgerReader& reader, std::int32_t subscription
   }
   OUTBOX_TRY(const store::LedgerMoment moment, reader.begin(subscription, visit));
   LedgerWalk walk(pruned, options.limits);
-  OUTBOX_TRY(walk_rows(walk, reader, place_of(moment), observer));
+  OUTBOX_TRY(walk_rows(walk, reader, to_place(moment), observer));
   if (walk.report().beginnings.empty()) {
     walk.fault({.kind = FaultKind::beginning,
                 .text = "it has no settlement at all: the row of its first cursor is missing"});
@@ -137,7 +137,7 @@ Result<Verification> verify_once(LedgerReader& reader, std::int32_t subscription
   Verification found{.ledger = walk.report(),
                      .parked = moment.parked,
                      .pruned = pruned,
-                     .moment = place_of(moment),
+                     .moment = to_place(moment),
                      .enqueued = pruned.events + events + walk.report().carried};
   check_sum(walk, found);
   found.ledger = walk.report();
@@ -146,7 +146,7 @@ Result<Verification> verify_once(LedgerReader& reader, std::int32_t subscription
 
 }  // namespace
 
-Place place_of(const store::LedgerMoment& moment) {
+Place to_place(const store::LedgerMoment& moment) {
   if (moment.last_seq == store::kNoSeqBound) return {.s1 = moment.now};
   // SQLite has one pair, which is read up to a seq.
   if (moment.last_seq == 0) return {.s1 = store::Visible::nothing()};

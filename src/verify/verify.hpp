@@ -54,6 +54,6 @@ struct VerifyOptions {
                                           const VerifyOptions& options = {});
 
 /// The place that has everything before it that the moment sees.
-[[nodiscard]] Place place_of(const store::LedgerMoment& moment);
+[[nodiscard]] Place to_place(const store::LedgerMoment& moment);
 
 }  // namespace outbox::verify

@@ -48,7 +48,7 @@ Status add_rest(store::LedgerReader& reader, std::int32_t subscription, const Ve
     for (const store::LedgerEvent& event : events) ids.add(event.id, Side::pending);
   };
   OUTBOX_TRY(const store::LedgerMoment now, reader.begin(subscription));
-  const std::vector<store::EventRange> rest = events_between(ledger.moment, place_of(now));
+  const std::vector<store::EventRange> rest = events_between(ledger.moment, to_place(now));
   for (const store::EventRange& range : rest) {
     OUTBOX_TRY(reader.scan(range, add));
   }

@@ -41,7 +41,7 @@ TEST_F(BadNetwork, while_it_is_stalled_past_the_lease_nothing_is_published_and_t
   options.store_url = through(gate);
   options.lease = std::chrono::milliseconds(1500);
   options.subscriptions = {custom("slow")};
-  const auto relay = relay_of(options);
+  const auto relay = make_relay(options);
   const auto slow = std::make_shared<Arrivals>();
   // The sink is so slow that the relay always has something to send.
   ASSERT_TRUE(relay->use("slow", std::make_unique<SlowSink>(slow, std::chrono::milliseconds(2))));
@@ -76,7 +76,7 @@ TEST_F(BadNetwork, connections_that_are_cut_or_swallowed_lose_and_reorder_nothin
   options.store_url = through(gate);
   options.lease = std::chrono::milliseconds(1500);
   options.subscriptions = {custom("scattered")};
-  const auto relay = relay_of(options);
+  const auto relay = make_relay(options);
   const auto scattered = std::make_shared<Arrivals>();
   ASSERT_TRUE(relay->use("scattered", std::make_unique<ScatterSink>(scattered, ScatterOptions{})));
   ASSERT_TRUE(relay->start());
@@ -116,11 +116,11 @@ TEST_F(BadNetwork, a_relay_that_lost_its_lease_lets_the_next_owner_have_the_file
   options.lease = std::chrono::milliseconds(1500);
   options.subscriptions = {spec};
   options.store_url = through(gate);
-  const auto first = relay_of(options);
+  const auto first = make_relay(options);
   options.store_url = database_->url();
   // The second relay never loses this lease, however busy the machine is.
   options.lease = std::chrono::seconds(15);
-  const auto second = relay_of(options);
+  const auto second = make_relay(options);
   ASSERT_TRUE(first->start());
   shop_->start();
   ASSERT_TRUE(eventually([&] { return lines_in(file) > 50; })) << first->report().last_error;
@@ -131,7 +131,7 @@ TEST_F(BadNetwork, a_relay_that_lost_its_lease_lets_the_next_owner_have_the_file
   // The first relay closes the file when its statements time out, after 30 s. The second one
   // retries with growing pauses.
   ASSERT_TRUE(eventually([&] { return lines_in(file) > seen + 100; }, std::chrono::seconds(240)))
-      << report_of(*second, "orders").reason;
+      << read_report(*second, "orders").reason;
   gate.set(TcpGate::Mode::open);
   // The lanes go back when the second relay stops gracefully.
   EXPECT_TRUE(second->stop(std::chrono::seconds(30)).drained);

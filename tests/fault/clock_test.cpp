@@ -70,7 +70,7 @@ class Clock : public ::testing::Test {
     const std::size_t seen = lines_in(file_);
     return eventually([&] { return lines_in(file_) > seen + 60; });
   }
-  [[nodiscard]] int lanes_of(const ChildProcess& relay) const {
+  [[nodiscard]] int count_lanes(const ChildProcess& relay) const {
     return std::stoi(database_->connect().value(
         "SELECT count(*) FROM outbox.lane l JOIN outbox.relay r ON r.id = l.owner WHERE l.lane_group = 'custom:lines' AND r.pid = $1::bigint",
         std::to_string(relay.pid())));
@@ -83,7 +83,7 @@ class Clock : public ::testing::Test {
     EXPECT_TRUE(eventually_settled(database_->url(), "lines"));
     // A relay that hung and is told to stop before it is back says, rightly, that it leaves events
     // in flight. Therefore the test waits until both are back.
-    for (auto& relay : relays_) EXPECT_TRUE(eventually([&] { return lanes_of(*relay) == 32; }));
+    for (auto& relay : relays_) EXPECT_TRUE(eventually([&] { return count_lanes(*relay) == 32; }));
     for (auto& relay : relays_) relay->signal(SIGTERM);
     for (auto& relay : relays_) EXPECT_EQ(relay->wait(), 0);
     EXPECT_EQ(Verifier::verify(database_->url(), "lines"), "");
@@ -120,11 +120,11 @@ TEST_F(Clock, of_the_database_may_cost_duplicates_only) {
     // Takeover works by the database's clock, too: from a relay that was killed, and from one that
     // hangs.
     relays_[0]->kill();
-    ASSERT_TRUE(eventually([&] { return lanes_of(*relays_[1]) == 64; })) << ahead;
+    ASSERT_TRUE(eventually([&] { return count_lanes(*relays_[1]) == 64; })) << ahead;
     relays_[0] = start();
-    ASSERT_TRUE(eventually([&] { return lanes_of(*relays_[0]) == 32; })) << ahead;
+    ASSERT_TRUE(eventually([&] { return count_lanes(*relays_[0]) == 32; })) << ahead;
     relays_[1]->signal(SIGSTOP);
-    ASSERT_TRUE(eventually([&] { return lanes_of(*relays_[0]) == 64; })) << ahead;
+    ASSERT_TRUE(eventually([&] { return count_lanes(*relays_[0]) == 64; })) << ahead;
     relays_[1]->signal(SIGCONT);
     ASSERT_TRUE(delivers()) << ahead;
   }
@@ -136,7 +136,7 @@ TEST_F(Clock, of_the_database_may_cost_duplicates_only) {
 TEST_F(Clock, of_the_database_set_back_while_a_relay_hangs_is_taken_over_from) {
   relays_[1]->signal(SIGSTOP);
   of_server_.set(-24 * kHour);
-  EXPECT_TRUE(eventually([&] { return lanes_of(*relays_[0]) == 64; }, std::chrono::seconds(60)));
+  EXPECT_TRUE(eventually([&] { return count_lanes(*relays_[0]) == 64; }, std::chrono::seconds(60)));
   relays_[1]->signal(SIGCONT);
   ASSERT_TRUE(delivers());
   const Verdict verdict = finish();

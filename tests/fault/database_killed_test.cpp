@@ -131,7 +131,7 @@ TEST_F(DatabaseKilled, at_the_moment_of_delivery_the_event_is_on_the_disk) {
   options.subscriptions = {custom("crashing")};
   options.wake_up = false;
   options.idle_poll = std::chrono::milliseconds(2);
-  const auto relay = relay_of(options);
+  const auto relay = make_relay(options);
   const auto crashed = std::make_shared<std::atomic<int>>(0);
   // The sink crashes the database before it returns an outcome.
   auto sink = std::make_unique<testing::FailingSink>([&server, crashed](const EventView& event) {
@@ -183,7 +183,7 @@ TEST_F(DatabaseKilled, a_relay_that_lives_on_repeats_at_most_what_the_crash_took
   RelayOptions options;
   options.store_url = database.url();
   options.subscriptions = {custom("scattered")};
-  const auto relay = relay_of(options);
+  const auto relay = make_relay(options);
   const auto scattered = std::make_shared<Arrivals>();
   ASSERT_TRUE(relay->use("scattered", std::make_unique<ScatterSink>(scattered, ScatterOptions{})));
   ASSERT_TRUE(relay->start());

@@ -24,7 +24,7 @@ class Failover : public ::testing::Test {
     database_ =
         std::make_unique<PostgresDatabase>(primary_->url(), PostgresDatabase::Schema::migrated);
     gate_ = std::make_unique<TcpGate>(primary_->port());
-    standby_ = OwnPostgres::standby_of(gate_->port());
+    standby_ = OwnPostgres::start_standby(gate_->port());
     url_ = "postgresql://postgres@127.0.0.1:" + std::to_string(primary_->port()) +
            ",127.0.0.1:" + std::to_string(standby_->port()) + "/" + database_->name() +
            "?target_session_attrs=read-write&connect_timeout=60";

@@ -84,7 +84,7 @@ class FaultPoints : public ::testing::TestWithParam<int> {
     return victim;
   }
 
-  [[nodiscard]] int lanes_of(const ChildProcess& relay) const {
+  [[nodiscard]] int count_lanes(const ChildProcess& relay) const {
     return std::stoi(database_->connect().value(
         "SELECT count(*) FROM outbox.lane l JOIN outbox.relay r ON r.id = l.owner WHERE l.lane_group = 'custom:lines' AND r.pid = $1::bigint",
         std::to_string(relay.pid())));
@@ -97,7 +97,7 @@ class FaultPoints : public ::testing::TestWithParam<int> {
   void lead(const Victim& victim) {
     const ChildProcess& process = *victim.process;
     if (victim.point.starts_with("leave")) {
-      ASSERT_TRUE(eventually([&] { return lanes_of(process) > 0; })) << victim.point;
+      ASSERT_TRUE(eventually([&] { return count_lanes(process) > 0; })) << victim.point;
       process.signal(SIGTERM);
     }
     if (victim.point.starts_with("handover")) {
@@ -109,7 +109,7 @@ class FaultPoints : public ::testing::TestWithParam<int> {
   [[nodiscard]] bool leads_to_handover(const Victim& victim) {
     const auto is_hit = [&] { return std::filesystem::exists(victim.hit); };
     const auto has_its_share = [&] {
-      return lanes_of(*victim.process) >= 64 / (kSurvivors + 1) - 1;
+      return count_lanes(*victim.process) >= 64 / (kSurvivors + 1) - 1;
     };
     for (int attempt = 0; attempt < 12; ++attempt) {
       if (!eventually([&] { return is_hit() || has_its_share(); })) return false;
@@ -133,7 +133,7 @@ class FaultPoints : public ::testing::TestWithParam<int> {
           << victim.point << " is never reached";
     }
     for (const Victim& victim : victims) {
-      ASSERT_TRUE(eventually([&] { return lanes_of(*victim.process) == 0; }))
+      ASSERT_TRUE(eventually([&] { return count_lanes(*victim.process) == 0; }))
           << victim.point << ": nobody took over";
     }
     ASSERT_TRUE(delivers()) << "nobody goes on";

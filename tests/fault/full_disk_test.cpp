@@ -87,13 +87,13 @@ TEST_F(FullDisk, of_the_destination_pauses_the_subscription_until_there_is_room)
   spec.name = "orders";
   spec.sink = "file";
   spec.sink_settings["path"] = file;
-  const auto relay = relay_of({.store_url = database.url(), .subscriptions = {spec}});
+  const auto relay = make_relay({.store_url = database.url(), .subscriptions = {spec}});
   ASSERT_TRUE(relay->start());
   Shop shop(database.url(), load());
   shop.start();
   ASSERT_TRUE(eventually([&] {
-    return report_of(*relay, "orders").reason.find("No space left") != std::string::npos;
-  })) << report_of(*relay, "orders").reason;
+    return read_report(*relay, "orders").reason.find("No space left") != std::string::npos;
+  })) << read_report(*relay, "orders").reason;
   make_room();
   const std::size_t seen = lines_in(file);
   EXPECT_TRUE(eventually([&] { return lines_in(file) > seen + 200; }));

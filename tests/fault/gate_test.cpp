@@ -77,7 +77,7 @@ TEST_F(Gate, before_the_database_loses_reorders_and_repeats_nothing) {
                       url.substr(url.find('/', at));
   options.page_rows = 50;
   options.subscriptions = {custom("scattered")};
-  const auto relay = relay_of(options);
+  const auto relay = make_relay(options);
   const auto scattered = std::make_shared<Arrivals>();
   ASSERT_TRUE(relay->use("scattered", std::make_unique<ScatterSink>(scattered, ScatterOptions{})));
   ASSERT_TRUE(relay->start());
@@ -106,7 +106,7 @@ TEST_F(Gate, before_kafka_loses_and_reorders_nothing) {
   SubscriptionSpec spec = topic.subscription("orders");
   spec.sink_settings["brokers"] = "127.0.0.1:" + std::to_string(port);
   options.subscriptions = {spec};
-  const auto relay = relay_of(options);
+  const auto relay = make_relay(options);
   ASSERT_TRUE(relay->start());
   shop_->start();
   misbehave(gate, [&] { return topic.count(); });
@@ -121,7 +121,7 @@ TEST_F(Gate, before_kafka_loses_and_reorders_nothing) {
   ASSERT_EQ(shop_->trouble(), "");
   const auto attempts = shop_->attempts();
   EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_on(topic)).lost == 0; }))
-      << report_of(*relay, "orders").reason;
+      << read_report(*relay, "orders").reason;
   EXPECT_TRUE(eventually_settled(database_->url(), "orders"));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
   const Verdict verdict = judge(attempts, deliveries_on(topic));

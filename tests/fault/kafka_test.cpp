@@ -34,7 +34,7 @@ class KafkaFault : public ::testing::Test {
     spec.sink_settings["brokers"] = brokers_;
     spec.on_reject = on_reject;
     options.subscriptions = {spec};
-    return relay_of(options);
+    return make_relay(options);
   }
   [[nodiscard]] std::unique_ptr<store::Catalog> catalog() const {
     auto store = store::open_store(
@@ -58,10 +58,11 @@ TEST_F(KafkaFault, a_broker_that_is_killed_under_load_loses_and_reorders_nothing
             {.writers = 6, .transactions = 0, .longest_pause = std::chrono::milliseconds(4)});
   shop.start();
   for (int round = 0; round < 4 * soak_factor(); ++round) {
-    const std::uint64_t delivered = report_of(*relay, "orders").delivered;
-    ASSERT_TRUE(eventually([&] { return report_of(*relay, "orders").delivered > delivered + 200; },
-                           std::chrono::seconds(120)))
-        << report_of(*relay, "orders").reason;
+    const std::uint64_t delivered = read_report(*relay, "orders").delivered;
+    ASSERT_TRUE(
+        eventually([&] { return read_report(*relay, "orders").delivered > delivered + 200; },
+                   std::chrono::seconds(120)))
+        << read_report(*relay, "orders").reason;
     kill_server("kafka");
     start_server("kafka");
   }
@@ -70,7 +71,7 @@ TEST_F(KafkaFault, a_broker_that_is_killed_under_load_loses_and_reorders_nothing
   const auto attempts = shop.attempts();
   EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_on(topic)).lost == 0; },
                          std::chrono::seconds(180)))
-      << report_of(*relay, "orders").reason;
+      << read_report(*relay, "orders").reason;
   EXPECT_EQ(subscription().state, store::SubscriptionState::active);
   EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
   const Verdict verdict = judge(attempts, deliveries_on(topic));
@@ -104,7 +105,7 @@ TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_
   ASSERT_TRUE(relay->start());
   ASSERT_TRUE(eventually([&] { return subscription().state == store::SubscriptionState::stopped; },
                          std::chrono::seconds(120)))
-      << report_of(*relay, "orders").reason;
+      << read_report(*relay, "orders").reason;
   EXPECT_EQ(subscription().stopped_event.size(), 36U);
   EXPECT_FALSE(subscription().reason.empty());
 
@@ -137,7 +138,7 @@ TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_
     if (subscription().state == store::SubscriptionState::stopped)
       (void)catalog()->resume("orders");
     return judge(attempts, deliveries_on(topic)).lost == 0;
-  })) << report_of(*relay, "orders").reason;
+  })) << read_report(*relay, "orders").reason;
   EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
   const Verdict verdict = judge(attempts, deliveries_on(topic));
   EXPECT_TRUE(verdict.kept()) << verdict;
@@ -154,11 +155,11 @@ TEST_F(KafkaFault, a_topic_that_is_not_there_pauses_and_goes_on_when_it_is_made)
   spec.topic = other.name() + "-later";
   spec.sink_settings["brokers"] = brokers_;
   options.subscriptions = {spec};
-  const auto relay = relay_of(options);
+  const auto relay = make_relay(options);
   ASSERT_TRUE(relay->start());
   database_->connect().exec("SELECT outbox.enqueue('Order', 'k', 'OrderPlaced', '{}'::jsonb)");
-  ASSERT_TRUE(eventually([&] { return report_of(*relay, "orders").state == "backing-off"; }));
-  EXPECT_FALSE(report_of(*relay, "orders").reason.empty());
+  ASSERT_TRUE(eventually([&] { return read_report(*relay, "orders").state == "backing-off"; }));
+  EXPECT_FALSE(read_report(*relay, "orders").reason.empty());
   EXPECT_EQ(subscription().state, store::SubscriptionState::active) << "no event is at fault";
   // A person corrects the topic.
   spec.topic = other.name();

@@ -17,8 +17,8 @@ namespace {
 class Delivering {
  public:
   explicit Delivering(const std::string& url, bool wake_up = true)
-      : relay_(
-            relay_of({.store_url = url, .subscriptions = {custom("orders")}, .wake_up = wake_up})) {
+      : relay_(make_relay(
+            {.store_url = url, .subscriptions = {custom("orders")}, .wake_up = wake_up})) {
     EXPECT_TRUE(relay_->use("orders", std::make_unique<ScatterSink>(arrived_, ScatterOptions{})));
     const Status started = relay_->start();
     EXPECT_TRUE(started) << started.error().text();
@@ -73,7 +73,7 @@ TEST(ConnectionLimit, a_relay_that_gets_no_connection_goes_on_when_there_is_one)
     take_all();
     return relay.last_error().find("too many clients") != std::string::npos;
   })) << relay.last_error();
-  const auto another = relay_of({.store_url = database.url()});
+  const auto another = make_relay({.store_url = database.url()});
   const Status refused = another->start();
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().text().find("too many clients"), std::string::npos)
@@ -126,7 +126,7 @@ TEST(PartitionsKeptAway, by_a_long_lock_writers_and_relay_go_on_and_afterwards_a
   reader.exec("COMMIT");
 
   // A relay looks for missing partitions when it starts, and then every minute.
-  const auto another = relay_of({.store_url = database.url()});
+  const auto another = make_relay({.store_url = database.url()});
   ASSERT_TRUE(another->start());
   ASSERT_TRUE(eventually([&] { return partitions() != before; }));
   // The new partition begins some thousand transactions ahead.

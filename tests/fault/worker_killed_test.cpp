@@ -97,7 +97,7 @@ class WorkerKilled : public ::testing::Test {
                "\"%' AND NOT EXISTS (SELECT FROM outbox.settlement t WHERE t.subscription "
                "= s.id)") == "0";
   }
-  [[nodiscard]] std::size_t lines_of(const std::string& type) const {
+  [[nodiscard]] std::size_t count_lines(const std::string& type) const {
     const auto all = lines();
     return static_cast<std::size_t>(std::count_if(
         all.begin(), all.end(), [&](const auto& line) { return line.starts_with(type + " "); }));
@@ -178,10 +178,10 @@ TEST_F(WorkerKilled, types_are_split_off_and_nothing_is_lost_or_out_of_order) {
       EXPECT_TRUE(eventually([&] { return has_begun("note" + std::to_string(type)); }));
     }
     if (type % 3 > 1) {
-      const std::size_t done = lines_of("note" + std::to_string(type));
+      const std::size_t done = count_lines("note" + std::to_string(type));
       write(kTypes);  // those before may all have been done before the type was paused
       resume_types();
-      EXPECT_TRUE(eventually([&] { return lines_of("note" + std::to_string(type)) > done; }));
+      EXPECT_TRUE(eventually([&] { return count_lines("note" + std::to_string(type)) > done; }));
     }
     ASSERT_TRUE(worker->running());
     worker->kill();
@@ -340,7 +340,7 @@ class ClaimerKilled : public WorkerKilled {
     owner_ = start();
     claimer_ = start();
     ASSERT_TRUE(
-        eventually([&] { return lanes_of(*owner_) == "32" && lanes_of(*claimer_) == "32"; }));
+        eventually([&] { return list_lanes(*owner_) == "32" && list_lanes(*claimer_) == "32"; }));
     for (int i = 0; i < 2 * kThreads; ++i) {
       const std::string number = std::to_string(i);
       const std::string key = key_of_owner(number);
@@ -348,30 +348,30 @@ class ClaimerKilled : public WorkerKilled {
       enqueue("note", "after " + number, key);
     }
     ASSERT_TRUE(eventually([&] {
-      return runs_of(*owner_) == kThreads && runs_of(*claimer_) == kThreads &&
+      return count_runs(*owner_) == kThreads && count_runs(*claimer_) == kThreads &&
              count_rows("waiting") == 2 * kThreads;
     }));
   }
-  [[nodiscard]] static std::string name_of(const ChildProcess& worker) {
+  [[nodiscard]] static std::string find_name(const ChildProcess& worker) {
     return "'worker-" + std::to_string(worker.pid()) + "'";
   }
-  [[nodiscard]] std::string lanes_of(const ChildProcess& worker) const {
+  [[nodiscard]] std::string list_lanes(const ChildProcess& worker) const {
     return value(
         "SELECT count(*) FROM outbox.lane l JOIN outbox.relay r ON r.id = l.owner WHERE r.name = " +
-        name_of(worker) + " AND l.lane_group = 'custom:task.default'");
+        find_name(worker) + " AND l.lane_group = 'custom:task.default'");
   }
   [[nodiscard]] std::string key_of_owner(const std::string& number) const {
     return value(
         "SELECT 'k' || n FROM generate_series(1, 1000) n JOIN outbox.lane l"
         " ON l.lane = outbox.lane_of('outbox-task:default', 'k' || n, outbox.new_id())"
         " JOIN outbox.relay r ON r.id = l.owner WHERE l.lane_group = 'custom:task.default' AND r.name = " +
-        name_of(*owner_) + " ORDER BY n LIMIT 1 OFFSET " + number);
+        find_name(*owner_) + " ORDER BY n LIMIT 1 OFFSET " + number);
   }
-  [[nodiscard]] int runs_of(const ChildProcess& worker) const {
+  [[nodiscard]] int count_runs(const ChildProcess& worker) const {
     return std::stoi(
         value("SELECT count(*) FROM outbox.parked_state p JOIN outbox.worker w ON w.id = p.worker"
               " WHERE p.state = 'running' AND w.name = " +
-              name_of(worker)));
+              find_name(worker)));
   }
   /// Expects that so many tasks began twice and all others once, and that what is behind each task
   /// ran once, after it.
@@ -406,8 +406,8 @@ TEST_F(ClaimerKilled, what_it_ran_runs_again_with_an_attempt_counted) {
 
 TEST_F(ClaimerKilled, what_it_runs_goes_on_when_the_owner_of_the_lanes_is_killed) {
   owner_->kill();
-  EXPECT_TRUE(eventually([&] { return lanes_of(*claimer_) == "64"; }));
-  EXPECT_EQ(runs_of(*claimer_), kThreads);
+  EXPECT_TRUE(eventually([&] { return list_lanes(*claimer_) == "64"; }));
+  EXPECT_EQ(count_runs(*claimer_), kThreads);
   expect_that_all_ended(kThreads);
 }
 

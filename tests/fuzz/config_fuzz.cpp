@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace outbox;
   static const test::TempDir folder;
   static const std::string path = folder.file("outbox.toml");
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << fuzz::text_of(data, size);
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << fuzz::to_text(data, size);
   const auto loaded =
       config::load({.file = path, .resolve_subscriptions = false, .thorough = true});
   if (!loaded) {

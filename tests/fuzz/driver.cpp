@@ -125,7 +125,7 @@ void change(std::string& input, Random& random, const std::vector<std::string>& 
   }
 }
 
-std::uint64_t number_of(const char* name, std::uint64_t otherwise) {
+std::uint64_t read_number(const char* name, std::uint64_t otherwise) {
   const char* const text = std::getenv(name);
   return text == nullptr || *text == '\0' ? otherwise : std::strtoull(text, nullptr, 10);
 }
@@ -145,8 +145,8 @@ int main(int argc, char** argv) {
   }
   for (const auto& input : inputs) run(input);
   const auto runs =
-      argc < 3 ? 0 : number_of("OUTBOX_FUZZ_RUNS", std::strtoull(argv[2], nullptr, 10));
-  Random random(number_of("OUTBOX_FUZZ_SEED", 1));
+      argc < 3 ? 0 : read_number("OUTBOX_FUZZ_RUNS", std::strtoull(argv[2], nullptr, 10));
+  Random random(read_number("OUTBOX_FUZZ_SEED", 1));
   for (std::uint64_t i = 0; i < runs; ++i) {
     std::string input = inputs[random.below(inputs.size())];
     for (std::uint64_t changes = 1 + random.below(6); changes > 0; --changes)

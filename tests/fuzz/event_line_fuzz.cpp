@@ -14,7 +14,7 @@ namespace {
 
 using namespace outbox;
 
-EventView view_of(const Event& event, const std::string& headers) {
+EventView make_view(const Event& event, const std::string& headers) {
   return {.seq = 7,
           .id = event.id.value_or(EventId{}),
           .aggregate_type = event.aggregate_type,
@@ -32,7 +32,7 @@ EventView view_of(const Event& event, const std::string& headers) {
 void check_archive(const Event& event) {
   const std::string headers = event::headers_to_json(event.headers);
   std::string line;
-  store::append_archive_line(line, view_of(event, headers));
+  store::append_archive_line(line, make_view(event, headers));
   OUTBOX_PROPERTY(line.find('\n') == line.size() - 1 && line.find('\r') == std::string::npos);
   OUTBOX_PROPERTY(event::is_json(line));
   const auto read = nlohmann::json::parse(line, nullptr, false);
@@ -53,7 +53,7 @@ void check_archive(const Event& event) {
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto event = event::parse_event(fuzz::text_of(data, size));
+  const auto event = event::parse_event(fuzz::to_text(data, size));
   if (!event) {
     OUTBOX_PROPERTY(!event.error().message.empty());
     return 0;

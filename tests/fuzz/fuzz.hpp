@@ -17,13 +17,13 @@ namespace outbox::fuzz {
   ((condition) ? void() : ::outbox::fuzz::broken(__FILE__, __LINE__, #condition))
 [[noreturn]] void broken(const char* file, int line, const char* property);
 
-inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
+inline std::string_view to_text(const std::uint8_t* data, std::size_t size) {
   return size == 0 ? std::string_view("")
                    : std::string_view(reinterpret_cast<const char*>(data), size);
 }
 
 /// The input divided at each '~' into exactly so many parts; the last one has the rest.
-inline std::vector<std::string_view> parts_of(std::string_view text, std::size_t count) {
+inline std::vector<std::string_view> split_parts(std::string_view text, std::size_t count) {
   std::vector<std::string_view> parts;
   while (parts.size() + 1 < count) {
     const std::size_t end = text.find('~');

@@ -59,7 +59,7 @@ void check_headers(const Message& message) {
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto parts = fuzz::parts_of(fuzz::text_of(data, size), 6);
+  const auto parts = fuzz::split_parts(fuzz::to_text(data, size), 6);
   const EventView event{.seq = static_cast<std::int64_t>(size),
                         .aggregate_type = parts[1],
                         .aggregate_id = parts[2],

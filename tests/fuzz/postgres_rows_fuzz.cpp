@@ -25,7 +25,7 @@ std::string cell(std::string_view& input, std::size_t size) {
   return bytes;
 }
 
-Rows row_of(std::string_view input) {
+Rows make_rows(std::string_view input) {
   std::vector<PGresAttDesc> columns(kFirstExtra);
   for (auto& column : columns) {
     column = {};
@@ -49,7 +49,7 @@ Rows row_of(std::string_view input) {
 }
 
 /// The elements of a one-dimensional array of bigint.
-std::vector<std::int64_t> numbers_of(const Param& array) {
+std::vector<std::int64_t> list_numbers(const Param& array) {
   const char* at = array.data() + 12;
   const auto count = wire::read<std::int32_t>(at);
   OUTBOX_PROPERTY(array.size() == 20 + count * 12);
@@ -64,9 +64,9 @@ std::vector<std::int64_t> numbers_of(const Param& array) {
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view input = fuzz::text_of(data, size);
-  const Rows rows = row_of(input);
-  EventView view = view_of(rows, 0);
+  const std::string_view input = fuzz::to_text(data, size);
+  const Rows rows = make_rows(input);
+  EventView view = read_view(rows, 0);
   add_parts(view, rows.bytes(0, kPayload), rows.bytes(0, kHeaders));
   std::string first(input.substr(0, 8));
   first.resize(8);
@@ -78,6 +78,6 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::vector<std::int64_t> numbers;
   for (std::size_t at = 0; at + 8 <= size; at += 8)
     numbers.push_back(wire::read<std::int64_t>(input.data() + at));
-  OUTBOX_PROPERTY(numbers_of(Param::int8_array(numbers)) == numbers);
+  OUTBOX_PROPERTY(list_numbers(Param::int8_array(numbers)) == numbers);
   return 0;
 }

@@ -6,7 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace outbox;
-  const auto parsed = store::postgres::parse_snapshot(fuzz::text_of(data, size));
+  const auto parsed = store::postgres::parse_snapshot(fuzz::to_text(data, size));
   if (!parsed) {
     OUTBOX_PROPERTY(parsed.error().code == Errc::corrupt);
     return 0;

@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace outbox;
-  const auto parts = fuzz::parts_of(fuzz::text_of(data, size), 4);
+  const auto parts = fuzz::split_parts(fuzz::to_text(data, size), 4);
   const auto spec = subscription::from_json("orders", parts[0]);
   if (!spec) {
     OUTBOX_PROPERTY(!spec.error().message.empty());

@@ -87,7 +87,7 @@ void read_all(store::Store& store) {
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const std::string sound = sound_file();
   std::string file = sound;
-  damage(file, fuzz::text_of(data, size));
+  damage(file, fuzz::to_text(data, size));
   std::ofstream(path(), std::ios::binary | std::ios::trunc) << file;
   auto store = store::open_store({.url = "sqlite:" + path()});
   OUTBOX_PROPERTY(store.has_value());

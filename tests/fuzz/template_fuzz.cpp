@@ -19,7 +19,7 @@ std::string escaped(std::string_view text) {
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace outbox;
-  const auto parts = fuzz::parts_of(fuzz::text_of(data, size), 5);
+  const auto parts = fuzz::split_parts(fuzz::to_text(data, size), 5);
   const EventView event{.seq = static_cast<std::int64_t>(size) - 5,
                         .aggregate_type = parts[2],
                         .aggregate_id = parts[3],

@@ -73,7 +73,7 @@ void check_recurring(std::string_view text) {
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text = fuzz::text_of(data, size);
+  const std::string_view text = fuzz::to_text(data, size);
   check_numbers(text);
   check_texts(std::string(text));
   check_recurring(text);

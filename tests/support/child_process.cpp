@@ -29,7 +29,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-std::vector<std::string> environment_of(const ChildProcess::Options& options) {
+std::vector<std::string> make_environment(const ChildProcess::Options& options) {
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text(*entry);
@@ -82,7 +82,7 @@ ChildProcess::ChildProcess(const Options& options) {
   const passwd* const user = as_other ? getpwnam(options.user.c_str()) : nullptr;
   if (as_other && user == nullptr) give_up(Errc::not_found, "no such user: " + options.user);
   std::vector<std::string> command = options.command;
-  std::vector<std::string> environment = environment_of(options);
+  std::vector<std::string> environment = make_environment(options);
   const auto command_pointers = pointers(command);
   const auto environment_pointers = pointers(environment);
   const std::string& program = options.program.empty() ? command.front() : options.program;

@@ -12,7 +12,7 @@ void note(Verdict& verdict, std::uint64_t& count, const std::string& what) {
   if (verdict.examples.size() < kMostExamples) verdict.examples.push_back(what);
 }
 
-std::string name_of(const Attempt& attempt) {
+std::string make_name(const Attempt& attempt) {
   return attempt.key + " version " + std::to_string(attempt.version) + " (" + attempt.id + ")";
 }
 
@@ -30,7 +30,7 @@ void Judge::saw(const Delivery& delivery) {
   const auto found = by_id_.find(delivery.id);
   const Attempt* const attempt = found == by_id_.end() ? nullptr : found->second;
   if (attempt != nullptr && (attempt->key != delivery.key || attempt->body != delivery.body))
-    return note(verdict_, verdict_.altered, "altered: " + name_of(*attempt));
+    return note(verdict_, verdict_.altered, "altered: " + make_name(*attempt));
   if (!delivery.id.empty() && !seen_.insert(delivery.id).second) {
     ++verdict_.duplicates;
     return;
@@ -39,14 +39,14 @@ void Judge::saw(const Delivery& delivery) {
     return note(verdict_, verdict_.ghosts, "delivered, never written: " + delivery.id);
   ++verdict_.delivered;
   if (attempt->end == Attempt::End::rolled_back)
-    return note(verdict_, verdict_.ghosts, "delivered, rolled back: " + name_of(*attempt));
+    return note(verdict_, verdict_.ghosts, "delivered, rolled back: " + make_name(*attempt));
   if (attempt->end == Attempt::End::unknown) return;
   ++committed_seen_;
   if (attempt->key.empty()) return;
   std::int64_t& last = newest_[attempt->key];
   if (attempt->version <= last) {
     note(verdict_, verdict_.out_of_order,
-         "out of order: " + name_of(*attempt) + " after version " + std::to_string(last));
+         "out of order: " + make_name(*attempt) + " after version " + std::to_string(last));
   } else {
     last = attempt->version;
   }
@@ -56,7 +56,7 @@ Verdict Judge::verdict() const {
   Verdict verdict = verdict_;
   for (const Attempt& attempt : attempts_) {
     if (attempt.end == Attempt::End::committed && !seen_.contains(attempt.id))
-      note(verdict, verdict.lost, "lost: " + name_of(attempt));
+      note(verdict, verdict.lost, "lost: " + make_name(attempt));
   }
   return verdict;
 }

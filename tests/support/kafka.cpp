@@ -56,7 +56,7 @@ std::pair<std::int64_t, std::int64_t> offsets(rd_kafka_t* client, const std::str
 
 /// Retries on any error, because for a while a broker reports various errors for a new topic
 /// (unknown, no leader, another leader).
-std::int64_t end_of(rd_kafka_t* client, const std::string& topic, int partition) {
+std::int64_t read_end(rd_kafka_t* client, const std::string& topic, int partition) {
   auto code = RD_KAFKA_RESP_ERR_NO_ERROR;
   std::int64_t end = 0;
   (void)eventually(
@@ -69,7 +69,7 @@ std::int64_t end_of(rd_kafka_t* client, const std::string& topic, int partition)
   return end;
 }
 
-KafkaRecord record_of(const rd_kafka_message_t& message) {
+KafkaRecord to_record(const rd_kafka_message_t& message) {
   KafkaRecord record;
   record.partition = message.partition;
   if (message.key != nullptr)
@@ -159,7 +159,7 @@ KafkaMessage KafkaReader::poll(int timeout_ms) {
 void KafkaReader::read_to_end(const std::function<void(const rd_kafka_message_t&)>& each) {
   std::vector<std::int64_t> ends;
   for (std::size_t partition = 0; partition < read_.size(); ++partition)
-    ends.push_back(end_of(client_.get(), topic_, static_cast<int>(partition)));
+    ends.push_back(read_end(client_.get(), topic_, static_cast<int>(partition)));
   const auto behind = [&] {
     for (std::size_t i = 0; i < ends.size(); ++i) {
       if (read_[i] < ends[i]) return true;
@@ -226,7 +226,7 @@ void KafkaTopic::create(int partitions, const KafkaProperties& settings) {
   partitions_ = partitions;
   const KafkaClient client = kafka_client(RD_KAFKA_PRODUCER, brokers_);
   for (int partition = 0; partition < partitions_; ++partition)
-    (void)end_of(client.get(), name_, partition);
+    (void)read_end(client.get(), name_, partition);
 }
 
 void KafkaTopic::adopt(int partitions) {
@@ -268,7 +268,7 @@ std::size_t KafkaTopic::count() const {
 std::vector<KafkaRecord> KafkaTopic::read() const {
   std::vector<KafkaRecord> records;
   KafkaReader(brokers_, name_, partitions_).read_to_end([&](const rd_kafka_message_t& message) {
-    records.push_back(record_of(message));
+    records.push_back(to_record(message));
   });
   return records;
 }

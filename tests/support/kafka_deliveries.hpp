@@ -9,7 +9,7 @@
 
 namespace outbox::test {
 
-[[nodiscard]] inline Delivery delivery_of(const rd_kafka_message_t& message) {
+[[nodiscard]] inline Delivery to_delivery(const rd_kafka_message_t& message) {
   const auto text = [](const void* bytes, std::size_t size) {
     return bytes == nullptr ? std::string() : std::string(static_cast<const char*>(bytes), size);
   };
@@ -21,7 +21,7 @@ namespace outbox::test {
 }
 
 /// The id that the relay sent with the message.
-[[nodiscard]] inline std::string event_id_of(const rd_kafka_message_t& message) {
+[[nodiscard]] inline std::string read_event_id(const rd_kafka_message_t& message) {
   rd_kafka_headers_t* headers = nullptr;
   const void* value = nullptr;
   std::size_t size = 0;

@@ -16,11 +16,11 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-std::string text_of(const Place& place) {
+std::string to_text(const Place& place) {
   return place.s1 + " | " + place.s2 + " | " + place.position;
 }
 
-Place end_of(const std::string& s1, const std::string& s2, const std::string& position) {
+Place make_end(const std::string& s1, const std::string& s2, const std::string& position) {
   if (position.empty()) return {.s1 = s2.empty() ? s1 : s2, .s2 = {}, .position = {}};
   return {.s1 = s1, .s2 = s2, .position = position};
 }
@@ -86,7 +86,7 @@ class Walk {
     const std::string name = "settlement " + *row[0] + " (" + *row[1] + ")";
     const std::uint64_t mask = as_unsigned(*row[13]);
     const std::int64_t generation = std::stoll(*row[2]);
-    const Place end = end_of(*row[3], *row[4], *row[6]);
+    const Place end = make_end(*row[3], *row[4], *row[6]);
     const bool settles = *row[1] == "settle";
     const Place start = *row[5] == "0" ? Place{.s1 = *row[3], .s2 = {}, .position = {}}
                                        : Place{.s1 = *row[3], .s2 = *row[4], .position = *row[5]};
@@ -99,7 +99,7 @@ class Walk {
         return name + " does not stand at a cursor of lane " + std::to_string(n);
       if (settles && !(start == lane.cursor))
         return name + " does not start at the cursor of lane " + std::to_string(n) + " " +
-               text_of(lane.cursor);
+               to_text(lane.cursor);
       lane.cursor = end;
       lane.generation = generation;
       if (settles) lane.rows.push_back(rows_.size());

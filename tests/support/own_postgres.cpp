@@ -43,7 +43,7 @@ OwnPostgres::OwnPostgres(Copy /*copy*/, int primary_port) : port_(free_port()) {
   start();
 }
 
-std::unique_ptr<OwnPostgres> OwnPostgres::standby_of(int port) {
+std::unique_ptr<OwnPostgres> OwnPostgres::start_standby(int port) {
   return std::unique_ptr<OwnPostgres>(new OwnPostgres(Copy{}, port));
 }
 

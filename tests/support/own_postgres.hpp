@@ -20,7 +20,7 @@ class OwnPostgres {
                        std::map<std::string, std::string> environment = {});
 
   /// Makes a standby of the server behind this port of the loopback interface with pg_basebackup.
-  [[nodiscard]] static std::unique_ptr<OwnPostgres> standby_of(int port);
+  [[nodiscard]] static std::unique_ptr<OwnPostgres> start_standby(int port);
 
   /// Starts it on the same port. Returns when it answers.
   void start();

@@ -6,7 +6,7 @@ namespace outbox::test {
 namespace {
 
 /// The first line of the text is the error. The further lines are details and hints.
-Error error_of(const std::string& text, const std::string& state) {
+Error make_error(const std::string& text, const std::string& state) {
   const std::size_t line = std::min(text.find('\n'), text.size());
   std::string more = text.substr(std::min(line + 1, text.size()));
   while (more.ends_with('\n')) more.pop_back();
@@ -18,7 +18,7 @@ Error error_of(const std::string& text, const std::string& state) {
                .origin = state.empty() ? "pg" : "pg:" + state};
 }
 
-std::vector<PgRow> rows_of(const PGresult* result) {
+std::vector<PgRow> read_rows(const PGresult* result) {
   std::vector<PgRow> rows(static_cast<std::size_t>(PQntuples(result)));
   for (int row = 0; row < PQntuples(result); ++row) {
     for (int column = 0; column < PQnfields(result); ++column) {
@@ -32,7 +32,7 @@ std::vector<PgRow> rows_of(const PGresult* result) {
 }  // namespace
 
 PgError::PgError(const std::string& what, std::string state)
-    : Exception(error_of(what, state)), state_(std::move(state)) {}
+    : Exception(make_error(what, state)), state_(std::move(state)) {}
 
 Pg::Pg(const std::string& url) : connection_(PQconnectdb(url.c_str())) {
   if (broken()) throw PgError(std::string("connect: ") + PQerrorMessage(native()), {});
@@ -41,7 +41,7 @@ Pg::Pg(const std::string& url) : connection_(PQconnectdb(url.c_str())) {
 }
 
 std::vector<PgRow> Pg::exec(const std::string& sql) {
-  return rows_of(check(PQexec(native(), sql.c_str())).get());
+  return read_rows(check(PQexec(native(), sql.c_str())).get());
 }
 
 std::vector<PgRow> Pg::exec(const std::string& sql,
@@ -49,9 +49,9 @@ std::vector<PgRow> Pg::exec(const std::string& sql,
   std::vector<const char*> values;
   for (const auto& parameter : parameters)
     values.push_back(parameter ? parameter->c_str() : nullptr);
-  return rows_of(check(PQexecParams(native(), sql.c_str(), static_cast<int>(values.size()), nullptr,
-                                    values.data(), nullptr, nullptr, 0))
-                     .get());
+  return read_rows(check(PQexecParams(native(), sql.c_str(), static_cast<int>(values.size()),
+                                      nullptr, values.data(), nullptr, nullptr, 0))
+                       .get());
 }
 
 void Pg::run_prepared(const char* name, std::initializer_list<const char*> parameters) {

@@ -25,7 +25,7 @@ void enqueue(Pg& connection, Way way, const Attempt& attempt) {
           "VALUES ('Order', $1, $2, $3)",
           {attempt.key, attempt.type, attempt.body});
       return;
-    default: postgres::enqueue(connection.native(), event_of(attempt));
+    default: postgres::enqueue(connection.native(), to_event(attempt));
   }
 }
 
@@ -71,7 +71,7 @@ void Shop::sell(Pg& connection, Random& random, Sale& sale) {
     const Attempt& attempt = sale.attempts.back();
     record_change(connection, attempt);
     if (sale.staging != nullptr) {
-      sale.staging->enqueue(event_of(attempt));
+      sale.staging->enqueue(to_event(attempt));
     } else {
       Way way = options_.ways[random.below(options_.ways.size())];
       if (way == Way::transaction) way = Way::library;

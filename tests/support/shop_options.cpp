@@ -11,11 +11,11 @@ Attempt new_attempt(const std::string& key, std::int64_t version, const std::str
   attempt.key = key;
   attempt.version = version;
   attempt.type = type;
-  attempt.body = body_of(attempt.id, key, version, padding);
+  attempt.body = make_body(attempt.id, key, version, padding);
   return attempt;
 }
 
-Event event_of(const Attempt& attempt) {
+Event to_event(const Attempt& attempt) {
   Event event;
   event.aggregate_type = "Order";
   event.aggregate_id = attempt.key;
@@ -25,8 +25,8 @@ Event event_of(const Attempt& attempt) {
   return event;
 }
 
-std::string body_of(const std::string& id, const std::string& key, std::int64_t version,
-                    std::size_t padding) {
+std::string make_body(const std::string& id, const std::string& key, std::int64_t version,
+                      std::size_t padding) {
   return R"({"id": ")" + id + R"(", "key": ")" + key + R"(", "pad": ")" +
          std::string(padding, 'x') + R"(", "version": )" + std::to_string(version) + "}";
 }

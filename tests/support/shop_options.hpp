@@ -44,11 +44,11 @@ struct ShopOptions {
 /// A new attempt to write an event, with a body of its own.
 [[nodiscard]] Attempt new_attempt(const std::string& key, std::int64_t version,
                                   const std::string& type, std::size_t padding);
-[[nodiscard]] Event event_of(const Attempt& attempt);
+[[nodiscard]] Event to_event(const Attempt& attempt);
 
 /// The body of an event, formatted like jsonb, so that all ways of writing give the same bytes.
-[[nodiscard]] std::string body_of(const std::string& id, const std::string& key,
-                                  std::int64_t version, std::size_t padding);
+[[nodiscard]] std::string make_body(const std::string& id, const std::string& key,
+                                    std::int64_t version, std::size_t padding);
 /// The id in such a body; empty if there is none.
 [[nodiscard]] std::string id_in(const std::string& body);
 

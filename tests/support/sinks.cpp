@@ -7,7 +7,7 @@
 
 namespace outbox::test {
 
-Delivery delivery_of(const Message& message) {
+Delivery to_delivery(const Message& message) {
   Delivery delivery;
   delivery.body = std::string(message.body);
   delivery.id = id_in(delivery.body);
@@ -15,7 +15,7 @@ Delivery delivery_of(const Message& message) {
   return delivery;
 }
 
-std::vector<Delivery> deliveries_of(const testing::Recording& recording) {
+std::vector<Delivery> to_deliveries(const testing::Recording& recording) {
   std::vector<Delivery> all;
   for (const testing::RecordedEvent& event : recording.events()) {
     all.push_back({.id = id_in(event.body), .key = event.key, .body = event.body});
@@ -26,7 +26,7 @@ std::vector<Delivery> deliveries_of(const testing::Recording& recording) {
 std::size_t SlowSink::deliver(std::span<const Message> batch, Outcome& /*failure*/) {
   for (const Message& message : batch) {
     std::this_thread::sleep_for(each_);
-    destination_->arrive(delivery_of(message));
+    destination_->arrive(to_delivery(message));
   }
   return batch.size();
 }
@@ -55,7 +55,7 @@ SinkTraits ScatterSink::traits() const noexcept {
 std::size_t ScatterSink::send(std::span<const Message> messages) {
   const std::scoped_lock lock(mutex_);
   for (const Message& message : messages) {
-    pending_.push_back({.token = message.token, .delivery = delivery_of(message)});
+    pending_.push_back({.token = message.token, .delivery = to_delivery(message)});
   }
   changed_.notify_all();
   return messages.size();
@@ -110,7 +110,7 @@ void ScatterSink::purge() {
 }
 
 std::size_t HoldingSink::send(std::span<const Message> messages) {
-  for (const Message& message : messages) held_.emplace_back(message.token, delivery_of(message));
+  for (const Message& message : messages) held_.emplace_back(message.token, to_delivery(message));
   return messages.size();
 }
 

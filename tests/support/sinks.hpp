@@ -40,8 +40,8 @@ class Arrivals {
   std::vector<Delivery> deliveries_;
 };
 
-[[nodiscard]] Delivery delivery_of(const Message& message);
-[[nodiscard]] std::vector<Delivery> deliveries_of(const testing::Recording& recording);
+[[nodiscard]] Delivery to_delivery(const Message& message);
+[[nodiscard]] std::vector<Delivery> to_deliveries(const testing::Recording& recording);
 
 /// A gapless sink that takes a fixed time per message.
 class SlowSink final : public BatchSink {

@@ -66,7 +66,7 @@ bool SqliteShop::sell(SqliteFile& file, Random& random, std::vector<Attempt>& at
           "INSERT INTO outbox_new_event (aggregate_type, aggregate_id, event_type, payload) VALUES ('Order', ?, ?, ?)",
           {attempt.key, attempt.type, attempt.body});
     } else {
-      transaction.enqueue(event_of(attempt));
+      transaction.enqueue(to_event(attempt));
     }
   }
   file.exec("UPDATE shop_aggregate SET version = CAST(? AS INTEGER) WHERE key = ?",

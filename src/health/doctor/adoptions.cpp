@@ -72,7 +72,7 @@ std::string mend_trigger(const AdoptionFacts& one, const StoreName& name) {
 
 /// The finding about a fault as `outbox status` shows it. The doctor, which knows the table's
 /// columns, replaces the command by one that mends the fault.
-Finding fault_of(const AdoptionRow& row, const StoreName& name) {
+Finding describe_fault(const AdoptionRow& row, const StoreName& name) {
   Finding found{
       .severity = Severity::error,
       .check = "adoption",
@@ -93,7 +93,7 @@ Finding fault_of(const AdoptionRow& row, const StoreName& name) {
 }
 
 void judge_fault(const AdoptionFacts& one, const StoreName& name, Findings& findings) {
-  Finding found = fault_of(one.row, name);
+  Finding found = describe_fault(one.row, name);
   if (one.row.fault != AdoptionFault::dropped) {
     if (!can_say_what_was_forwarded(one))
       found.reason += ", until they are deleted and inserted again after the command";
@@ -189,7 +189,7 @@ void judge_silent(const store::SilentSessions& one, Findings& findings) {
 void judge_adoptions(const std::vector<AdoptionRow>& rows, Findings& findings) {
   for (const AdoptionRow& row : rows) {
     if (row.fault != AdoptionFault::none) {
-      findings.add(fault_of(row, {}));
+      findings.add(describe_fault(row, {}));
     } else if (row.is_unfinished()) {
       judge_unfinished(row, {}, findings);
     }

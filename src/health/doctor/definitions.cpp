@@ -69,7 +69,7 @@ bool is_right(const DefinitionChange& one) {
   return !(one.wanted ? *one.wanted : *one.found).grantee.empty();
 }
 
-const std::string& object_of(const DefinitionChange& one) {
+const std::string& object_name(const DefinitionChange& one) {
   return (one.wanted ? *one.wanted : *one.found).object;
 }
 
@@ -86,7 +86,7 @@ class Comparison {
   void judge() {
     std::set<std::string_view> done;
     for (const DefinitionChange& one : changes_) {
-      const std::string& object = object_of(one);
+      const std::string& object = object_name(one);
       if ((!is_right(one) || is_gone(object)) && done.insert(object).second) judge_object(object);
     }
     judge_rights();
@@ -103,12 +103,12 @@ class Comparison {
     std::vector<std::string> statements;
     bool remade = is_gone(object);
     for (const DefinitionChange& one : changes_) {
-      if (object_of(one) != object || is_right(one)) continue;
+      if (object_name(one) != object || is_right(one)) continue;
       if (!one.wanted) {
         judge_addition(*one.found);
         continue;
       }
-      (one.found ? differs : lacks).push_back(name_of(one));
+      (one.found ? differs : lacks).push_back(full_name(one));
       statements.push_back(one.wanted->makes);
       remade = remade || one.wanted->part.empty();
     }
@@ -117,7 +117,7 @@ class Comparison {
     if (what.empty() && !lacks.empty()) what = "lacks " + listed(lacks);
     if (!is_gone(object) && !differs.empty())
       what.append(what.empty() ? "" : "; ").append("differs in " + listed(differs));
-    std::string command = restore_(remade ? all_of(object) : joined(statements), !lacks.empty());
+    std::string command = restore_(remade ? join_all(object) : joined(statements), !lacks.empty());
     if (remade && !is_gone(object) && object.starts_with("table "))
       command = "it is for a person to change; it should be: " + statements.front();
     const std::string& part = lacks.empty() ? differs.front() : lacks.front();
@@ -126,7 +126,7 @@ class Comparison {
   }
 
   /// Returns the name of the part with the definition that stands there instead, if that is short.
-  [[nodiscard]] static std::string name_of(const DefinitionChange& one) {
+  [[nodiscard]] static std::string full_name(const DefinitionChange& one) {
     constexpr std::size_t kShort = 200;
     std::string name = one.wanted->part.empty() ? "its definition" : one.wanted->part;
     if (one.found && one.found->makes.size() < kShort) name += ", which is " + one.found->makes;
@@ -134,7 +134,7 @@ class Comparison {
   }
 
   /// Returns the statements that make everything that belongs to the object, with its rights.
-  [[nodiscard]] std::string all_of(const std::string& object) const {
+  [[nodiscard]] std::string join_all(const std::string& object) const {
     std::vector<std::string> statements;
     for (const Definition& one : facts_.wanted) {
       if (one.object == object) statements.push_back(one.makes);
@@ -161,7 +161,7 @@ class Comparison {
     };
     std::map<std::string, std::pair<Rights, Rights>> by_role;
     for (const DefinitionChange& one : changes_) {
-      if (!is_right(one) || is_gone(object_of(one))) continue;
+      if (!is_right(one) || is_gone(object_name(one))) continue;
       const Definition& right = one.wanted ? *one.wanted : *one.found;
       const bool lacks = right.makes.starts_with("GRANT") == one.wanted.has_value();
       auto& [missing, extra] = by_role[right.grantee];

@@ -24,11 +24,11 @@ constexpr std::int64_t kMuchWal = std::int64_t{10} << 30;
 constexpr std::int64_t kMuchUnusedWal = std::int64_t{1} << 30;
 
 /// The login as a statement names it.
-std::string login_of(const PostgresFacts& facts) {
+std::string describe_login(const PostgresFacts& facts) {
   return facts.server ? identifier(facts.server->login) : "CURRENT_USER";
 }
 
-std::string age_of(const HolderFacts& holder) {
+std::string describe_age(const HolderFacts& holder) {
   const std::string xids = fmt::format("{} transaction ids ago", holder.xids);
   if (!holder.age_us) return xids;
   return fmt::format("{} ago ({})", about(std::chrono::microseconds(*holder.age_us)), xids);
@@ -59,7 +59,7 @@ std::string drop_unused(const std::string& quoted_name) {
                      quoted_name);
 }
 
-std::string end_of(const HolderFacts& holder) {
+std::string describe_end(const HolderFacts& holder) {
   switch (holder.kind) {
     case HolderFacts::Kind::session:
       return fmt::format("SELECT pg_terminate_backend({});", holder.pid);
@@ -195,7 +195,7 @@ void judge(const PostgresFacts& facts, const std::vector<HolderFacts>& holders,
     findings.add(Severity::note, "snapshot", "",
                  "since when other logins' transactions are open is not known",
                  "this login has not the right to ask; their age in transaction ids is known",
-                 fmt::format("GRANT pg_read_all_stats TO {};", login_of(facts)));
+                 fmt::format("GRANT pg_read_all_stats TO {};", describe_login(facts)));
   }
   bool any = false;
   for (const HolderFacts& holder : holders) {
@@ -205,15 +205,15 @@ void judge(const PostgresFacts& facts, const std::vector<HolderFacts>& holders,
         Severity::warning, "snapshot",
         holder.pid > 0 ? fmt::format("pid {}", holder.pid) : holder.name,
         fmt::format("{} holds a snapshot or transaction that began {}", who(holder),
-                    age_of(holder)),
+                    describe_age(holder)),
         "VACUUM keeps every row that was deleted or changed since: the tables of the outbox grow; history "
         "cannot be removed while it writes, and its own events are delivered only after its commit",
-        end_of(holder));
+        describe_end(holder));
   }
   if (any) return;
   if (holders.empty()) return findings.ok("snapshot", "no transaction is open");
   findings.ok("snapshot", fmt::format("the oldest is that of {}, begun {}", who(holders.front()),
-                                      age_of(holders.front())));
+                                      describe_age(holders.front())));
 }
 
 void judge_disk(const PostgresFacts& facts, Findings& findings) {
@@ -228,7 +228,7 @@ void judge_disk(const PostgresFacts& facts, Findings& findings) {
   if (!facts.wal_bytes) {
     Error error = facts.wal_bytes.error();
     if (error.code == Errc::permission_denied)
-      error.hint = fmt::format("GRANT pg_monitor TO {};", login_of(facts));
+      error.hint = fmt::format("GRANT pg_monitor TO {};", describe_login(facts));
     findings.not_checked("wal", error);
   } else {
     findings.ok("wal", fmt::format("the write-ahead log has {}", about_bytes(*facts.wal_bytes)));

@@ -93,32 +93,32 @@ void check_retention(const AsynqSettings& settings, FieldErrors& errors) {
 }
 
 void check(const AsynqSettings& settings, FieldErrors& errors) {
-  (void)hiredis::options_of("asynq", settings, kPlace, errors);
-  (void)task_options_of(settings, errors);
+  (void)hiredis::parse_options("asynq", settings, kPlace, errors);
+  (void)make_task_options(settings, errors);
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make
 Result<std::unique_ptr<Sink>> make(AsynqSettings settings) {
   FieldErrors errors;
-  auto options = hiredis::options_of("asynq", settings, kPlace, errors);
-  auto tasks = task_options_of(settings, errors);
+  auto options = hiredis::parse_options("asynq", settings, kPlace, errors);
+  auto tasks = make_task_options(settings, errors);
   OUTBOX_TRY(errors.status());
-  return std::make_unique<hiredis::PipelineSink>(std::move(options), purpose_of(settings),
+  return std::make_unique<hiredis::PipelineSink>(std::move(options), make_purpose(settings),
                                                  std::make_unique<Tasks>(std::move(tasks)));
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
 Result<Inspection> inspect(AsynqSettings settings, const SubscriptionSpec&) {
   FieldErrors errors;
-  const auto options = hiredis::options_of("asynq", settings, kPlace, errors);
+  const auto options = hiredis::parse_options("asynq", settings, kPlace, errors);
   OUTBOX_TRY(errors.status());
-  OUTBOX_TRY(hiredis::Session session, open_session(options, purpose_of(settings)));
+  OUTBOX_TRY(hiredis::Session session, open_session(options, make_purpose(settings)));
   return std::move(session.inspection);
 }
 
 }  // namespace
 
-TaskOptions task_options_of(const AsynqSettings& settings, FieldErrors& errors) {
+TaskOptions make_task_options(const AsynqSettings& settings, FieldErrors& errors) {
   check_queue(settings, errors);
   check_not_blank("asynq.type", settings.type, errors);
   check_not_blank("asynq.task_id", settings.task_id, errors);
@@ -132,7 +132,7 @@ TaskOptions task_options_of(const AsynqSettings& settings, FieldErrors& errors) 
           .wait = settings.wait_replicas > 0};
 }
 
-hiredis::Purpose purpose_of(const AsynqSettings& settings) {
+hiredis::Purpose make_purpose(const AsynqSettings& settings) {
   return {
       .sink = "asynq",
       .attribute_prefix = kAttributePrefix,
@@ -151,7 +151,7 @@ hiredis::Purpose purpose_of(const AsynqSettings& settings) {
 }
 
 SinkKind kind() {
-  return kind_of<AsynqSettings>(
+  return make_kind<AsynqSettings>(
       {.name = "asynq",
        .help = "adds events as tasks to queues of asynq on Redis, for workers in Go",
        .rows = joined({hiredis::server_rows<AsynqSettings>(), task_rows()}),

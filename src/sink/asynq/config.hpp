@@ -22,9 +22,9 @@ struct AsynqSettings : hiredis::ServerSettings {
 };
 
 /// Adds an error for each setting that is wrong.
-[[nodiscard]] TaskOptions task_options_of(const AsynqSettings& settings, FieldErrors& errors);
+[[nodiscard]] TaskOptions make_task_options(const AsynqSettings& settings, FieldErrors& errors);
 
 /// What the sink does with these settings.
-[[nodiscard]] hiredis::Purpose purpose_of(const AsynqSettings& settings);
+[[nodiscard]] hiredis::Purpose make_purpose(const AsynqSettings& settings);
 
 }  // namespace outbox::sink::asynq

@@ -111,7 +111,7 @@ Tasks::Tasks(TaskOptions options) : options_(std::move(options)) {}
 /// A replay is meant to run again what has run already, so each replay makes a task of its own.
 void Tasks::set_id(const EventView& event) {
   id_ = options_.id.render(event, arena_);
-  const std::string_view replay = event::replay_of(event, arena_);
+  const std::string_view replay = event::read_replay(event, arena_);
   if (!replay.empty()) id_.append(":").append(replay);
 }
 

@@ -49,7 +49,7 @@ constexpr Failure kFailures[] = {
     {CURLE_PROXY, Errc::unavailable, kProxy},
 };
 
-const Failure* failure_of(CURLcode code) {
+const Failure* find_failure(CURLcode code) {
   const auto found = std::find_if(std::begin(kFailures), std::end(kFailures),
                                   [&](const Failure& one) { return one.code == code; });
   return found == std::end(kFailures) ? nullptr : found;
@@ -82,14 +82,14 @@ Outcome in_doubt(const Answer& answer, const Receiver& receiver) {
     message = fmt::format("{}: the connection to {} failed before it answered: {}", receiver.sink,
                           receiver.address, curl_words(answer));
   }
-  outcome.error = error_of(Errc::unavailable, Kind::unknown, std::move(message), hint,
-                           curl_origin(answer.code));
+  outcome.error = make_error(Errc::unavailable, Kind::unknown, std::move(message), hint,
+                             curl_origin(answer.code));
   return outcome;
 }
 
 Outcome no_tunnel(const Answer& answer, const Receiver& receiver) {
   return {.kind = Kind::blocked,
-          .error = error_of(
+          .error = make_error(
               Errc::unavailable, Kind::blocked,
               fmt::format("{}: the proxy answered {} when asked for a connection to {}",
                           receiver.sink, answer.proxy_status, receiver.address),
@@ -101,7 +101,7 @@ Outcome no_tunnel(const Answer& answer, const Receiver& receiver) {
 /// The error when the connection could not be made.
 Error unreachable(const Answer& answer, const Receiver& receiver) {
   if (!answer.refused.empty()) {
-    return error_of(
+    return make_error(
         Errc::permission_denied, Kind::blocked,
         fmt::format("{}: {} is at {}, where this sink must not connect to", receiver.sink,
                     receiver.address, answer.refused),
@@ -112,22 +112,22 @@ Error unreachable(const Answer& answer, const Receiver& receiver) {
         "");
   }
   if (answer.code == CURLE_ABORTED_BY_CALLBACK) {
-    return error_of(Errc::cancelled, Kind::retry,
-                    fmt::format("{}: a request to {} was given up before it was sent",
-                                receiver.sink, receiver.address),
-                    "", "");
+    return make_error(Errc::cancelled, Kind::retry,
+                      fmt::format("{}: a request to {} was given up before it was sent",
+                                  receiver.sink, receiver.address),
+                      "", "");
   }
-  const Failure* const failure = failure_of(answer.code);
-  return error_of(failure == nullptr ? Errc::unavailable : failure->errc, Kind::retry,
-                  fmt::format("{}: cannot connect to {}: {}", receiver.sink, receiver.address,
-                              curl_words(answer)),
-                  hint_for(failure == nullptr ? kReach : failure->hint, receiver),
-                  curl_origin(answer.code));
+  const Failure* const failure = find_failure(answer.code);
+  return make_error(failure == nullptr ? Errc::unavailable : failure->errc, Kind::retry,
+                    fmt::format("{}: cannot connect to {}: {}", receiver.sink, receiver.address,
+                                curl_words(answer)),
+                    hint_for(failure == nullptr ? kReach : failure->hint, receiver),
+                    curl_origin(answer.code));
 }
 
 Outcome not_sent(const Answer& answer, const Receiver& receiver) {
   Outcome outcome;
-  outcome.kind = failure_of(answer.code) != nullptr ? Kind::blocked : Kind::retry;
+  outcome.kind = find_failure(answer.code) != nullptr ? Kind::blocked : Kind::retry;
   outcome.error = unreachable(answer, receiver);
   return outcome;
 }
@@ -145,7 +145,7 @@ bool is_shown(std::string_view character) {
 
 }  // namespace
 
-Error error_of(Errc code, Kind kind, std::string message, std::string hint, std::string origin) {
+Error make_error(Errc code, Kind kind, std::string message, std::string hint, std::string origin) {
   return {.code = code,
           .remedy = code == Errc::unavailable ? Remedy::retry_call : Remedy::fix,
           .effect = kind == Kind::unknown ? Effect::unknown : Effect::none,
@@ -161,7 +161,7 @@ std::optional<Outcome> unanswered(const Answer& answer, const Receiver& receiver
   return not_sent(answer, receiver);
 }
 
-std::optional<Duration> pause_of(const Answer& answer) {
+std::optional<Duration> read_pause(const Answer& answer) {
   if (answer.retry_after.count() <= 0) return std::nullopt;
   return std::min(answer.retry_after, kLongestPause);
 }

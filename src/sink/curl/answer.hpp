@@ -43,11 +43,11 @@ struct Receiver {
 [[nodiscard]] std::optional<Outcome> unanswered(const Answer& answer, const Receiver& receiver);
 
 /// How long the receiver asks us to wait (Retry-After), within a limit; nullopt if it does not ask.
-[[nodiscard]] std::optional<Duration> pause_of(const Answer& answer);
+[[nodiscard]] std::optional<Duration> read_pause(const Answer& answer);
 
 /// An error with the remedy and the effect that belong to this kind of outcome.
-[[nodiscard]] Error error_of(Errc code, Outcome::Kind kind, std::string message, std::string hint,
-                             std::string origin);
+[[nodiscard]] Error make_error(Errc code, Outcome::Kind kind, std::string message, std::string hint,
+                               std::string origin);
 
 /// The beginning of a body as one line, without the secrets; empty if there is nothing to show.
 [[nodiscard]] std::string excerpt(std::string_view body, const std::vector<std::string>& secrets);

@@ -169,7 +169,7 @@ std::optional<std::string_view> Guard::refuses(const Address& address) const {
 namespace {
 
 /// Why the address must not be connected to; empty if it may be.
-std::string refusal_of(const Guard& guard, const sockaddr& socket_address) {
+std::string describe_refusal(const Guard& guard, const sockaddr& socket_address) {
   const auto address = Address::of(socket_address);
   if (!address) return "an address that is not of the internet";
   const auto what = guard.refuses(*address);
@@ -179,7 +179,7 @@ std::string refusal_of(const Guard& guard, const sockaddr& socket_address) {
 curl_socket_t open_socket(void* data, curlsocktype /*purpose*/, curl_sockaddr* address) {
   auto& connect = *static_cast<GuardedConnect*>(data);
   if (connect.guard != nullptr) {
-    std::string refusal = refusal_of(*connect.guard, address->addr);
+    std::string refusal = describe_refusal(*connect.guard, address->addr);
     if (!refusal.empty()) {
       if (connect.refused.empty()) connect.refused = std::move(refusal);
       return CURL_SOCKET_BAD;  // libcurl tries the next address of the name

@@ -72,7 +72,7 @@ void HttpClient::set_post(CURL* easy, const Exchange& exchange, std::string_view
   set(easy, CURLOPT_HTTPHEADER, exchange.headers.get());
 }
 
-Answer HttpClient::answer_of(Exchange& exchange, CURL* easy, CURLcode code) {
+Answer HttpClient::make_answer(Exchange& exchange, CURL* easy, CURLcode code) {
   curl_off_t pause = 0;
   (void)curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &pause);
   return {.code = code,
@@ -92,7 +92,7 @@ Answer HttpClient::connect(const std::string& origin) const {
   const Easy easy = handle_for(exchange, origin);
   set(easy.get(), CURLOPT_CONNECT_ONLY, 1L);
   const CURLcode code = curl_easy_perform(easy.get());
-  Answer answer = answer_of(exchange, easy.get(), code);
+  Answer answer = make_answer(exchange, easy.get(), code);
   answer.sent = false;  // At most a CONNECT to a proxy was sent.
   return answer;
 }

@@ -40,7 +40,7 @@ class HttpClient {
   [[nodiscard]] Easy handle_for(Exchange& exchange, const std::string& url) const;
   /// Makes a POST with the exchange's headers so far. The body must stay in place, too.
   static void set_post(CURL* easy, const Exchange& exchange, std::string_view body);
-  [[nodiscard]] static Answer answer_of(Exchange& exchange, CURL* easy, CURLcode code);
+  [[nodiscard]] static Answer make_answer(Exchange& exchange, CURL* easy, CURLcode code);
   /// Connects, with TLS where the URL says so, and sends nothing. Takes at most connect_timeout.
   [[nodiscard]] Answer connect(const std::string& origin) const;
 

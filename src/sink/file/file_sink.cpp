@@ -141,7 +141,7 @@ struct FileSettings {
 };
 
 /// Adds an error for what is wrong, and leaves the default in its place.
-FileOptions options_of(const FileSettings& settings, FieldErrors& errors) {
+FileOptions parse_options(const FileSettings& settings, FieldErrors& errors) {
   FileOptions options{.path = settings.path};
   const char* const end = settings.mode.data() + settings.mode.size();
   mode_t mode = 0;
@@ -169,7 +169,7 @@ FileOptions options_of(const FileSettings& settings, FieldErrors& errors) {
 }
 
 void check_values(const FileSettings& settings, FieldErrors& errors) {
-  (void)options_of(settings, errors);
+  (void)parse_options(settings, errors);
 }
 
 void check_directory(const FileSettings& settings, FieldErrors& errors) {
@@ -191,7 +191,7 @@ void check_directory(const FileSettings& settings, FieldErrors& errors) {
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make
 Result<std::unique_ptr<Sink>> make(FileSettings settings) {
   FieldErrors errors;
-  std::unique_ptr<Sink> sink = std::make_unique<FileSink>(options_of(settings, errors));
+  std::unique_ptr<Sink> sink = std::make_unique<FileSink>(parse_options(settings, errors));
   OUTBOX_TRY(errors.status());
   return sink;
 }
@@ -200,7 +200,7 @@ Result<std::unique_ptr<Sink>> make(FileSettings settings) {
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
 Result<Inspection> inspect(FileSettings settings, const SubscriptionSpec&) {
   FieldErrors errors;
-  const FileOptions options = options_of(settings, errors);
+  const FileOptions options = parse_options(settings, errors);
   check_directory(settings, errors);
   OUTBOX_TRY(errors.status());
   Inspection found{.destination = settings.path,
@@ -225,7 +225,7 @@ Result<ReadParts> read_back(const FileSettings& settings, const SubscriptionSpec
 }  // namespace
 
 SinkKind file_kind() {
-  return kind_of<FileSettings>(
+  return make_kind<FileSettings>(
       {.name = "file",
        .help = "appends each event to a file as a line of JSON",
        .rows =

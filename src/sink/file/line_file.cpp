@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kReadBack = std::size_t{64} << 10U;
 
-std::string directory_of(const std::string& path) {
+std::string find_directory(const std::string& path) {
   const auto slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
@@ -127,8 +127,8 @@ Status LineFile::open_at_path() {
   const int number = errno;
   Error why = error(number, "cannot be opened");
   if (number == ENOENT) {
-    why.message = fmt::format("file {}: directory {} does not exist", path_, directory_of(path_));
-    why.hint = fmt::format("mkdir -p {}", directory_of(path_));
+    why.message = fmt::format("file {}: directory {} does not exist", path_, find_directory(path_));
+    why.hint = fmt::format("mkdir -p {}", find_directory(path_));
   } else if (number == EISDIR) {
     why.message = fmt::format("file {}: is a directory", path_);
     why.hint = "name a file in it";
@@ -193,7 +193,7 @@ Status LineFile::truncate(std::uint64_t size) {
 
 /// Syncs the directory; without this a power failure could remove the new file's entry.
 Status LineFile::sync_directory() const {
-  const int directory = ::open(directory_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int directory = ::open(find_directory(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return fail(error(errno, "its directory cannot be opened"));
   const bool done =
       ::fsync(directory) == 0 || errno == EINVAL;  // This file system does not support it.

@@ -8,7 +8,7 @@
 
 namespace outbox::sink::hiredis {
 
-std::string_view text_of(const redisReply& reply) noexcept {
+std::string_view to_text(const redisReply& reply) noexcept {
   const bool has_text = reply.type == REDIS_REPLY_STRING || reply.type == REDIS_REPLY_STATUS ||
                         reply.type == REDIS_REPLY_ERROR;
   return has_text ? std::string_view(reply.str, reply.len) : std::string_view();

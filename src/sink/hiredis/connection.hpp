@@ -33,7 +33,7 @@ struct FreeReply {
 using Reply = std::unique_ptr<redisReply, FreeReply>;
 
 /// The text of a string, a status or an error; empty for other replies.
-[[nodiscard]] std::string_view text_of(const redisReply& reply) noexcept;
+[[nodiscard]] std::string_view to_text(const redisReply& reply) noexcept;
 
 /// About as many bytes as the command has on the wire.
 [[nodiscard]] std::size_t wire_bytes(std::span<const std::string_view> arguments) noexcept;

@@ -105,18 +105,18 @@ std::string_view text_after_code(std::string_view reply) {
 }
 
 bool is_too_large(std::string_view reply) {
-  return code_of(reply) == kNoCode && text_after_code(reply).starts_with(kTooLarge);
+  return parse_code(reply) == kNoCode && text_after_code(reply).starts_with(kTooLarge);
 }
 
 /// The part of a reply that people are shown.
 std::string_view shown(std::string_view reply) {
   std::string_view text = without_arguments(without_place(reply));
-  if (code_of(reply) == kRefused) text.remove_prefix(std::min(kRefused.size() + 1, text.size()));
+  if (parse_code(reply) == kRefused) text.remove_prefix(std::min(kRefused.size() + 1, text.size()));
   return text;
 }
 
-const Meaning* meaning_of(std::string_view reply) {
-  const std::string_view code = code_of(reply);
+const Meaning* find_meaning(std::string_view reply) {
+  const std::string_view code = parse_code(reply);
   for (const Meaning& meaning : kMeanings) {
     if (meaning.code == code) return &meaning;
   }
@@ -128,15 +128,15 @@ const Meaning* meaning_of(std::string_view reply) {
 
 }  // namespace
 
-std::string_view code_of(std::string_view reply) {
+std::string_view parse_code(std::string_view reply) {
   reply = without_place(reply);
   const std::string_view word = reply.substr(0, reply.find(' '));
   const bool is_code = !word.empty() && std::all_of(word.begin(), word.end(), is_upper);
   return is_code ? word : kNoCode;
 }
 
-Outcome::Kind kind_of(std::string_view reply) {
-  const bool refused = code_of(reply) == kRefused;
+Outcome::Kind outcome_kind(std::string_view reply) {
+  const bool refused = parse_code(reply) == kRefused;
   return refused || is_too_large(reply) ? Outcome::Kind::rejected : Outcome::Kind::blocked;
 }
 
@@ -146,12 +146,12 @@ Error describe(std::string_view reply, std::string_view where, const Purpose& pu
               .effect = Effect::none,
               .message = fmt::format("{}: {}: {}", purpose.sink, where, shown(reply)),
               .hint = {},
-              .origin = fmt::format("redis:{}", code_of(reply))};
+              .origin = fmt::format("redis:{}", parse_code(reply))};
   if (is_too_large(reply)) {
     error.code = Errc::too_large;
     error.remedy = fix;
     error.hint = kTooLargeHint;
-  } else if (const Meaning* const meaning = meaning_of(reply)) {
+  } else if (const Meaning* const meaning = find_meaning(reply)) {
     error.code = meaning->errc;
     error.remedy = meaning->remedy;
     error.hint = meaning->own == nullptr ? fmt::format(fmt::runtime(meaning->hint), purpose.sink)

@@ -49,7 +49,7 @@ Status PipelineSink::open() {
   OUTBOX_TRY(session_, open_session(options_, purpose_));
   calls_->connected();
   first_failed_ = false;
-  warn_of(session_.inspection);
+  warn_about(session_.inspection);
   state_ = State::open;
   return {};
 }
@@ -156,7 +156,7 @@ void PipelineSink::take_answers() {
 void PipelineSink::settle(const redisReply& reply) {
   // The server says so before it closes: "ERR max number of clients reached".
   if (!in_flight_.expects_answer())
-    return lose(describe(text_of(reply), session_.connection->address(), purpose_));
+    return lose(describe(to_text(reply), session_.connection->address(), purpose_));
   const InFlight::Entry entry = in_flight_.answered();
   if (entry.kind == InFlight::Kind::wait) return confirm(reply);
   if (entry.kind == InFlight::Kind::first) return prepared(entry, reply);
@@ -164,7 +164,7 @@ void PipelineSink::settle(const redisReply& reply) {
     case REDIS_REPLY_INTEGER: return added(entry.token);
     case REDIS_REPLY_STRING:
       added(entry.token);
-      return stop_taking(describe(text_of(reply), session_.connection->address(), purpose_));
+      return stop_taking(describe(to_text(reply), session_.connection->address(), purpose_));
     case REDIS_REPLY_ERROR: return not_added(entry, reply);
     default: break;
   }
@@ -182,7 +182,7 @@ void PipelineSink::settle(const redisReply& reply) {
 void PipelineSink::prepared(const InFlight::Entry& entry, const redisReply& reply) {
   if (reply.type != REDIS_REPLY_ERROR) return;
   first_failed_ = true;
-  stop_taking(describe(text_of(reply), entry.place, purpose_));
+  stop_taking(describe(to_text(reply), entry.place, purpose_));
 }
 
 void PipelineSink::added(Token token) {
@@ -197,10 +197,10 @@ void PipelineSink::added(Token token) {
 }
 
 void PipelineSink::not_added(const InFlight::Entry& entry, const redisReply& reply) {
-  Error error = describe(text_of(reply), entry.place, purpose_);
-  const Outcome::Kind kind = kind_of(text_of(reply));
+  Error error = describe(to_text(reply), entry.place, purpose_);
+  const Outcome::Kind kind = outcome_kind(to_text(reply));
   if (kind == Outcome::Kind::blocked) stop_taking(error);
-  const bool this_stream = code_of(text_of(reply)) == "WRONGTYPE";
+  const bool this_stream = parse_code(to_text(reply)) == "WRONGTYPE";
   report({.token = entry.token,
           .kind = kind,
           .scope = this_stream ? Outcome::Scope::partition : Outcome::Scope::all,

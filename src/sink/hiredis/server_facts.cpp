@@ -41,8 +41,8 @@ void read_info(std::string_view text, ServerFacts& facts) {
   }
 }
 
-std::optional<Error> refusal_of(const ServerFacts& facts, std::string_view address,
-                                std::string_view sink) {
+std::optional<Error> find_refusal(const ServerFacts& facts, std::string_view address,
+                                  std::string_view sink) {
   if (facts.mode == "cluster") {
     return fail(Errc::unsupported,
                 fmt::format("{}: {} is a node of a Redis Cluster, which this sink does not support",
@@ -69,7 +69,8 @@ std::optional<Error> refusal_of(const ServerFacts& facts, std::string_view addre
   return std::nullopt;
 }
 
-std::vector<Weakness> weaknesses_of(const ServerFacts& facts, bool waits, const Purpose& purpose) {
+std::vector<Weakness> find_weaknesses(const ServerFacts& facts, bool waits,
+                                      const Purpose& purpose) {
   std::vector<Weakness> found;
   const bool evicts = !facts.maxmemory_policy.empty() && facts.maxmemory_policy != "noeviction";
   if (evicts && facts.maxmemory != "0") {
@@ -93,7 +94,7 @@ std::vector<Weakness> weaknesses_of(const ServerFacts& facts, bool waits, const 
   return found;
 }
 
-std::size_t most_bytes_of(const ServerFacts& facts, std::size_t configured) {
+std::size_t limit_bytes(const ServerFacts& facts, std::size_t configured) {
   const std::size_t most = std::min({facts.bulk_limit.value_or(kBulkLimit),
                                      facts.query_limit.value_or(kQueryLimit), kQueryLimit});
   return configured == 0 ? most : std::min(most, configured);
@@ -105,8 +106,8 @@ std::optional<MessageLimit> own_limit(std::size_t configured, std::string_view s
   return MessageLimit{setting, static_cast<std::int64_t>(configured), "raise " + setting};
 }
 
-std::optional<MessageLimit> limit_of(const ServerFacts& facts, std::size_t configured,
-                                     std::string_view sink) {
+std::optional<MessageLimit> find_limit(const ServerFacts& facts, std::size_t configured,
+                                       std::string_view sink) {
   std::optional<MessageLimit> least = own_limit(configured, sink);
   const auto take = [&](const std::optional<std::size_t>& bytes, const char* name) {
     if (!bytes || (least && static_cast<std::size_t>(least->bytes) <= *bytes)) return;

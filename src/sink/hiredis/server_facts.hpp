@@ -29,18 +29,18 @@ struct ServerFacts {
 void read_info(std::string_view text, ServerFacts& facts);
 
 /// Why nothing may be sent to the server; nullopt if it may be.
-[[nodiscard]] std::optional<Error> refusal_of(const ServerFacts& facts, std::string_view address,
-                                              std::string_view sink);
+[[nodiscard]] std::optional<Error> find_refusal(const ServerFacts& facts, std::string_view address,
+                                                std::string_view sink);
 
 /// Settings of the server with which confirmed events can be lost or doubled. `waits`: with WAIT.
-[[nodiscard]] std::vector<Weakness> weaknesses_of(const ServerFacts& facts, bool waits,
-                                                  const Purpose& purpose);
+[[nodiscard]] std::vector<Weakness> find_weaknesses(const ServerFacts& facts, bool waits,
+                                                    const Purpose& purpose);
 
 /// The largest message that the server takes. `configured` is the subscription's limit, or 0.
-[[nodiscard]] std::size_t most_bytes_of(const ServerFacts& facts, std::size_t configured);
+[[nodiscard]] std::size_t limit_bytes(const ServerFacts& facts, std::size_t configured);
 /// The limit for people; nullopt if neither the server nor the subscription has one.
-[[nodiscard]] std::optional<MessageLimit> limit_of(const ServerFacts& facts, std::size_t configured,
-                                                   std::string_view sink);
+[[nodiscard]] std::optional<MessageLimit> find_limit(const ServerFacts& facts,
+                                                     std::size_t configured, std::string_view sink);
 /// The subscription's limit; nullopt if it has none.
 [[nodiscard]] std::optional<MessageLimit> own_limit(std::size_t configured, std::string_view sink);
 

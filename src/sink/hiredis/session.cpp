@@ -17,7 +17,7 @@ namespace {
 
 using Words = std::initializer_list<std::string_view>;
 
-std::optional<std::size_t> number_of(std::string_view text) {
+std::optional<std::size_t> parse_number(std::string_view text) {
   std::size_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
@@ -36,27 +36,28 @@ class Opening {
     OUTBOX_TRY(log_in(endpoint));
     OUTBOX_TRY(select(endpoint.path));
     OUTBOX_TRY(const ServerFacts facts, look());
-    if (auto refused = refusal_of(facts, connection_.address(), purpose_.sink))
+    if (auto refused = find_refusal(facts, connection_.address(), purpose_.sink))
       return fail(std::move(*refused));
-    session.inspection = inspection_of(endpoint, facts);
-    session.most_bytes = most_bytes_of(facts, options_.max_message_bytes);
+    session.inspection = make_inspection(endpoint, facts);
+    session.most_bytes = limit_bytes(facts, options_.max_message_bytes);
     OUTBOX_TRY(const Reply hash, succeed({"SCRIPT", "LOAD", purpose_.script}));
-    session.script_hash = text_of(*hash);
+    session.script_hash = to_text(*hash);
     OUTBOX_TRY(try_writing());
     OUTBOX_TRY(count_replicas());
     return session;
   }
 
  private:
-  [[nodiscard]] Inspection inspection_of(const Endpoint& endpoint, const ServerFacts& facts) const {
+  [[nodiscard]] Inspection make_inspection(const Endpoint& endpoint,
+                                           const ServerFacts& facts) const {
     const bool waits = options_.wait_replicas > 0;
     const bool synced = facts.aof_enabled == "1" && facts.appendfsync == "always";
     Inspection found{.destination = connection_.address(),
                      .acked = synced ? "the server has it on disk" : "the server has it in memory",
                      .duplicates = purpose_.duplicates,
                      .order = purpose_.order,
-                     .weaknesses = weaknesses_of(facts, waits, purpose_),
-                     .largest = limit_of(facts, options_.max_message_bytes, purpose_.sink),
+                     .weaknesses = find_weaknesses(facts, waits, purpose_),
+                     .largest = find_limit(facts, options_.max_message_bytes, purpose_.sink),
                      .own = own_limit(options_.max_message_bytes, purpose_.sink)};
     if (waits) found.acked += fmt::format(" and {} replicas have it", options_.wait_replicas);
     if (endpoint.scheme == "redis" && !endpoint.is_loopback())
@@ -72,7 +73,7 @@ class Opening {
   [[nodiscard]] Result<Reply> succeed(Connection::Arguments words) {
     OUTBOX_TRY(Reply reply, connection_.ask(words, until_));
     if (reply->type == REDIS_REPLY_ERROR)
-      return fail(describe(text_of(*reply), connection_.address(), purpose_));
+      return fail(describe(to_text(*reply), connection_.address(), purpose_));
     return reply;
   }
   [[nodiscard]] Result<Reply> succeed(Words words) {
@@ -100,15 +101,15 @@ class Opening {
     ServerFacts facts;
     OUTBOX_TRY(const Reply info, ask({"INFO"}));
     const std::string_view code =
-        info->type == REDIS_REPLY_ERROR ? code_of(text_of(*info)) : std::string_view();
+        info->type == REDIS_REPLY_ERROR ? parse_code(to_text(*info)) : std::string_view();
     if (!code.empty() && code != "NOPERM" && code != "ERR")
-      return fail(describe(text_of(*info), connection_.address(), purpose_));
-    if (code.empty()) read_info(text_of(*info), facts);
+      return fail(describe(to_text(*info), connection_.address(), purpose_));
+    if (code.empty()) read_info(to_text(*info), facts);
     OUTBOX_TRY(facts.appendfsync, configured("appendfsync"));
     OUTBOX_TRY(const std::string bulk, configured("proto-max-bulk-len"));
-    facts.bulk_limit = number_of(bulk);
+    facts.bulk_limit = parse_number(bulk);
     OUTBOX_TRY(const std::string query, configured("client-query-buffer-limit"));
-    facts.query_limit = number_of(query);
+    facts.query_limit = parse_number(query);
     return facts;
   }
 
@@ -118,7 +119,7 @@ class Opening {
     OUTBOX_TRY(const Reply reply, ask({"CONFIG", "GET", name}));
     config_allowed_ = reply->type != REDIS_REPLY_ERROR;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) return std::string();
-    return std::string(text_of(*reply->element[1]));
+    return std::string(to_text(*reply->element[1]));
   }
 
   [[nodiscard]] Status try_writing() {
@@ -160,7 +161,7 @@ Result<Session> open_one(const ServerOptions& options, const Purpose& purpose,
 
 Status check_replicas(const redisReply& wait, std::size_t wanted, std::string_view address,
                       const Purpose& purpose) {
-  if (wait.type != REDIS_REPLY_INTEGER) return fail(describe(text_of(wait), address, purpose));
+  if (wait.type != REDIS_REPLY_INTEGER) return fail(describe(to_text(wait), address, purpose));
   if (wait.integer >= 0 && static_cast<std::size_t>(wait.integer) >= wanted) return {};
   return fail(
       Errc::unavailable, Remedy::retry_call,

@@ -31,8 +31,8 @@ void check_waiting(const std::string& sink, const ServerSettings& settings, Fiel
 
 }  // namespace
 
-ServerOptions options_of(const std::string& sink, const ServerSettings& settings,
-                         const std::string& place, FieldErrors& errors) {
+ServerOptions parse_options(const std::string& sink, const ServerSettings& settings,
+                            const std::string& place, FieldErrors& errors) {
   const std::string url = sink + ".url";
   ServerOptions options{settings, parse_endpoints(url, settings.url, kSchemes, errors)};
   check_waiting(sink, settings, errors);

@@ -35,8 +35,8 @@ struct ServerOptions : ServerSettings {
 
 /// Adds an error for what is wrong. `sink` is "redis", say; `place` is where the settings put the
 /// place of events, if it is not in the address.
-[[nodiscard]] ServerOptions options_of(const std::string& sink, const ServerSettings& settings,
-                                       const std::string& place, FieldErrors& errors);
+[[nodiscard]] ServerOptions parse_options(const std::string& sink, const ServerSettings& settings,
+                                          const std::string& place, FieldErrors& errors);
 
 template <class Settings>
 SettingRows<Settings> server_rows() {

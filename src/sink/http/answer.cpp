@@ -70,7 +70,7 @@ constexpr Meaning kMeanings[] = {
      "something between here and the receiver wants a login"},
 };
 
-const Meaning& meaning_of(long status) {
+const Meaning& find_meaning(long status) {
   const auto find = [](long wanted) {
     return std::find_if(std::begin(kMeanings), std::end(kMeanings),
                         [&](const Meaning& one) { return one.status == wanted; });
@@ -80,7 +80,7 @@ const Meaning& meaning_of(long status) {
 }
 
 Outcome answered(const Answer& answer, const RequestContext& context) {
-  const Meaning& meaning = meaning_of(answer.status);
+  const Meaning& meaning = find_meaning(answer.status);
   Outcome outcome;
   outcome.kind = meaning.kind;
   // When the URL depends on the event, a missing address may be that event's fault alone.
@@ -88,13 +88,13 @@ Outcome answered(const Answer& answer, const RequestContext& context) {
   std::string message = fmt::format("http: {} answered {}", context.origin, answer.status);
   const std::string quote = excerpt(answer.body, *context.secrets);
   if (!quote.empty()) message += fmt::format(": \"{}\"", quote);
-  outcome.error = curl::error_of(meaning.code, outcome.kind, std::move(message), meaning.hint,
-                                 fmt::format("http:{}", answer.status));
-  if (answer.status == 429 || answer.status == 503) outcome.retry_after = curl::pause_of(answer);
+  outcome.error = curl::make_error(meaning.code, outcome.kind, std::move(message), meaning.hint,
+                                   fmt::format("http:{}", answer.status));
+  if (answer.status == 429 || answer.status == 503) outcome.retry_after = curl::read_pause(answer);
   return outcome;
 }
 
-curl::Receiver receiver_of(const RequestContext& context) {
+curl::Receiver make_receiver(const RequestContext& context) {
   return {
       .sink = "http",
       .address = context.origin,
@@ -109,7 +109,7 @@ curl::Receiver receiver_of(const RequestContext& context) {
 }  // namespace
 
 Outcome judge(const Answer& answer, const RequestContext& context) {
-  if (auto outcome = curl::unanswered(answer, receiver_of(context))) return std::move(*outcome);
+  if (auto outcome = curl::unanswered(answer, make_receiver(context))) return std::move(*outcome);
   if (answer.success()) return {.kind = Kind::acked};
   return answered(answer, context);
 }

@@ -29,10 +29,10 @@ void Client::set_identity() const {
   set(easy, CURLOPT_PASSWORD, plain.password.c_str());
 }
 
-std::string_view Client::body_of(Exchange& exchange) {
+std::string_view Client::make_body(Exchange& exchange) {
   const Request& request = exchange.request;
   if (!request.is_array) return request.parts.front().body;
-  if (exchange.array.empty()) exchange.array = array_of(request.parts);
+  if (exchange.array.empty()) exchange.array = join_array(request.parts);
   return exchange.array;
 }
 
@@ -41,7 +41,7 @@ curl::Easy Client::prepare(Exchange& exchange, const std::vector<std::string>& s
   for (const std::string& line : exchange.request.headers)
     curl::append(exchange.headers, line.c_str());
   for (const std::string& line : stamp) curl::append(exchange.headers, line.c_str());
-  curl::HttpClient::set_post(easy.get(), exchange, body_of(exchange));
+  curl::HttpClient::set_post(easy.get(), exchange, make_body(exchange));
   set(easy.get(), CURLOPT_CUSTOMREQUEST, options_.plain.method.c_str());
   return easy;
 }

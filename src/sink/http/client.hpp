@@ -24,7 +24,7 @@ class Client {
 
   /// `stamp` has further header fields.
   [[nodiscard]] curl::Easy prepare(Exchange& exchange, const std::vector<std::string>& stamp) const;
-  [[nodiscard]] static std::string_view body_of(Exchange& exchange);
+  [[nodiscard]] static std::string_view make_body(Exchange& exchange);
   /// Connects, with TLS where the URL says so, and sends nothing. Takes at most connect_timeout.
   [[nodiscard]] Answer connect() const { return client_.connect(options_.target.origin()); }
 

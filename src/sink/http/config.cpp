@@ -56,7 +56,7 @@ SettingRows<HttpSettings> rows() {
 // ---- checks
 
 void check_login(const HttpSettings& settings, FieldErrors& errors) {
-  if (const auto fault = fault_of({.name = "authorization", .value = settings.authorization}, {}))
+  if (const auto fault = find_fault({.name = "authorization", .value = settings.authorization}, {}))
     errors.add({"http.authorization", "has a line break or another control character",
                 "a file that is referred to must not end with one"});
   if (!settings.authorization.empty() && !settings.username.empty())
@@ -70,7 +70,7 @@ void check_login(const HttpSettings& settings, FieldErrors& errors) {
     errors.add({"http.username", "has a colon, which Basic authentication cannot express"});
 }
 
-std::vector<curl::Network> networks_of(const HttpSettings& settings, FieldErrors& errors) {
+std::vector<curl::Network> parse_networks(const HttpSettings& settings, FieldErrors& errors) {
   std::vector<curl::Network> networks;
   for (const std::string& text : settings.allow_networks) {
     const auto network = curl::Network::parse(trimmed(text));
@@ -85,12 +85,12 @@ std::vector<curl::Network> networks_of(const HttpSettings& settings, FieldErrors
 }
 
 /// Includes each word of `authorization` alone, because a receiver may repeat a token by itself.
-std::vector<std::string> secrets_of(const HttpSettings& settings) {
+std::vector<std::string> list_secrets(const HttpSettings& settings) {
   std::vector<std::string> secrets{settings.authorization, settings.password};
   if (!settings.username.empty())
     secrets.push_back(event::base64_text(settings.username + ":" + settings.password));
-  for (std::string& word : words_of(settings.authorization)) secrets.push_back(std::move(word));
-  for (std::string& word : words_of(settings.secrets)) secrets.push_back(std::move(word));
+  for (std::string& word : split_words(settings.authorization)) secrets.push_back(std::move(word));
+  for (std::string& word : split_words(settings.secrets)) secrets.push_back(std::move(word));
   const auto known = [](const std::string& text) {
     return text.empty() || equal_ignoring_case(text, "Bearer") ||
            equal_ignoring_case(text, "Basic");
@@ -131,7 +131,7 @@ std::optional<HttpOptions> read_options(HttpSettings settings, FieldErrors& erro
   if (!settings.body.empty()) body = BodyTemplate::parse(settings.body, settings.body_type, errors);
   auto signer = Signer::parse(settings.secrets);
   if (!signer) errors.add("http.secrets", signer.error());
-  auto networks = networks_of(settings, errors);
+  auto networks = parse_networks(settings, errors);
   check_login(settings, errors);
   check_tls("http", settings.tls, errors);
   if (settings.connect_timeout > settings.deadline)
@@ -139,7 +139,7 @@ std::optional<HttpOptions> read_options(HttpSettings settings, FieldErrors& erro
   if (parse_endpoints("http.proxy", settings.proxy, kProxies, errors).size() > 1)
     errors.add({"http.proxy", "names several proxies", "name one"});
   if (!target || !errors.empty()) return std::nullopt;
-  auto secrets = secrets_of(settings);
+  auto secrets = list_secrets(settings);
   return HttpOptions{.plain = std::move(settings),
                      .target = std::move(*target),
                      .body = std::move(body),
@@ -149,7 +149,7 @@ std::optional<HttpOptions> read_options(HttpSettings settings, FieldErrors& erro
 }
 
 SinkKind kind() {
-  return kind_of<HttpSettings>(
+  return make_kind<HttpSettings>(
       {.name = "http",
        .help =
            "sends events to webhooks: a request for each event or for many, signed as Standard Webhooks",

@@ -29,7 +29,7 @@ SinkTraits HttpSink::traits() const noexcept {
 // ---- opening and closing
 
 Status HttpSink::open() {
-  warn_of(inspection());
+  warn_about(inspection());
   const Answer answer = client_.connect();
   if (answer.code != CURLE_OK) return fail(judge(answer, context()).error);
   purge();
@@ -85,7 +85,7 @@ void HttpSink::launch(Request request) {
   const auto ticket = ++last_ticket_;
   auto& exchange = *exchanges_.emplace(ticket, std::make_unique<Exchange>()).first->second;
   exchange.request = std::move(request);
-  const auto stamp = composer_.stamp(exchange.request, Client::body_of(exchange), now_seconds());
+  const auto stamp = composer_.stamp(exchange.request, Client::make_body(exchange), now_seconds());
   const auto deadline = std::chrono::steady_clock::now() + options_.plain.deadline;
   OUTBOX_CHECK(transfers_->submit(ticket, client_.prepare(exchange, stamp), deadline));
 }
@@ -111,7 +111,7 @@ void HttpSink::take_ends() {
     const auto found = exchanges_.find(done.ticket);
     OUTBOX_CHECK(found != exchanges_.end());
     Exchange& exchange = *found->second;
-    Answer answer = curl::HttpClient::answer_of(exchange, done.easy.get(), done.code);
+    Answer answer = curl::HttpClient::make_answer(exchange, done.easy.get(), done.code);
     const Outcome outcome = judge(answer, context());
     if (keeps_answers_ && outcome.kind == Outcome::Kind::acked)
       answer_ = {.text = std::move(answer.body), .longer = answer.longer};

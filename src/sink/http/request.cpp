@@ -50,7 +50,7 @@ bool has_control_character(std::string_view value) {
 
 }  // namespace
 
-std::optional<std::string> fault_of(const HeaderView& header, const OwnHeaders& own) {
+std::optional<std::string> find_fault(const HeaderView& header, const OwnHeaders& own) {
   if (!event::is_token(header.name)) return in_quotes(header.name) + " is not a name of a header";
   if (is_ours(header.name, own))
     return "the header " + in_quotes(header.name) + " is set by the sink itself";
@@ -70,10 +70,10 @@ std::string request_id(std::span<const BatchedEvent> parts) {
   if (parts.size() == 1) return parts.front().id;
   std::string ids;
   for (const BatchedEvent& part : parts) ids.append(part.id).push_back(' ');
-  return "batch-" + digest_of(ids);
+  return "batch-" + make_digest(ids);
 }
 
-std::string array_of(std::span<const BatchedEvent> parts) {
+std::string join_array(std::span<const BatchedEvent> parts) {
   std::size_t size = 2;
   for (const BatchedEvent& part : parts) size += part.body.size() + 1;
   std::string array;
@@ -101,7 +101,7 @@ constexpr std::size_t kArrayBytes = std::size_t{1} << 20U;
 constexpr const char* kBadHeader =
     "leave such headers out when the event is enqueued, or send this one corrected: outbox parked edit";
 
-BatchedEvent part_of(const Message& message) {
+BatchedEvent make_part(const Message& message) {
   return {.token = message.token, .id = message.event->id.str(), .body = std::string(message.body)};
 }
 
@@ -130,7 +130,7 @@ void Composer::add_own(std::vector<std::string>& lines) const {
 
 Result<Request> Composer::single(const Message& message) {
   OUTBOX_TRY(std::string url, options_.target.url_for(*message.event, arena_));
-  Request request{.url = std::move(url), .parts = {part_of(message)}};
+  Request request{.url = std::move(url), .parts = {make_part(message)}};
   bool has_type = false;
   if (options_.body) {
     OUTBOX_TRY(request.parts.front().body, options_.body->render(*message.event, arena_));
@@ -139,7 +139,7 @@ Result<Request> Composer::single(const Message& message) {
     has_type = true;
   }
   for (const HeaderView& header : message.headers) {
-    if (const auto fault = fault_of(header, own_)) return refused(*fault);
+    if (const auto fault = find_fault(header, own_)) return refused(*fault);
     // This header describes the payload, which is not sent.
     if (options_.body && event::same_header(header.name, event::kContentTypeHeader)) continue;
     has_type = has_type || equal_ignoring_case(header.name, event::kContentTypeHeader);
@@ -149,7 +149,7 @@ Result<Request> Composer::single(const Message& message) {
   if (!has_type) request.headers.emplace_back("content-type:");
   if (message.key) {
     const HeaderView key{.name = "outbox-key", .value = *message.key};
-    if (const auto fault = fault_of(key, own_)) return refused(*fault);
+    if (const auto fault = find_fault(key, own_)) return refused(*fault);
     request.headers.push_back(header_line(key.name, key.value));
   }
   add_own(request.headers);
@@ -169,7 +169,7 @@ Result<Request> Composer::array(std::span<const Message> messages) {
       const auto other = options_.target.url_for(*message.event, arena_);
       if (!other || *other != request.url) break;
     }
-    request.parts.push_back(part_of(message));
+    request.parts.push_back(make_part(message));
     bytes += message.body.size();
   }
   request.headers.push_back(header_line("content-type", type));

@@ -23,7 +23,8 @@ struct OwnHeaders {
 
 /// Why the message must be refused because of this header; nullopt if it can be sent. A value may
 /// have any bytes but control characters: others than ASCII are sent as they are (RFC 9110, 5.5).
-[[nodiscard]] std::optional<std::string> fault_of(const HeaderView& header, const OwnHeaders& own);
+[[nodiscard]] std::optional<std::string> find_fault(const HeaderView& header,
+                                                    const OwnHeaders& own);
 
 /// "name: value", as libcurl expects it; "name;" if the value is empty.
 [[nodiscard]] std::string header_line(std::string_view name, std::string_view value);
@@ -42,7 +43,7 @@ struct BatchedEvent {
 [[nodiscard]] std::string request_id(std::span<const BatchedEvent> parts);
 
 /// "[first,second]", in the order of the parts.
-[[nodiscard]] std::string array_of(std::span<const BatchedEvent> parts);
+[[nodiscard]] std::string join_array(std::span<const BatchedEvent> parts);
 
 /// The content type of an array of such bodies; empty if they are not JSON and thus not in arrays.
 [[nodiscard]] std::string_view array_type(std::string_view content_type);

@@ -28,16 +28,16 @@ constexpr const char* kSecretShape =
 
 using Hash = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
 
-std::string_view text_of(const Hash& hash) {
+std::string_view to_text(const Hash& hash) {
   return {reinterpret_cast<const char*>(hash.data()), hash.size()};
 }
 
-const unsigned char* bytes_of(std::string_view text) {
+const unsigned char* to_bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
 /// The key in the secret; nullopt if the text is not a secret.
-std::optional<std::string> key_of(std::string_view secret) {
+std::optional<std::string> decode_key(std::string_view secret) {
   if (!secret.starts_with(kPrefix)) return std::nullopt;
   const auto key = event::read_base64(secret.substr(kPrefix.size()));
   if (!key || key->size() < kLeastBytes || key->size() > kMostBytes) return std::nullopt;
@@ -47,14 +47,14 @@ std::optional<std::string> key_of(std::string_view secret) {
 std::string signature(std::string_view key, std::string_view text) {
   Hash hash{};
   unsigned size = 0;
-  OUTBOX_CHECK(HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), bytes_of(text),
+  OUTBOX_CHECK(HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), to_bytes(text),
                     text.size(), hash.data(), &size) != nullptr);
-  return "v1," + event::base64_text(text_of(hash));
+  return "v1," + event::base64_text(to_text(hash));
 }
 
 }  // namespace
 
-std::vector<std::string> words_of(std::string_view text) {
+std::vector<std::string> split_words(std::string_view text) {
   constexpr std::string_view kBetween = " \t\r\n,";
   std::vector<std::string> words;
   for (std::size_t at = text.find_first_not_of(kBetween); at != std::string_view::npos;) {
@@ -67,8 +67,8 @@ std::vector<std::string> words_of(std::string_view text) {
 
 Result<Signer> Signer::parse(std::string_view secrets) {
   Signer signer;
-  for (const std::string& secret : words_of(secrets)) {
-    auto key = key_of(secret);
+  for (const std::string& secret : split_words(secrets)) {
+    auto key = decode_key(secret);
     if (!key) {
       return fail(Errc::invalid_argument,
                   fmt::format("secret {} is not one of Standard Webhooks", signer.keys_.size() + 1),
@@ -89,7 +89,7 @@ std::string Signer::sign(std::string_view id, std::int64_t timestamp, std::strin
   return all;
 }
 
-std::string digest_of(std::string_view text) {
+std::string make_digest(std::string_view text) {
   return sha256_digits(text).substr(0, 2 * kDigestBytes);
 }
 

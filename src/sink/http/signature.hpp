@@ -27,9 +27,9 @@ class Signer {
 };
 
 /// The parts of a text between blanks or commas.
-[[nodiscard]] std::vector<std::string> words_of(std::string_view text);
+[[nodiscard]] std::vector<std::string> split_words(std::string_view text);
 
 /// The first 16 bytes of the text's SHA-256 as hexadecimal digits.
-[[nodiscard]] std::string digest_of(std::string_view text);
+[[nodiscard]] std::string make_digest(std::string_view text);
 
 }  // namespace outbox::sink::http

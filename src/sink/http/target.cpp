@@ -23,7 +23,7 @@ FieldError wrong(std::string what, std::string hint = kUrlExample) {
   return {kUrlField, std::move(what), std::move(hint)};
 }
 
-std::string part_of(CURLU* url, CURLUPart part, unsigned flags = 0) {
+std::string read_part(CURLU* url, CURLUPart part, unsigned flags = 0) {
   char* text = nullptr;
   if (curl_url_get(url, part, &text, flags) != CURLUE_OK) return {};
   std::string copy(text);
@@ -128,25 +128,25 @@ std::optional<FieldError> Target::read(bool allow_http) {
   const CURLUcode code =
       curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), CURLU_NON_SUPPORT_SCHEME);
   if (code != CURLUE_OK) return wrong(fmt::format("is not a URL: {}", curl_url_strerror(code)));
-  const std::string scheme = part_of(parsed.get(), CURLUPART_SCHEME);
+  const std::string scheme = read_part(parsed.get(), CURLUPART_SCHEME);
   if (scheme == "http" && !allow_http) {
     return wrong("is not encrypted: others could read and change the events in transit",
                  "use https; inside a network that you trust set http.allow_http = true");
   }
   if (scheme != "https" && scheme != "http")
     return wrong("does not begin with https:// and a host");
-  if (!part_of(parsed.get(), CURLUPART_USER).empty() ||
-      !part_of(parsed.get(), CURLUPART_PASSWORD).empty())
+  if (!read_part(parsed.get(), CURLUPART_USER).empty() ||
+      !read_part(parsed.get(), CURLUPART_PASSWORD).empty())
     return wrong("has a user or a password",
                  "set http.username and http.password, or http.authorization");
   if (url.find('#') != std::string::npos)
     return wrong("has a fragment (#), which is never sent", "remove it");
-  const std::string host = part_of(parsed.get(), CURLUPART_HOST);
+  const std::string host = read_part(parsed.get(), CURLUPART_HOST);
   if (host.empty()) return wrong("has no host");
   encrypted_ = scheme == "https";
   is_loopback_ = host == "localhost" || host == "[::1]" || host.starts_with("127.");
   origin_ = fmt::format("{}://{}:{}", scheme, host,
-                        part_of(parsed.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT));
+                        read_part(parsed.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT));
   return std::nullopt;
 }
 

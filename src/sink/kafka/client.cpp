@@ -90,7 +90,7 @@ void Client::silence() {
 Result<std::unique_ptr<Client>> Client::create(const rd_kafka_conf_t& conf, const NewTopics& topics,
                                                Reports& reports, std::function<void()> bell) {
   std::unique_ptr<Client> client(new Client(reports, std::move(bell)));
-  client->partitioner_ = partitioner_of(conf);
+  client->partitioner_ = read_partitioner(conf);
   rd_kafka_conf_t* copy = rd_kafka_conf_dup(&conf);
   rd_kafka_conf_set_opaque(copy, client.get());
   rd_kafka_conf_set_dr_msg_cb(copy, on_report);
@@ -190,7 +190,7 @@ void Client::note_partitions(Topic& topic, std::int32_t count) {
 }
 
 /// The configured partitioner. All that are possible are pure functions of the key.
-Client::Partitioner Client::partitioner_of(const rd_kafka_conf_t& conf) {
+Client::Partitioner Client::read_partitioner(const rd_kafka_conf_t& conf) {
   const std::string name = property(conf, "partitioner");
   if (name.starts_with("consistent")) return rd_kafka_msg_partitioner_consistent;
   if (name.starts_with("fnv1a")) return rd_kafka_msg_partitioner_fnv1a;

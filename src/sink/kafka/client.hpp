@@ -93,7 +93,7 @@ class Client {
 
   using Partitioner = std::int32_t (*)(const rd_kafka_topic_t*, const void*, std::size_t,
                                        std::int32_t, void*, void*);
-  [[nodiscard]] static Partitioner partitioner_of(const rd_kafka_conf_t& conf);
+  [[nodiscard]] static Partitioner read_partitioner(const rd_kafka_conf_t& conf);
 
   Client(Reports& reports, std::function<void()> bell);
 

@@ -321,7 +321,7 @@ struct Broker {
 };
 
 /// Parses HOST:PORT, several with commas. The port may be missing; SSL:// may precede.
-std::vector<Broker> brokers_of(std::string_view list) {
+std::vector<Broker> parse_brokers(std::string_view list) {
   std::vector<Broker> found;
   while (true) {
     std::string_view text = trimmed(list.substr(0, list.find(',')));
@@ -348,7 +348,7 @@ bool is_local(const Broker& broker) {
 
 void check_use(const KafkaSettings& settings, const SubscriptionSpec& spec, FieldErrors& errors) {
   check_topic(spec.topic, errors);
-  for (const Broker& broker : brokers_of(settings.brokers)) {
+  for (const Broker& broker : parse_brokers(settings.brokers)) {
     if (is_usable(broker)) continue;
     errors.add(property_error("brokers", "has an entry that is not HOST:PORT",
                               "such as kafka-1:9092,kafka-2:9092"));
@@ -374,7 +374,7 @@ Result<std::unique_ptr<Sink>> make(KafkaSettings settings) {
   FieldErrors errors;
   Conf conf = make_conf(settings, errors);
   if (auto status = errors.status(); !status) return tl::unexpected(status.error());
-  WeaknessLog("kafka").warn(settings.brokers, weaknesses_of(settings, *conf));
+  WeaknessLog("kafka").warn(settings.brokers, find_weaknesses(settings, *conf));
   return std::make_unique<KafkaSink>(std::move(conf),
                                      KafkaOptions{.connect_timeout = settings.connect_timeout,
                                                   .delivery_deadline = settings.delivery_deadline,
@@ -403,10 +403,10 @@ std::string property(const rd_kafka_conf_t& conf, const char* name) {
   return got == RD_KAFKA_CONF_OK ? text.data() : std::string();
 }
 
-std::vector<Weakness> weaknesses_of(const KafkaSettings& settings, const rd_kafka_conf_t& conf) {
+std::vector<Weakness> find_weaknesses(const KafkaSettings& settings, const rd_kafka_conf_t& conf) {
   std::vector<Weakness> found;
   const bool encrypted = is_encrypted(conf);
-  const auto brokers = brokers_of(settings.brokers);
+  const auto brokers = parse_brokers(settings.brokers);
   if (!encrypted && !std::all_of(brokers.begin(), brokers.end(), is_local))
     found.push_back(in_clear("tls = true"));
   if (encrypted && settings.tls.insecure) {
@@ -450,7 +450,7 @@ Conf make_conf(const KafkaSettings& settings, FieldErrors& errors) {
 }
 
 SinkKind kind() {
-  return kind_of<KafkaSettings>(
+  return make_kind<KafkaSettings>(
       {.name = "kafka",
        .help = "produces to Apache Kafka with librdkafka, in order per key and without gaps",
        .rows = rows(),

@@ -57,8 +57,8 @@ struct KafkaSettings {
 [[nodiscard]] std::string property(const rd_kafka_conf_t& conf, const char* name);
 
 /// What the settings leave open to whoever controls the network.
-[[nodiscard]] std::vector<Weakness> weaknesses_of(const KafkaSettings& settings,
-                                                  const rd_kafka_conf_t& conf);
+[[nodiscard]] std::vector<Weakness> find_weaknesses(const KafkaSettings& settings,
+                                                    const rd_kafka_conf_t& conf);
 
 /// Whether the property's value is the path of a file.
 [[nodiscard]] bool names_file(std::string_view property, std::string_view value);

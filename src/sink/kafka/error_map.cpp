@@ -97,7 +97,7 @@ constexpr Meaning kMeanings[] = {
     {RD_KAFKA_RESP_ERR_BROKER_NOT_AVAILABLE, destination, Errc::unavailable, retry_call, kReach},
 };
 
-const Meaning* meaning_of(rd_kafka_resp_err_t code) noexcept {
+const Meaning* find_meaning(rd_kafka_resp_err_t code) noexcept {
   for (const Meaning& meaning : kMeanings) {
     if (meaning.code == code) return &meaning;
   }
@@ -106,8 +106,8 @@ const Meaning* meaning_of(rd_kafka_resp_err_t code) noexcept {
 
 }  // namespace
 
-Fault fault_of(rd_kafka_resp_err_t code) noexcept {
-  const Meaning* meaning = meaning_of(code);
+Fault find_fault(rd_kafka_resp_err_t code) noexcept {
+  const Meaning* meaning = find_meaning(code);
   return meaning == nullptr ? none : meaning->fault;
 }
 
@@ -123,7 +123,7 @@ bool is_missing(rd_kafka_resp_err_t code) noexcept {
 }
 
 Error describe(rd_kafka_resp_err_t code, std::string_view topic) {
-  const Meaning* meaning = meaning_of(code);
+  const Meaning* meaning = find_meaning(code);
   Error error{.code = meaning == nullptr ? Errc::unavailable : meaning->errc,
               .remedy = meaning == nullptr ? reconnect : meaning->remedy,
               .effect = Effect::none,

@@ -16,7 +16,7 @@ enum class Fault : std::uint8_t {
   destination,  ///< The topic, rights or brokers.
 };
 
-[[nodiscard]] Fault fault_of(rd_kafka_resp_err_t code) noexcept;
+[[nodiscard]] Fault find_fault(rd_kafka_resp_err_t code) noexcept;
 
 /// Whether a smaller batch might have been accepted.
 [[nodiscard]] bool is_about_size(rd_kafka_resp_err_t code) noexcept;

@@ -148,7 +148,7 @@ void check_config(const TopicConfig& config, Inspection& found) {
   }
 }
 
-std::int64_t number_of(const std::string& text) {
+std::int64_t parse_number(const std::string& text) {
   std::int64_t number = 0;
   (void)std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
@@ -165,7 +165,7 @@ void look_at_broker(Brokers& brokers, Inspection& found) {
   const auto config = brokers.broker_config();
   if (!config) return;
   if (const auto at = config->find("message.max.bytes"); at != config->end())
-    limit_messages("message.max.bytes of the brokers", number_of(at->second),
+    limit_messages("message.max.bytes of the brokers", parse_number(at->second),
                    "raise message.max.bytes of the brokers, or max.message.bytes of the topics",
                    found);
 }
@@ -173,7 +173,7 @@ void look_at_broker(Brokers& brokers, Inspection& found) {
 /// Fails if fewer replicas exist than must be in sync: no event would ever be acked.
 Status check_in_sync(const TopicConfig& config, int replicas, const std::string& topic) {
   const auto at = config.find("min.insync.replicas");
-  if (at == config.end() || number_of(at->second) <= replicas) return {};
+  if (at == config.end() || parse_number(at->second) <= replicas) return {};
   return fail(Errc::unsupported,
               fmt::format("kafka: topic {}: min.insync.replicas is {}, but it has {} replica{}",
                           topic, at->second, replicas, replicas == 1 ? "" : "s"),
@@ -188,7 +188,7 @@ Status look_at_topic(Brokers& brokers, const std::string& topic, Inspection& fou
     OUTBOX_TRY(check_in_sync(*config, replicas, topic));
     check_config(*config, found);
     if (const auto at = config->find("max.message.bytes"); at != config->end())
-      limit_messages("max.message.bytes of the topic", number_of(at->second),
+      limit_messages("max.message.bytes of the topic", parse_number(at->second),
                      "raise max.message.bytes of the topic", found);
   } else {
     found.weaknesses.push_back({"the user may not ask for the topic's configuration",
@@ -210,8 +210,8 @@ Result<Inspection> inspect(KafkaSettings settings, const SubscriptionSpec& spec)
                    .acked = "all in-sync replicas have it",
                    .duplicates = "after a crash of the relay, a takeover or a lost answer",
                    .order = "of each key in a topic",
-                   .weaknesses = weaknesses_of(settings, *conf)};
-  limit_messages("kafka.message.max.bytes", number_of(property(*conf, "message.max.bytes")),
+                   .weaknesses = find_weaknesses(settings, *conf)};
+  limit_messages("kafka.message.max.bytes", parse_number(property(*conf, "message.max.bytes")),
                  "raise message.max.bytes of this sink, and max.message.bytes of the topic", found);
   if (settings.properties.contains("message.max.bytes")) found.own = found.largest;
   Brokers brokers;  // Declared first, because the client keeps its address.

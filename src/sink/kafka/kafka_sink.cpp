@@ -29,7 +29,7 @@ std::int64_t now_ms() {
       .count();
 }
 
-std::size_t bytes_of(const Message& message) {
+std::size_t count_bytes(const Message& message) {
   std::size_t bytes = message.body.size() + message.key.value_or("").size();
   for (const HeaderView& header : message.headers)
     bytes += header.name.size() + header.value.size();
@@ -53,7 +53,7 @@ Error too_large(const Message& message, std::size_t bytes) {
   return error;
 }
 
-std::int64_t seq_of(const Message& message) {
+std::int64_t find_seq(const Message& message) {
   return message.event != nullptr ? message.event->seq : static_cast<std::int64_t>(message.token);
 }
 
@@ -158,8 +158,8 @@ std::size_t KafkaSink::send(std::span<const Message> messages) {
     if (in_flight_.size() == 0) goes_alone_ = anywhere;
     if (in_flight_.size() > 0 && (anywhere || goes_alone_)) return i;
     if (!anywhere && !first_batches_.may_send(place->number, now)) return i;
-    const std::size_t slot = in_flight_.add(messages[i].token, seq_of(messages[i]),
-                                            bytes_of(messages[i]), place->number);
+    const std::size_t slot = in_flight_.add(messages[i].token, find_seq(messages[i]),
+                                            count_bytes(messages[i]), place->number);
     const auto code = client_->produce(messages[i], place->partition, slot, timestamp);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
       first_batches_.sent(place->number);
@@ -189,7 +189,7 @@ bool KafkaSink::make_room(const Message& message) {
 /// Rejects the event. The client never got the message, so the sink goes on; the relay holds back
 /// what follows of its key.
 void KafkaSink::refuse_unsent(const Message& message, Error error) {
-  suspects_.settled(seq_of(message));
+  suspects_.settled(find_seq(message));
   ready_.push_back({.token = message.token,
                     .kind = Outcome::Kind::rejected,
                     .error = std::move(error),
@@ -213,7 +213,7 @@ void KafkaSink::refuse(const Message& message, const InFlight::Entry& entry,
                        rd_kafka_resp_err_t code) {
   if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
     return refuse_unsent(message, too_large(message, entry.bytes));
-  if (fault_of(code) == Fault::none && code != RD_KAFKA_RESP_ERR__QUEUE_FULL)
+  if (find_fault(code) == Fault::none && code != RD_KAFKA_RESP_ERR__QUEUE_FULL)
     return refuse_after_giving_up(message, code);
   Error error = describe(code, message.topic);
   if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
@@ -231,7 +231,7 @@ void KafkaSink::refuse(const Message& message, const InFlight::Entry& entry,
 void KafkaSink::refuse_after_giving_up(const Message& message, rd_kafka_resp_err_t code) {
   take_reports();
   if (state_ == State::open) {
-    stop_taking(cause_of(code, message.topic));
+    stop_taking(make_cause(code, message.topic));
     client_->purge_queued();
   }
   ready_.push_back({.token = message.token,
@@ -253,8 +253,8 @@ void KafkaSink::failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt
   const bool alone = in_flight_.size() == 1 && state_ == State::open;
   const auto entry = in_flight_.take(slot);
   first_batches_.not_acked(entry.place);
-  if (state_ == State::open) stop_taking(cause_of(code, topic));
-  const bool consequence = fault_of(code) == Fault::none;
+  if (state_ == State::open) stop_taking(make_cause(code, topic));
+  const bool consequence = find_fault(code) == Fault::none;
   Error error = consequence ? reason_ : describe(code, topic);
   error.effect = in_doubt ? Effect::unknown : Effect::none;
   const auto kind = judge(code, in_doubt, entry, alone);
@@ -262,11 +262,11 @@ void KafkaSink::failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt
 }
 
 /// The error behind `code`. The cause of a fatal error is not in the reports of messages.
-Error KafkaSink::cause_of(rd_kafka_resp_err_t code, std::string_view topic) {
-  if (fault_of(code) != Fault::none) return describe(code, topic);
+Error KafkaSink::make_cause(rd_kafka_resp_err_t code, std::string_view topic) {
+  if (find_fault(code) != Fault::none) return describe(code, topic);
   client_->fetch_fatal_error();
   if (client_->error_text().empty()) return describe(code, topic);
-  destination_failed_ = fault_of(client_->error_code()) == Fault::destination;
+  destination_failed_ = find_fault(client_->error_code()) == Fault::destination;
   Error error = describe(client_->error_code(), {});
   error.message = "kafka: " + client_->error_text();
   return error;
@@ -276,7 +276,7 @@ Error KafkaSink::cause_of(rd_kafka_resp_err_t code, std::string_view topic) {
 Outcome::Kind KafkaSink::judge(rd_kafka_resp_err_t code, bool in_doubt,
                                const InFlight::Entry& entry, bool alone) {
   if (in_doubt) return Outcome::Kind::unknown;
-  switch (fault_of(code)) {
+  switch (find_fault(code)) {
     case Fault::message:
       if (!alone) {
         suspects_.add(entry.seq, is_about_size(code) ? entry.bytes : 0);

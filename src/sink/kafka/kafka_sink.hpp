@@ -57,7 +57,7 @@ class KafkaSink final : public Sink, private Client::Reports {
   void take_reports();
   void watch_deadlines(TimePoint now);
   void stop_taking(Error reason);
-  [[nodiscard]] Error cause_of(rd_kafka_resp_err_t code, std::string_view topic);
+  [[nodiscard]] Error make_cause(rd_kafka_resp_err_t code, std::string_view topic);
   void refuse_after_giving_up(const Message& message, rd_kafka_resp_err_t code);
   void refuse_unsent(const Message& message, Error error);
   void refuse_topic(const Message& message, const TopicRefusal& refusal);

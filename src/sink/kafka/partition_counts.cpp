@@ -52,7 +52,7 @@ Answer ask(rd_kafka_t* handle, rd_kafka_NewTopic_t* topic, const std::stop_token
 }
 
 /// The result for the topic, which may be an error although the request succeeded.
-TopicRefusal result_of(rd_kafka_event_t* answer) {
+TopicRefusal read_result(rd_kafka_event_t* answer) {
   if (const auto code = rd_kafka_event_error(answer); code != RD_KAFKA_RESP_ERR_NO_ERROR)
     return {.code = code, .text = rd_kafka_event_error_string(answer)};
   std::size_t count = 0;
@@ -71,7 +71,7 @@ std::optional<TopicRefusal> make_topic(rd_kafka_t* handle, const char* name, con
   const NewTopic topic = new_topic(name, like);
   const Answer answer = ask(handle, topic.get(), stop);
   if (!answer) return std::nullopt;
-  TopicRefusal result = result_of(answer.get());
+  TopicRefusal result = read_result(answer.get());
   // Another process made it.
   if (result.code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) return std::nullopt;
   if (result.code != RD_KAFKA_RESP_ERR_NO_ERROR) return result;

@@ -119,7 +119,7 @@ Result<std::unique_ptr<TopicReader>> TopicReader::open(Conf conf) {
 
 // ---- which topics there are
 
-TopicReader::Topic TopicReader::handle_of(const std::string& name) const {
+TopicReader::Topic TopicReader::open_handle(const std::string& name) const {
   return Topic(rd_kafka_topic_new(handle_.get(), name.c_str(), nullptr));
 }
 
@@ -141,7 +141,7 @@ Result<std::vector<TopicPartitions>> TopicReader::ask(rd_kafka_topic_t* only) co
 }
 
 Result<std::optional<TopicPartitions>> TopicReader::topic(const std::string& name) const {
-  const Topic handle = handle_of(name);
+  const Topic handle = open_handle(name);
   OUTBOX_TRY(const auto topics, ask(handle.get()));
   return topics.empty() ? std::nullopt : std::optional(topics.front());
 }
@@ -155,10 +155,10 @@ Result<std::vector<PartitionRead>> TopicReader::read(const TopicPartitions& topi
   if (topic.error != RD_KAFKA_RESP_ERR_NO_ERROR) return fail(read_error(topic.error, topic.name));
   std::vector<PartitionRead> partitions;
   for (std::int32_t number = 0; number < topic.partitions; ++number) {
-    OUTBOX_TRY(const std::int64_t end, end_of(topic.name, number));
+    OUTBOX_TRY(const std::int64_t end, read_end(topic.name, number));
     partitions.emplace_back(end);
   }
-  const Topic handle = handle_of(topic.name);
+  const Topic handle = open_handle(topic.name);
   const std::span<PartitionRead> all(partitions);
   for (std::size_t first = 0; first < all.size(); first += kAtOnce) {
     const Some some{.first = static_cast<std::int32_t>(first),
@@ -169,7 +169,7 @@ Result<std::vector<PartitionRead>> TopicReader::read(const TopicPartitions& topi
 }
 
 /// The end of what is committed: an open transaction of another producer is not waited for.
-Result<std::int64_t> TopicReader::end_of(const std::string& topic, std::int32_t partition) const {
+Result<std::int64_t> TopicReader::read_end(const std::string& topic, std::int32_t partition) const {
   std::int64_t low = 0;
   std::int64_t high = 0;
   const auto code =
@@ -243,8 +243,8 @@ namespace {
 constexpr std::string_view kInternal = "__";
 
 /// The topics that the template can make, as far as their names tell.
-Result<std::vector<TopicPartitions>> topics_of(const TopicReader& reader,
-                                               const format::Template& topic) {
+Result<std::vector<TopicPartitions>> list_topics(const TopicReader& reader,
+                                                 const format::Template& topic) {
   if (const auto name = topic.fixed()) {
     OUTBOX_TRY(const auto only, reader.topic(*name));
     return only ? std::vector{*only} : std::vector<TopicPartitions>{};
@@ -259,7 +259,7 @@ Result<std::vector<TopicPartitions>> topics_of(const TopicReader& reader,
   return topics;
 }
 
-std::optional<EventId> id_of(const rd_kafka_message_t& message, const std::string& header) {
+std::optional<EventId> read_id(const rd_kafka_message_t& message, const std::string& header) {
   rd_kafka_headers_t* headers = nullptr;
   const void* value = nullptr;
   std::size_t size = 0;
@@ -275,7 +275,7 @@ Result<ReadPart> read_topic(TopicReader& reader, const TopicPartitions& topic,
                             const std::string& header, std::uint32_t number, const TakeId& take) {
   ReadPart part{.name = topic.name};
   OUTBOX_TRY(const auto partitions, reader.read(topic, [&](const rd_kafka_message_t& message) {
-    if (const auto id = id_of(message, header)) {
+    if (const auto id = read_id(message, header)) {
       take(number, *id);
     } else {
       ++part.without_id;
@@ -297,7 +297,7 @@ Result<ReadParts> read_back(const KafkaSettings& settings, const SubscriptionSpe
   OUTBOX_TRY(errors.status());
   OUTBOX_TRY(const format::Template topic, format::Template::compile("topic", spec.topic));
   OUTBOX_TRY(const auto reader, TopicReader::open(std::move(conf)));
-  OUTBOX_TRY(const auto topics, topics_of(*reader, topic));
+  OUTBOX_TRY(const auto topics, list_topics(*reader, topic));
   if (topics.empty()) log::warn("kafka: there is no topic to read back", {{"topic", spec.topic}});
   const std::string header = format::id_header(spec.format, kAttributePrefix);
   ReadParts parts;

@@ -95,8 +95,9 @@ class TopicReader {
   static void on_error(rd_kafka_t* handle, int code, const char* reason, void* opaque);
 
   [[nodiscard]] Result<std::vector<TopicPartitions>> ask(rd_kafka_topic_t* only) const;
-  [[nodiscard]] Topic handle_of(const std::string& name) const;
-  [[nodiscard]] Result<std::int64_t> end_of(const std::string& topic, std::int32_t partition) const;
+  [[nodiscard]] Topic open_handle(const std::string& name) const;
+  [[nodiscard]] Result<std::int64_t> read_end(const std::string& topic,
+                                              std::int32_t partition) const;
   /// Partitions that are read at the same time.
   struct Some {
     std::int32_t first{0};

@@ -85,7 +85,7 @@ void check_names(const NatsSettings& s, FieldErrors& errors) {
 }
 
 void check(const NatsSettings& settings, FieldErrors& errors) {
-  const auto servers = servers_of(settings, errors);
+  const auto servers = parse_servers(settings, errors);
   check_login(settings, servers, errors);
   check_names(settings, errors);
   check_tls("nats", settings.tls, errors);
@@ -110,7 +110,7 @@ void check_here(const NatsSettings& settings, FieldErrors& errors) {
 
 Result<std::unique_ptr<NetworkSink>> make(NatsSettings settings, const SubscriptionSpec& spec) {
   FieldErrors errors;
-  auto servers = servers_of(settings, errors);
+  auto servers = parse_servers(settings, errors);
   OUTBOX_TRY(errors.status());
   return std::make_unique<NatsSink>(spec.name, std::move(settings), std::move(servers));
 }
@@ -170,7 +170,7 @@ std::string json_escaped(const std::string& text) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
-std::vector<Endpoint> servers_of(const NatsSettings& settings, FieldErrors& errors) {
+std::vector<Endpoint> parse_servers(const NatsSettings& settings, FieldErrors& errors) {
   auto servers = parse_endpoints("nats.url", settings.url, kSchemes, errors);
   for (const Endpoint& server : servers) {
     if (!server.path.empty())
@@ -208,13 +208,13 @@ Result<OptionsHandle> make_options(const NatsSettings& settings, const Endpoint&
 }
 
 SinkKind kind() {
-  return kind_of<NatsSettings>({.name = "nats",
-                                .help = "publishes to NATS JetStream with cnats",
-                                .rows = rows(),
-                                .check = check,
-                                .check_use = check_use,
-                                .check_here = check_here,
-                                .make_network = make});
+  return make_kind<NatsSettings>({.name = "nats",
+                                  .help = "publishes to NATS JetStream with cnats",
+                                  .rows = rows(),
+                                  .check = check,
+                                  .check_use = check_use,
+                                  .check_here = check_here,
+                                  .make_network = make});
 }
 
 }  // namespace outbox::sink::nats

@@ -32,7 +32,8 @@ struct NatsSettings {
 };
 
 /// Adds an error, and returns no address, if one is wrong.
-[[nodiscard]] std::vector<Endpoint> servers_of(const NatsSettings& settings, FieldErrors& errors);
+[[nodiscard]] std::vector<Endpoint> parse_servers(const NatsSettings& settings,
+                                                  FieldErrors& errors);
 
 /// The options for one connection to this server at this numeric address. Reads the files.
 [[nodiscard]] Result<OptionsHandle> make_options(const NatsSettings& settings,

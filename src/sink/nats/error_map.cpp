@@ -50,7 +50,7 @@ constexpr Meaning kMeanings[] = {
     {10118, blocked, Errc::unavailable, kCluster},
 };
 
-Meaning meaning_of(const Answer& answer) {
+Meaning find_meaning(const Answer& answer) {
   for (const Meaning& meaning : kMeanings) {
     if (meaning.err_code == answer.err_code) return meaning;
   }
@@ -59,14 +59,16 @@ Meaning meaning_of(const Answer& answer) {
   return {0, rejected, Errc::invalid_argument, "JetStream refuses this message"};
 }
 
-Remedy remedy_of(Errc errc) { return errc == Errc::unavailable ? Remedy::retry_call : Remedy::fix; }
+Remedy find_remedy(Errc errc) {
+  return errc == Errc::unavailable ? Remedy::retry_call : Remedy::fix;
+}
 
-std::string text_of(const Json& object, const char* name) {
+std::string read_text(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-std::uint64_t number_of(const Json& object, const char* name) {
+std::uint64_t read_number(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
 }
@@ -112,11 +114,11 @@ Answer parse_answer(std::string_view body) {
   if (!json.is_object()) return {};
   if (const auto error = json.find("error"); error != json.end() && error->is_object()) {
     return {.kind = Answer::Kind::refused,
-            .code = static_cast<int>(number_of(*error, "code")),
-            .err_code = static_cast<int>(number_of(*error, "err_code")),
-            .text = text_of(*error, "description")};
+            .code = static_cast<int>(read_number(*error, "code")),
+            .err_code = static_cast<int>(read_number(*error, "err_code")),
+            .text = read_text(*error, "description")};
   }
-  if (text_of(json, "stream").empty() || number_of(json, "seq") == 0) return {};
+  if (read_text(json, "stream").empty() || read_number(json, "seq") == 0) return {};
   return {.kind = Answer::Kind::stored};
 }
 
@@ -131,10 +133,10 @@ Verdict judge(const Answer& answer, std::string_view subject) {
                       .hint = kCreateStream,
                       .origin = "nats:503"}};
   }
-  const Meaning meaning = meaning_of(answer);
+  const Meaning meaning = find_meaning(answer);
   return {.kind = meaning.kind,
           .error = {.code = meaning.errc,
-                    .remedy = remedy_of(meaning.errc),
+                    .remedy = find_remedy(meaning.errc),
                     .effect = meaning.kind == unknown ? Effect::unknown : Effect::none,
                     .message = fmt::format(
                         "nats: subject {}: {}", subject,

@@ -63,7 +63,7 @@ Status NatsSink::open() {
     next_server_ = (next_server_ + 1) % servers_.size();
     return checked;
   }
-  warn_of(inspection_);
+  warn_about(inspection_);
   state_ = State::open;
   doubtful_ = false;
   return {};

@@ -53,7 +53,7 @@ bool wait_for(int fd, short events, Clock::time_point until) {
   }
 }
 
-int error_of(int fd) {
+int socket_error(int fd) {
   int code = 0;
   socklen_t size = sizeof code;
   return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size) == 0 ? code : errno;
@@ -66,7 +66,7 @@ std::string try_address(const addrinfo& address, Clock::time_point until) {
   if (::connect(socket.fd(), address.ai_addr, address.ai_addrlen) != 0 && errno != EINPROGRESS)
     return words(errno);
   if (!wait_for(socket.fd(), POLLOUT, until)) return "does not accept a connection";
-  if (const int code = error_of(socket.fd()); code != 0) return words(code);
+  if (const int code = socket_error(socket.fd()); code != 0) return words(code);
   std::string start;
   while (start.size() < 4) {
     if (!wait_for(socket.fd(), POLLIN, until)) return "accepts a connection and does not answer";

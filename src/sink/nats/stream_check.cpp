@@ -21,7 +21,7 @@ std::int64_t number_setting(const Json& config, const char* name) {
   const auto found = config.find(name);
   return found != config.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
 }
-bool flag_of(const Json& config, const char* name) {
+bool read_flag(const Json& config, const char* name) {
   const auto found = config.find(name);
   return found != config.end() && found->is_boolean() && found->get<bool>();
 }
@@ -46,9 +46,9 @@ Status check_usable(const std::string& stream, const Json& config) {
   const auto unusable = [&](const char* what, const char* hint) {
     return fail(Errc::unsupported, fmt::format("nats: stream {} {}", stream, what), hint);
   };
-  if (flag_of(config, "no_ack"))
+  if (read_flag(config, "no_ack"))
     return unusable("has no_ack: it never confirms an event", "set no_ack to false");
-  if (flag_of(config, "sealed"))
+  if (read_flag(config, "sealed"))
     return unusable("is sealed: nothing can be added to it", "use another stream");
   if (config.contains("mirror") && config["mirror"].is_object())
     return unusable("is a mirror, which takes no events", "name the stream that it mirrors");

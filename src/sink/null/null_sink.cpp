@@ -18,7 +18,7 @@ void NullSink::receive(std::vector<Outcome>& outcomes) {
 }
 
 SinkKind null_kind() {
-  return kind_of<NoSettings>(
+  return make_kind<NoSettings>(
       {.name = "null",
        .help = "acks everything and keeps nothing",
        .make = [](NoSettings) -> Result<std::unique_ptr<Sink>> {

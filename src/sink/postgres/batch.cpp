@@ -11,7 +11,7 @@ namespace {
 /// After this many refusals the search ends: the destination is at fault rather than the events.
 constexpr std::size_t kMostRefusals = 32;
 
-std::string place_of(const Row& row) { return "table " + row.table.quoted(); }
+std::string describe_place(const Row& row) { return "table " + row.table.quoted(); }
 
 }  // namespace
 
@@ -123,15 +123,16 @@ void Batch::answered(const Answer& answer) {
   if (!committed_) {  // The COMMIT of a failed transaction is a ROLLBACK.
     failed_ = true;
     kind_ = Outcome::Kind::retry;
-    error_ = fail(Errc::unavailable, Remedy::retry_transaction,
-                  "postgres: " + place_of(rows_.front()) + ": the transaction was rolled back")
-                 .value();
+    error_ =
+        fail(Errc::unavailable, Remedy::retry_transaction,
+             "postgres: " + describe_place(rows_.front()) + ": the transaction was rolled back")
+            .value();
   }
   step_ = Step::over;
 }
 
 void Batch::all_failed(const Answer& answer) {
-  if (verdict_of(answer.failure->sqlstate) != Verdict::event) return give_up(answer);
+  if (find_verdict(answer.failure->sqlstate) != Verdict::event) return give_up(answer);
   if (rows_.size() == 1) {
     refuse(0, *answer.failure);
     return undo(answer);
@@ -143,7 +144,7 @@ void Batch::all_failed(const Answer& answer) {
 }
 
 void Batch::sift_failed(const Answer& answer) {
-  if (verdict_of(answer.failure->sqlstate) != Verdict::event) return give_up(answer);
+  if (find_verdict(answer.failure->sqlstate) != Verdict::event) return give_up(answer);
   before_ = Before::refused;
   if (trying_.size() == 1) return refuse(trying_.front(), *answer.failure);
   halve(tried_);
@@ -157,7 +158,7 @@ void Batch::halve(Range range) {
 
 void Batch::refuse(std::size_t place, const Failure& failure) {
   fates_[place] = Fate::refused;
-  errors_[place] = describe(failure, place_of(rows_[place]));
+  errors_[place] = describe(failure, describe_place(rows_[place]));
   ++refusals_;
   blocked_.insert(rows_[place].keys.begin(), rows_[place].keys.end());
 }
@@ -165,9 +166,9 @@ void Batch::refuse(std::size_t place, const Failure& failure) {
 void Batch::give_up(const Answer& answer) {
   const Failure& failure = *answer.failure;
   failed_ = true;
-  error_ = describe(failure, place_of(rows_.front()));
-  kind_ = verdict_of(failure.sqlstate) == Verdict::retry ? Outcome::Kind::retry
-                                                         : Outcome::Kind::blocked;
+  error_ = describe(failure, describe_place(rows_.front()));
+  kind_ = find_verdict(failure.sqlstate) == Verdict::retry ? Outcome::Kind::retry
+                                                           : Outcome::Kind::blocked;
   undo(answer);
 }
 

@@ -37,7 +37,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kDefiniti
     {"{headers}", "jsonb NOT NULL"},
 }};
 
-std::string_view json_of(std::span<const HeaderView> headers, event::Arena& arena) {
+std::string_view make_json(std::span<const HeaderView> headers, event::Arena& arena) {
   event::ArenaText json(arena);
   json.push_back('{');
   bool first = true;
@@ -88,7 +88,7 @@ std::optional<std::string_view> Column::value(const Message& message, event::Are
     case Source::body:
       if (message.tombstone) return std::nullopt;
       return message.body;
-    case Source::headers: return json_of(message.headers, arena);
+    case Source::headers: return make_json(message.headers, arena);
     case Source::key: return message.key;
     case Source::text: return text.render(*message.event, arena);
   }
@@ -114,7 +114,7 @@ std::vector<Column> read_columns(const Texts& settings, FieldErrors& errors) {
   return columns;
 }
 
-const Column* id_of(std::span<const Column> columns) {
+const Column* find_id(std::span<const Column> columns) {
   const auto found = std::find_if(columns.begin(), columns.end(),
                                   [](const Column& column) { return column.is_id(); });
   return found == columns.end() ? nullptr : &*found;

@@ -39,6 +39,6 @@ struct Column {
 [[nodiscard]] std::vector<Column> read_columns(const Texts& settings, FieldErrors& errors);
 
 /// The column that has the event's id; null if there is none.
-[[nodiscard]] const Column* id_of(std::span<const Column> columns);
+[[nodiscard]] const Column* find_id(std::span<const Column> columns);
 
 }  // namespace outbox::sink::postgres

@@ -82,7 +82,7 @@ void check_others(const Texts& settings, FieldErrors& errors) {
 
 void check_identity(const PostgresSettings& settings, const std::vector<Column>& columns,
                     FieldErrors& errors) {
-  if (settings.dedup_window.count() > 0 || id_of(columns) != nullptr) return;
+  if (settings.dedup_window.count() > 0 || find_id(columns) != nullptr) return;
   errors.add({"postgres.dedup_window", "is 0, and no column has the event's id",
               "add id = \"{id}\" to postgres.columns, with a unique index on that column"});
 }
@@ -152,7 +152,7 @@ std::optional<PostgresOptions> read_options(const PostgresSettings& settings,
 }
 
 SinkKind kind() {
-  return kind_of<PostgresSettings>(
+  return make_kind<PostgresSettings>(
       {.name = "postgres",
        .help = "inserts events into a table of another PostgreSQL database, each exactly once",
        .rows = rows(),

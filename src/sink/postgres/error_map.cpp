@@ -102,7 +102,7 @@ constexpr std::array<Meaning, 11> kMeanings{{
     {"22P05", "a text has a character that the database cannot store"},
 }};
 
-Remedy remedy_of(Verdict verdict) {
+Remedy find_remedy(Verdict verdict) {
   switch (verdict) {
     case Verdict::event: return Remedy::fix;
     case Verdict::retry: return Remedy::retry_transaction;
@@ -112,7 +112,7 @@ Remedy remedy_of(Verdict verdict) {
   return Remedy::reconnect;
 }
 
-Errc code_of(std::string_view sqlstate, Verdict verdict) {
+Errc choose_code(std::string_view sqlstate, Verdict verdict) {
   if (sqlstate == "23505") return Errc::already_exists;
   if (sqlstate == "22001" || sqlstate.starts_with("54")) return Errc::too_large;
   if (sqlstate.starts_with("42501") || sqlstate.starts_with("28")) return Errc::permission_denied;
@@ -121,7 +121,7 @@ Errc code_of(std::string_view sqlstate, Verdict verdict) {
   return verdict == Verdict::event ? Errc::invalid_argument : Errc::unavailable;
 }
 
-std::string words_of(const Failure& failure) {
+std::string describe_words(const Failure& failure) {
   if (!failure.sqlstate.starts_with("22")) return pg::one_line(failure.said);
   const auto known = std::find_if(kMeanings.begin(), kMeanings.end(), [&](const Meaning& one) {
     return failure.sqlstate == one.sqlstate;
@@ -131,22 +131,22 @@ std::string words_of(const Failure& failure) {
 
 }  // namespace
 
-Verdict verdict_of(std::string_view sqlstate) noexcept {
+Verdict find_verdict(std::string_view sqlstate) noexcept {
   return std::find_if(kStateRows.begin(), kStateRows.end(),
                       [&](const StateRow& row) { return sqlstate.starts_with(row.prefix); })
       ->verdict;
 }
 
 Error describe(const Failure& failure, std::string_view place) {
-  const Verdict verdict = verdict_of(failure.sqlstate);
+  const Verdict verdict = find_verdict(failure.sqlstate);
   const auto hint = std::find_if(kHints.begin(), kHints.end(), [&](const Hint& one) {
     return failure.sqlstate.starts_with(one.prefix);
   });
   std::string message = "postgres: ";
-  message.append(place).append(": ").append(words_of(failure));
+  message.append(place).append(": ").append(describe_words(failure));
   message.append(" (").append(failure.sqlstate).append(")");
-  return {.code = code_of(failure.sqlstate, verdict),
-          .remedy = remedy_of(verdict),
+  return {.code = choose_code(failure.sqlstate, verdict),
+          .remedy = find_remedy(verdict),
           .effect = verdict == Verdict::lost ? Effect::unknown : Effect::none,
           .message = std::move(message),
           .hint = failure.hint.empty() || failure.sqlstate.starts_with("22")

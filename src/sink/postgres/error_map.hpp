@@ -22,7 +22,7 @@ enum class Verdict : std::uint8_t {
   lost,     ///< The connection is lost, and the transaction may have been committed.
 };
 
-[[nodiscard]] Verdict verdict_of(std::string_view sqlstate) noexcept;
+[[nodiscard]] Verdict find_verdict(std::string_view sqlstate) noexcept;
 
 /// `place` is the table. The server's text is left out where it quotes values (class 22).
 [[nodiscard]] Error describe(const Failure& failure, std::string_view place);

@@ -35,7 +35,7 @@ Status Places::learn(const TableName& table, const pg::Rows& found) {
                            .is_text = found.boolean(row, kIsText),
                            .is_bytes = found.boolean(row, kIsBytes)});
   }
-  const Column* const id = id_of(options_.columns);
+  const Column* const id = find_id(options_.columns);
   const TableName full{.schema = found.text(0, kSchema), .table = table.table};
   place.insert = options_.remembers()
                      ? insert_remembered(full, delivered_, options_.columns, place.types)
@@ -45,7 +45,7 @@ Status Places::learn(const TableName& table, const pg::Rows& found) {
 }
 
 Error Places::missing(const TableName& table) const {
-  return no_table(table, definition_of(table, options_.columns, !options_.remembers()));
+  return no_table(table, define_table(table, options_.columns, !options_.remembers()));
 }
 
 std::vector<Statement> Places::insert(std::span<const Row* const> rows) const {
@@ -109,7 +109,7 @@ std::vector<Statement> Look::creation() const {
   if (full.schema.empty()) full.schema = schemas_.front();
   std::vector<Statement> statements{begin(), limits(options_.plain.deadline), lock_creation()};
   if (kind_ == Kind::target) {
-    statements.push_back({definition_of(full, options_.columns, !options_.remembers())});
+    statements.push_back({define_table(full, options_.columns, !options_.remembers())});
   } else {
     statements.push_back({definition_of_delivered(full)});
     statements.push_back({definition_of_index(full)});

@@ -19,7 +19,7 @@ constexpr std::size_t kMostBytesInFlight = std::size_t{32} << 20U;
 /// At least as many ids as a batch can add, so that old ids go as fast as new ones come.
 constexpr std::size_t kLeastPruned = 1000;
 
-std::size_t size_of(const Row& row) {
+std::size_t count_bytes(const Row& row) {
   std::size_t bytes = 256;
   for (const auto& value : row.values) bytes += value ? value->size() : 0;
   return bytes;
@@ -31,7 +31,7 @@ std::vector<std::string> names_in(const pg::Rows& rows) {
   return names;
 }
 
-std::vector<std::string> keys_of(const Message& message) {
+std::vector<std::string> list_keys(const Message& message) {
   std::vector<std::string> keys;
   const EventView& event = *message.event;
   if (!event.aggregate_id.empty()) {
@@ -99,7 +99,7 @@ Status PostgresSink::connect() {
     OUTBOX_TRY(look_now(std::move(*table), Look::Kind::target, until));
   }
   pruner_ = Pruner(options_.plain.dedup_window, std::max(options_.plain.batch, kLeastPruned));
-  warn_of(inspection());
+  warn_about(inspection());
   return {};
 }
 
@@ -180,28 +180,28 @@ bool PostgresSink::add(const Message& message) {
     refuse(message, Outcome::Kind::rejected, std::move(legal.error()));
     return false;
   }
-  Row row = row_of(message, std::move(table));
+  Row row = make_row(message, std::move(table));
   ++in_flight_;
   bytes_ += row.bytes;
   queue_.push_back(std::move(row));
   return true;
 }
 
-Row PostgresSink::row_of(const Message& message, TableName table) {
+Row PostgresSink::make_row(const Message& message, TableName table) {
   const EventView& event = *message.event;
   Row row{.token = message.token,
           .id = event.id,
           .seq = event.seq,
-          .replay = std::string(event::replay_of(event, arena_)),
+          .replay = std::string(event::read_replay(event, arena_)),
           .table = std::move(table),
           .values = {},
-          .keys = keys_of(message)};
+          .keys = list_keys(message)};
   row.values.reserve(options_.columns.size());
   for (const Column& column : options_.columns) {
     const auto value = column.value(message, arena_);
     row.values.push_back(value ? std::optional<std::string>(*value) : std::nullopt);
   }
-  row.bytes = size_of(row);
+  row.bytes = count_bytes(row);
   return row;
 }
 

@@ -51,7 +51,7 @@ class PostgresSink final : public ConnectionSink {
   [[nodiscard]] bool has_room() const;
   [[nodiscard]] Status check(const Message& message, const TableName& table) const;
   [[nodiscard]] bool add(const Message& message);
-  [[nodiscard]] Row row_of(const Message& message, TableName table);
+  [[nodiscard]] Row make_row(const Message& message, TableName table);
 
   /// Begins and continues the work as far as the server has answered.
   void work();

@@ -23,7 +23,7 @@ std::string_view text_or_empty(const char* text) {
   return text == nullptr ? std::string_view() : std::string_view(text);
 }
 
-pg::Parameters parameters_of(const PostgresOptions& options) {
+pg::Parameters make_parameters(const PostgresOptions& options) {
   const auto seconds =
       std::chrono::ceil<std::chrono::seconds>(options.plain.connect_timeout).count();
   pg::Parameters parameters{{"connect_timeout", std::to_string(seconds)},
@@ -34,7 +34,7 @@ pg::Parameters parameters_of(const PostgresOptions& options) {
   return parameters;
 }
 
-Failure failure_of(const PGresult* result) {
+Failure read_failure(const PGresult* result) {
   return {.sqlstate = std::string(pg::field(result, PG_DIAG_SQLSTATE)),
           .said = std::string(pg::field(result, PG_DIAG_MESSAGE_PRIMARY)),
           .hint = std::string(pg::field(result, PG_DIAG_MESSAGE_HINT))};
@@ -60,7 +60,7 @@ Result<std::unique_ptr<Session>> Session::open(const PostgresOptions& options) {
     return pass(valid);
   }
   std::unique_ptr<Session> made(new Session(pg::connect(
-      options.plain.url, "outbox sink " + options.subscription, parameters_of(options))));
+      options.plain.url, "outbox sink " + options.subscription, make_parameters(options))));
   PGconn* const connection = made->connection_.get();
   if (connection == nullptr || PQstatus(connection) != CONNECTION_OK)
     return fail(in_our_words(pg::failed_connect(connection)));
@@ -141,10 +141,10 @@ Status Session::take(PGresult* result) {
       return {};
     default: break;
   }
-  Failure failure = failure_of(result);
+  Failure failure = read_failure(result);
   // A message without SQLSTATE is libpq's own, so the connection is lost.
   if (failure.sqlstate.empty()) return lost("the connection");
-  if (verdict_of(failure.sqlstate) == Verdict::lost) return fail(describe(failure, address_));
+  if (find_verdict(failure.sqlstate) == Verdict::lost) return fail(describe(failure, address_));
   if (!answer_.failure) answer_.failure = std::move(failure);
   return {};
 }

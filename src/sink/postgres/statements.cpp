@@ -7,12 +7,12 @@
 namespace outbox::sink::postgres {
 namespace {
 
-std::string milliseconds_of(std::chrono::milliseconds time) {
+std::string to_milliseconds(std::chrono::milliseconds time) {
   return std::to_string(time.count()) + "ms";
 }
 
 /// The quoted names of the target's columns, with commas.
-std::string names_of(std::span<const Column> columns) {
+std::string join_names(std::span<const Column> columns) {
   std::string names;
   for (const Column& column : columns)
     names.append(names.empty() ? "" : ", ").append(pg::quote_identifier(column.name));
@@ -21,7 +21,7 @@ std::string names_of(std::span<const Column> columns) {
 
 /// Makes `e.c0::jsonb, e.c1`. Types have no length: a cast to varchar(3) would cut the text, while
 /// the assignment to the column refuses it.
-std::string values_of(std::span<const ColumnType> types) {
+std::string make_values(std::span<const ColumnType> types) {
   std::string values;
   for (std::size_t i = 0; i < types.size(); ++i)
     values.append(fmt::format("{}e.c{}::{}", i == 0 ? "" : ", ", i, types[i].cast));
@@ -33,7 +33,7 @@ struct Arrays {
   std::string params;
   std::string names;
 };
-Arrays arrays_of(std::span<const ColumnType> types, std::size_t first) {
+Arrays make_arrays(std::span<const ColumnType> types, std::size_t first) {
   Arrays arrays;
   for (std::size_t i = 0; i < types.size(); ++i) {
     const char* const comma = i == 0 ? "" : ", ";
@@ -61,7 +61,7 @@ THEN pg_catalog.set_config('transaction_timeout', $2::pg_catalog.text, true) END
 CASE WHEN pg_catalog.array_position('{off,local,remote_write}'::pg_catalog.text[],
                                     pg_catalog.current_setting('synchronous_commit')) IS NOT NULL
 THEN pg_catalog.set_config('synchronous_commit', 'on', true) END)",
-          {milliseconds_of(deadline * 3 / 4), milliseconds_of(deadline)}};
+          {to_milliseconds(deadline * 3 / 4), to_milliseconds(deadline)}};
 }
 
 Statement keep_alive() {
@@ -98,7 +98,7 @@ WHERE a.attnum > 0::int2 AND NOT a.attisdropped)",
       {places.take(), table.table}};
 }
 
-std::string definition_of(const TableName& table, std::span<const Column> columns, bool id_is_key) {
+std::string define_table(const TableName& table, std::span<const Column> columns, bool id_is_key) {
   std::string sql = "CREATE TABLE IF NOT EXISTS " + table.quoted() + " (";
   const char* comma = "";
   for (const Column& column : columns) {
@@ -132,7 +132,7 @@ Statement lock_creation() {
 
 std::string insert_remembered(const TableName& table, const TableName& delivered,
                               std::span<const Column> columns, std::span<const ColumnType> types) {
-  const Arrays arrays = arrays_of(types, 5);
+  const Arrays arrays = make_arrays(types, 5);
   return fmt::format(
       R"(WITH event AS MATERIALIZED (
 SELECT * FROM unnest($2::uuid[], $3::bigint[], $4::text[], {params}) WITH ORDINALITY AS e (event_id, seq, replay, {names}, place)),
@@ -145,18 +145,18 @@ SELECT {values} FROM event e JOIN known k ON k.event_id = e.event_id AND k.seq =
 WHERE k.times = 1 ORDER BY e.place)",
       fmt::arg("params", arrays.params), fmt::arg("names", arrays.names),
       fmt::arg("delivered", delivered.quoted()), fmt::arg("table", table.quoted()),
-      fmt::arg("columns", names_of(columns)), fmt::arg("values", values_of(types)));
+      fmt::arg("columns", join_names(columns)), fmt::arg("values", make_values(types)));
 }
 
 std::string insert_by_id(const TableName& table, const Column& id, std::span<const Column> columns,
                          std::span<const ColumnType> types) {
-  const Arrays arrays = arrays_of(types, 1);
+  const Arrays arrays = make_arrays(types, 1);
   return fmt::format(
       R"(INSERT INTO {table} ({columns})
 SELECT {values} FROM unnest({params}) WITH ORDINALITY AS e ({names}, place) ORDER BY e.place
 ON CONFLICT ({id}) DO NOTHING)",
-      fmt::arg("table", table.quoted()), fmt::arg("columns", names_of(columns)),
-      fmt::arg("values", values_of(types)), fmt::arg("params", arrays.params),
+      fmt::arg("table", table.quoted()), fmt::arg("columns", join_names(columns)),
+      fmt::arg("values", make_values(types)), fmt::arg("params", arrays.params),
       fmt::arg("names", arrays.names), fmt::arg("id", pg::quote_identifier(id.name)));
 }
 
@@ -170,7 +170,7 @@ WHERE d.subscription = $1::text AND d.delivered_at >= $3::timestamptz AND d.deli
 ORDER BY d.delivered_at LIMIT $4::bigint FOR UPDATE SKIP LOCKED) RETURNING delivered_at)
 SELECT pg_catalog.count(*), coalesce(pg_catalog.max(delivered_at)::text, $3::text) FROM gone)",
               delivered.quoted()),
-          {subscription, milliseconds_of(window), from, static_cast<std::int64_t>(most)}};
+          {subscription, to_milliseconds(window), from, static_cast<std::int64_t>(most)}};
 }
 
 }  // namespace outbox::sink::postgres

@@ -50,8 +50,8 @@ struct ColumnType {
 [[nodiscard]] Statement find_columns(const TableName& table, std::span<const std::string> schemas);
 
 /// The statement that makes the table, as people may run it.
-[[nodiscard]] std::string definition_of(const TableName& table, std::span<const Column> columns,
-                                        bool id_is_key);
+[[nodiscard]] std::string define_table(const TableName& table, std::span<const Column> columns,
+                                       bool id_is_key);
 [[nodiscard]] std::string definition_of_delivered(const TableName& delivered);
 [[nodiscard]] std::string definition_of_index(const TableName& delivered);
 /// Makes sessions that create tables at the same time wait for each other.

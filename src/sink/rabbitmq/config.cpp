@@ -120,19 +120,19 @@ void check_declaration(const RabbitSettings& settings, const format::Template& e
                 "a direct exchange needs the routing key for the queue"});
 }
 
-std::string binding_of(const RabbitSettings& settings) {
+std::string choose_binding(const RabbitSettings& settings) {
   const bool all = settings.binding.empty() && settings.exchange_type == "topic";
   return all ? "#" : settings.binding;
 }
 
-format::Template exchange_of(const RabbitSettings& settings, FieldErrors& errors) {
+format::Template parse_exchange(const RabbitSettings& settings, FieldErrors& errors) {
   auto exchange = format::Template::compile("rabbitmq.exchange", settings.exchange);
   if (exchange) return std::move(*exchange);
   errors.add(exchange.error());
   return {};
 }
 
-std::optional<Endpoint> management_of(const RabbitSettings& settings, FieldErrors& errors) {
+std::optional<Endpoint> parse_management(const RabbitSettings& settings, FieldErrors& errors) {
   constexpr const char* kField = "rabbitmq.management_url";
   if (settings.management_url.empty()) return std::nullopt;
   if (settings.queue.empty())
@@ -145,13 +145,13 @@ std::optional<Endpoint> management_of(const RabbitSettings& settings, FieldError
   return std::move(endpoints.front());
 }
 
-Unroutable unroutable_of(const RabbitSettings& settings) {
+Unroutable parse_unroutable(const RabbitSettings& settings) {
   if (settings.unroutable == "reject") return Unroutable::reject;
   return settings.unroutable == "discard" ? Unroutable::discard : Unroutable::block;
 }
 
 void check(const RabbitSettings& settings, FieldErrors& errors) {
-  (void)options_of(settings, errors);
+  (void)parse_options(settings, errors);
 }
 
 void check_use(const RabbitSettings& settings, const SubscriptionSpec& spec, FieldErrors& errors) {
@@ -162,7 +162,7 @@ void check_use(const RabbitSettings& settings, const SubscriptionSpec& spec, Fie
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make_network
 Result<std::unique_ptr<NetworkSink>> make(RabbitSettings settings, const SubscriptionSpec& spec) {
   FieldErrors errors;
-  RabbitOptions options = options_of(settings, errors);
+  RabbitOptions options = parse_options(settings, errors);
   OUTBOX_TRY(errors.status());
   options.connection_name = "outbox " + spec.name;
   return std::make_unique<RabbitSink>(std::move(options));
@@ -170,7 +170,7 @@ Result<std::unique_ptr<NetworkSink>> make(RabbitSettings settings, const Subscri
 
 }  // namespace
 
-Login login_of(const RabbitOptions& options, const Endpoint& endpoint) {
+Login make_login(const RabbitOptions& options, const Endpoint& endpoint) {
   Login given{
       .username = options.plain.username.empty() ? endpoint.username : options.plain.username,
       .password = options.plain.password.empty() ? endpoint.password : options.plain.password};
@@ -178,8 +178,8 @@ Login login_of(const RabbitOptions& options, const Endpoint& endpoint) {
   return {.username = "guest", .password = "guest"};
 }
 
-RabbitOptions options_of(const RabbitSettings& settings, FieldErrors& errors) {
-  const format::Template exchange = exchange_of(settings, errors);
+RabbitOptions parse_options(const RabbitSettings& settings, FieldErrors& errors) {
+  const format::Template exchange = parse_exchange(settings, errors);
   const std::string fixed_exchange = exchange.fixed().value_or("");
   RabbitOptions options{
       .plain = settings,
@@ -190,9 +190,9 @@ RabbitOptions options_of(const RabbitSettings& settings, FieldErrors& errors) {
                    .declare = settings.declare,
                    .exchange_type = settings.exchange_type,
                    .queue_type = settings.queue_type,
-                   .binding = binding_of(settings)},
-      .unroutable = unroutable_of(settings),
-      .management = management_of(settings, errors),
+                   .binding = choose_binding(settings)},
+      .unroutable = parse_unroutable(settings),
+      .management = parse_management(settings, errors),
       .heartbeat = std::chrono::duration_cast<std::chrono::seconds>(settings.heartbeat)};
   check_names(settings, fixed_exchange, errors);
   check_declaration(settings, exchange, errors);
@@ -206,7 +206,7 @@ RabbitOptions options_of(const RabbitSettings& settings, FieldErrors& errors) {
 }
 
 SinkKind kind() {
-  return kind_of<RabbitSettings>(
+  return make_kind<RabbitSettings>(
       {.name = "rabbitmq",
        .help = "publishes to RabbitMQ and waits for its confirmation of each event",
        .rows = rows(),

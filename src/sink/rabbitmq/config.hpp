@@ -68,9 +68,9 @@ struct Login {
   std::string password;
 };
 /// Empty if only a client certificate is given; the guest's if nothing at all is given.
-[[nodiscard]] Login login_of(const RabbitOptions& options, const Endpoint& endpoint);
+[[nodiscard]] Login make_login(const RabbitOptions& options, const Endpoint& endpoint);
 
 /// Adds an error for each setting that is wrong.
-[[nodiscard]] RabbitOptions options_of(const RabbitSettings& settings, FieldErrors& errors);
+[[nodiscard]] RabbitOptions parse_options(const RabbitSettings& settings, FieldErrors& errors);
 
 }  // namespace outbox::sink::rabbitmq

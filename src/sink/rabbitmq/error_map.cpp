@@ -62,7 +62,7 @@ constexpr Meaning kMeanings[] = {
 
 constexpr Meaning kUnknown{0, connection, Errc::unavailable, reconnect, kAgain};
 
-const Meaning& meaning_of(std::uint16_t code) noexcept {
+const Meaning& find_meaning(std::uint16_t code) noexcept {
   for (const Meaning& meaning : kMeanings) {
     if (meaning.code == code) return meaning;
   }
@@ -84,16 +84,16 @@ std::string shown(std::uint16_t code, std::string_view words) {
   return shown(words, fmt::format("code {}", code));
 }
 
-std::string name_of(std::string_view exchange) {
+std::string exchange_name(std::string_view exchange) {
   return exchange.empty() ? "the default exchange" : "exchange " + in_quotes(exchange);
 }
 
 }  // namespace
 
-Fault fault_of(std::uint16_t code) noexcept { return meaning_of(code).fault; }
+Fault find_fault(std::uint16_t code) noexcept { return find_meaning(code).fault; }
 
 Error describe(std::uint16_t code, std::string_view text, std::string_view where) {
-  const Meaning& meaning = meaning_of(code);
+  const Meaning& meaning = find_meaning(code);
   return {.code = meaning.errc,
           .remedy = meaning.remedy,
           .effect = Effect::none,
@@ -120,8 +120,8 @@ Error describe_return(std::uint16_t code, std::string_view text, std::string_vie
       .code = Errc::not_found,
       .remedy = fix,
       .effect = Effect::none,
-      .message = fmt::format("rabbitmq: {}: no queue for routing key {} ({})", name_of(exchange),
-                             in_quotes(routing_key), shown(code, text)),
+      .message = fmt::format("rabbitmq: {}: no queue for routing key {} ({})",
+                             exchange_name(exchange), in_quotes(routing_key), shown(code, text)),
       .hint =
           exchange.empty()
               ? "create a queue of this name, or set rabbitmq.exchange"

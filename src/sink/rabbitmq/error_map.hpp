@@ -13,7 +13,7 @@ enum class Fault : std::uint8_t {
   destination,  ///< The exchange, rights or virtual host.
   connection,   ///< Nothing in particular, or the server goes down.
 };
-[[nodiscard]] Fault fault_of(std::uint16_t code) noexcept;
+[[nodiscard]] Fault find_fault(std::uint16_t code) noexcept;
 
 /// The error for people. `where` is an address, an exchange or a queue; `text` is the server's.
 [[nodiscard]] Error describe(std::uint16_t code, std::string_view text, std::string_view where);

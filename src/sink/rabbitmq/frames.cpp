@@ -78,7 +78,7 @@ FrameReader::Found FrameReader::next(amqp_frame_t& frame) {
   // Frees the memory of the previous frame.
   amqp_maybe_release_buffers(parser_.get());
   while (!input_.empty()) {
-    const int used = amqp_handle_input(parser_.get(), bytes_of(input_), &frame);
+    const int used = amqp_handle_input(parser_.get(), to_bytes(input_), &frame);
     if (used < 0) return Found::garbage;
     input_.remove_prefix(static_cast<std::size_t>(used));
     if (frame.frame_type != 0) return Found::frame;

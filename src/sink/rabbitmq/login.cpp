@@ -34,14 +34,14 @@ Result<const void*> Requests::await(amqp_channel_t channel, amqp_method_number_t
     if (frame->channel == channel && method.id == id) return method.decoded;
     if (method.id == AMQP_CONNECTION_CLOSE_METHOD) {
       const auto& close = *static_cast<const amqp_connection_close_t*>(method.decoded);
-      Error error = describe(close.reply_code, text_of(close.reply_text), connection_.address());
+      Error error = describe(close.reply_code, to_text(close.reply_text), connection_.address());
       connection_.send(0, AMQP_CONNECTION_CLOSE_OK_METHOD, amqp_connection_close_ok_t{});
       (void)connection_.flush();
       return fail(std::move(error));
     }
     if (method.id == AMQP_CHANNEL_CLOSE_METHOD) {
       const auto& close = *static_cast<const amqp_channel_close_t*>(method.decoded);
-      return fail(describe(close.reply_code, text_of(close.reply_text), connection_.address()));
+      return fail(describe(close.reply_code, to_text(close.reply_text), connection_.address()));
     }
   }
 }
@@ -78,8 +78,8 @@ Status about(Status done, const char* setting) {
 
 Status check_exchange(Requests& requests, const Topology& topology) {
   amqp_exchange_declare_t method{};
-  method.exchange = bytes_of(topology.exchange);
-  method.type = bytes_of(topology.exchange_type);
+  method.exchange = to_bytes(topology.exchange);
+  method.type = to_bytes(topology.exchange_type);
   method.passive = topology.declare ? 0 : 1;
   method.durable = 1;
   return about(requests.call(AMQP_EXCHANGE_DECLARE_METHOD, method, AMQP_EXCHANGE_DECLARE_OK_METHOD),
@@ -87,21 +87,21 @@ Status check_exchange(Requests& requests, const Topology& topology) {
 }
 
 Status check_queue(Requests& requests, const Topology& topology) {
-  amqp_table_entry_t type = entry_of("x-queue-type", topology.queue_type);
+  amqp_table_entry_t type = make_entry("x-queue-type", topology.queue_type);
   amqp_queue_declare_t method{};
-  method.queue = bytes_of(topology.queue);
+  method.queue = to_bytes(topology.queue);
   method.passive = topology.declare ? 0 : 1;
   method.durable = 1;
-  if (topology.declare) method.arguments = table_of({&type, 1});
+  if (topology.declare) method.arguments = make_table({&type, 1});
   return about(requests.call(AMQP_QUEUE_DECLARE_METHOD, method, AMQP_QUEUE_DECLARE_OK_METHOD),
                "rabbitmq.queue_type");
 }
 
 Status bind(Requests& requests, const Topology& topology) {
   amqp_queue_bind_t method{};
-  method.queue = bytes_of(topology.queue);
-  method.exchange = bytes_of(topology.exchange);
-  method.routing_key = bytes_of(topology.binding);
+  method.queue = to_bytes(topology.queue);
+  method.exchange = to_bytes(topology.exchange);
+  method.routing_key = to_bytes(topology.binding);
   return requests.call(AMQP_QUEUE_BIND_METHOD, method, AMQP_QUEUE_BIND_OK_METHOD);
 }
 
@@ -154,13 +154,13 @@ class Opening {
 
  private:
   [[nodiscard]] Status authenticate() {
-    const auto [user, password] = login_of(options_, endpoint_);
+    const auto [user, password] = make_login(options_, endpoint_);
     connection_.greet();
     OUTBOX_TRY(const auto* start, await<amqp_connection_start_t>(AMQP_CONNECTION_START_METHOD));
     // Without a user the certificate identifies us (RabbitMQ's plugin rabbitmq_auth_mechanism_ssl).
     const bool by_certificate = user.empty();
     const char* const mechanism = by_certificate ? "EXTERNAL" : "PLAIN";
-    if (!is_in_list(mechanism, text_of(start->mechanisms))) return fail(no_mechanism(mechanism));
+    if (!is_in_list(mechanism, to_text(start->mechanisms))) return fail(no_mechanism(mechanism));
     if (user.size() + password.size() > kLongestLogin)
       return fail(connection_.failed(Errc::invalid_argument, "username and password are too long"));
     std::string response;  // This has the format of RFC 4616.
@@ -174,14 +174,14 @@ class Opening {
     amqp_table_entry_t capabilities[] = {true_entry("connection.blocked"),
                                          true_entry("publisher_confirms"), true_entry("basic.nack"),
                                          true_entry("authentication_failure_close")};
-    amqp_table_entry_t properties[] = {entry_of("product", "outbox"),
-                                       entry_of("connection_name", options_.connection_name),
-                                       entry_of("capabilities", table_of(capabilities))};
+    amqp_table_entry_t properties[] = {make_entry("product", "outbox"),
+                                       make_entry("connection_name", options_.connection_name),
+                                       make_entry("capabilities", make_table(capabilities))};
     connection_.send(0, AMQP_CONNECTION_START_OK_METHOD,
-                     amqp_connection_start_ok_t{.client_properties = table_of(properties),
-                                                .mechanism = bytes_of(mechanism),
-                                                .response = bytes_of(response),
-                                                .locale = bytes_of("en_US")});
+                     amqp_connection_start_ok_t{.client_properties = make_table(properties),
+                                                .mechanism = to_bytes(mechanism),
+                                                .response = to_bytes(response),
+                                                .locale = to_bytes("en_US")});
   }
 
   /// Where the server has no limit of frames (0), ours applies. The client chooses the heartbeat
@@ -207,7 +207,7 @@ class Opening {
         endpoint_.path.empty() ? std::string_view("/") : std::string_view(endpoint_.path);
     connection_.send(
         0, AMQP_CONNECTION_OPEN_METHOD,
-        amqp_connection_open_t{.virtual_host = bytes_of(name), .capabilities = {}, .insist = 0});
+        amqp_connection_open_t{.virtual_host = to_bytes(name), .capabilities = {}, .insist = 0});
     OUTBOX_TRY(const auto* ok, await<amqp_connection_open_ok_t>(AMQP_CONNECTION_OPEN_OK_METHOD));
     (void)ok;
     return {};

@@ -32,7 +32,7 @@ Error failed(const RabbitOptions& options, std::string_view what, std::string hi
       .value();
 }
 
-std::string url_of(const RabbitOptions& options) {
+std::string make_url(const RabbitOptions& options) {
   const std::string& path = options.endpoints.front().path;
   const std::string_view virtual_host = path.empty() ? "/" : std::string_view(path);
   return fmt::format("{}/api/queues/{}/{}", options.management->shown(),
@@ -41,13 +41,13 @@ std::string url_of(const RabbitOptions& options) {
 }
 
 void set_up(CURL* easy, const RabbitOptions& options, milliseconds limit) {
-  set(easy, CURLOPT_URL, url_of(options).c_str());
+  set(easy, CURLOPT_URL, make_url(options).c_str());
   set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   set(easy, CURLOPT_PROXY, "");
   set(easy, CURLOPT_NOSIGNAL, 1L);
   set(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(std::max(limit, milliseconds(1)).count()));
   const Endpoint& server = options.endpoints.front();
-  const Login login = login_of(options, server);
+  const Login login = make_login(options, server);
   set(easy, CURLOPT_USERNAME, login.username.c_str());
   set(easy, CURLOPT_PASSWORD, login.password.c_str());
   set(easy, CURLOPT_SSL_VERIFYPEER, options.plain.tls.insecure ? 0L : 1L);

@@ -70,8 +70,8 @@ std::string_view find(std::span<const HeaderView> headers, std::string_view name
 
 }  // namespace
 
-std::optional<Error> refusal_of(const Message& message, std::string_view exchange,
-                                std::size_t max_message_size) {
+std::optional<Error> find_refusal(const Message& message, std::string_view exchange,
+                                  std::size_t max_message_size) {
   if (exchange.size() > kLongestShortString)
     return refused(
         Errc::invalid_argument,
@@ -116,7 +116,7 @@ Result<std::string_view> Publication::exchange_for(const Message& message) {
 
 /// The correlation id from the subscription's headers or else the event's, because not every format
 /// passes headers on by name.
-std::string_view Publication::correlation_of(const Message& message) {
+std::string_view Publication::find_correlation(const Message& message) {
   const std::string_view sent = find(message.headers, kCorrelationHeader);
   if (!sent.empty() || message.event == nullptr || event::no_headers(message.event->headers))
     return sent;
@@ -128,11 +128,11 @@ amqp_basic_properties_t& Publication::properties_for(const Message& message) {
   // A text that is too long is left out, since the headers contain it, too.
   const auto set = [this](amqp_flags_t flag, amqp_bytes_t& place, std::string_view text) {
     if (text.empty() || text.size() > kLongestShortString) return;
-    place = bytes_of(text);
+    place = to_bytes(text);
     properties_._flags |= flag;
   };
   set(AMQP_BASIC_CONTENT_TYPE_FLAG, properties_.content_type, message.content_type);
-  set(AMQP_BASIC_CORRELATION_ID_FLAG, properties_.correlation_id, correlation_of(message));
+  set(AMQP_BASIC_CORRELATION_ID_FLAG, properties_.correlation_id, find_correlation(message));
   set(AMQP_BASIC_APP_ID_FLAG, properties_.app_id, "outbox");
   properties_.delivery_mode = kPersistent;
   properties_._flags |= AMQP_BASIC_DELIVERY_MODE_FLAG;
@@ -152,11 +152,11 @@ amqp_basic_properties_t& Publication::properties_for(const Message& message) {
 void Publication::add_headers(const Message& message) {
   headers_.clear();
   for (const HeaderView& header : message.headers) {
-    headers_.push_back(entry_of(header.name, header.value));
+    headers_.push_back(make_entry(header.name, header.value));
     if (header.absent) headers_.back().value.kind = AMQP_FIELD_KIND_VOID;
   }
-  if (message.key) headers_.push_back(entry_of(kKeyHeader, *message.key));
-  properties_.headers = table_of(headers_);
+  if (message.key) headers_.push_back(make_entry(kKeyHeader, *message.key));
+  properties_.headers = make_table(headers_);
   properties_._flags |= AMQP_BASIC_HEADERS_FLAG;
 }
 

@@ -21,8 +21,8 @@ inline constexpr std::string_view kAttributePrefix = "cloudEvents:";
 inline constexpr std::string_view kKeyHeader = "outbox-key";
 
 /// Why the message cannot be sent, which is its event's fault; nullopt if it can be sent.
-[[nodiscard]] std::optional<Error> refusal_of(const Message& message, std::string_view exchange,
-                                              std::size_t max_message_size);
+[[nodiscard]] std::optional<Error> find_refusal(const Message& message, std::string_view exchange,
+                                                std::size_t max_message_size);
 /// The error for headers that do not fit into a frame.
 [[nodiscard]] Error too_many_headers(const Message& message);
 
@@ -38,7 +38,7 @@ class Publication {
   [[nodiscard]] amqp_basic_properties_t& properties_for(const Message& message);
 
  private:
-  [[nodiscard]] std::string_view correlation_of(const Message& message);
+  [[nodiscard]] std::string_view find_correlation(const Message& message);
   void add_headers(const Message& message);
 
   const format::Template exchange_;

@@ -27,7 +27,7 @@ constexpr int kStuckDeadlines = 6;
 /// After this many single messages without a suspect among them, the suspects are dropped.
 constexpr std::size_t kPatience = 10000;
 
-std::size_t route_of(std::string_view exchange, std::string_view routing_key) {
+std::size_t find_route(std::string_view exchange, std::string_view routing_key) {
   const std::hash<std::string_view> hash;
   return 31 * hash(exchange) + hash(routing_key);
 }
@@ -66,7 +66,7 @@ Status RabbitSink::open() {
   const TimePoint until = now_steady() + options_.plain.connect_timeout;
   OUTBOX_TRY(connection_, open_connection(options_, until));
   look_at_queue(until);
-  warn_of(connection_->address(), weaknesses());
+  warn_about(connection_->address(), weaknesses());
   outstanding_.start_again();
   channel_ = Channel::ready;
   state_ = State::open;
@@ -177,11 +177,11 @@ bool RabbitSink::must_go_alone(const Message& message) const {
 void RabbitSink::add(const Message& message) {
   const Result<std::string_view> exchange = publication_.exchange_for(message);
   if (!exchange) return refuse(message, Outcome::Kind::rejected, exchange.error());
-  if (auto wrong = refusal_of(message, *exchange, options_.plain.max_message_size))
+  if (auto wrong = find_refusal(message, *exchange, options_.plain.max_message_size))
     return refuse(message, Outcome::Kind::rejected, std::move(*wrong));
   const amqp_basic_publish_t method{.ticket = 0,
-                                    .exchange = bytes_of(*exchange),
-                                    .routing_key = bytes_of(message.topic),
+                                    .exchange = to_bytes(*exchange),
+                                    .routing_key = to_bytes(message.topic),
                                     .mandatory = options_.unroutable != Unroutable::discard ? 1 : 0,
                                     .immediate = 0};
   if (!connection_->publish(method, publication_.properties_for(message), message.body))
@@ -191,7 +191,7 @@ void RabbitSink::add(const Message& message) {
   outstanding_.add({.token = message.token,
                     .seq = event != nullptr ? event->seq : static_cast<std::int64_t>(message.token),
                     .id = event != nullptr ? event->id : EventId{},
-                    .route = route_of(*exchange, message.topic),
+                    .route = find_route(*exchange, message.topic),
                     .bytes = message.body.size(),
                     .end = connection_->end(),
                     .sent = now_steady()});
@@ -242,7 +242,7 @@ void RabbitSink::take(const amqp_method_t& method) {
     case AMQP_BASIC_RETURN_METHOD:
       return begin_return(*static_cast<amqp_basic_return_t*>(method.decoded));
     case AMQP_CONNECTION_BLOCKED_METHOD:
-      return blocked(text_of(static_cast<amqp_connection_blocked_t*>(method.decoded)->reason));
+      return blocked(to_text(static_cast<amqp_connection_blocked_t*>(method.decoded)->reason));
     case AMQP_CONNECTION_UNBLOCKED_METHOD: return unblocked();
     case AMQP_CHANNEL_CLOSE_METHOD:
       return channel_closed(*static_cast<amqp_channel_close_t*>(method.decoded));
@@ -275,11 +275,11 @@ void RabbitSink::nacked(const amqp_basic_nack_t& nack) {
 }
 
 void RabbitSink::begin_return(const amqp_basic_return_t& method) {
-  const std::string_view exchange = text_of(method.exchange);
-  const std::string_view routing_key = text_of(method.routing_key);
-  return_ = {.error = describe_return(method.reply_code, text_of(method.reply_text), exchange,
+  const std::string_view exchange = to_text(method.exchange);
+  const std::string_view routing_key = to_text(method.routing_key);
+  return_ = {.error = describe_return(method.reply_code, to_text(method.reply_text), exchange,
                                       routing_key),
-             .route = route_of(exchange, routing_key)};
+             .route = find_route(exchange, routing_key)};
 }
 
 /// Finds the returned message by the properties that come with it. The confirmation follows.
@@ -287,7 +287,7 @@ void RabbitSink::end_return(const amqp_frame_t& frame) {
   const auto& properties =
       *static_cast<const amqp_basic_properties_t*>(frame.payload.properties.decoded);
   const bool has_id = (properties._flags & AMQP_BASIC_MESSAGE_ID_FLAG) != 0;
-  const auto id = has_id ? EventId::parse(text_of(properties.message_id)) : EventId{};
+  const auto id = has_id ? EventId::parse(to_text(properties.message_id)) : EventId{};
   if (!id) return;
   Outstanding::Entry* const entry = outstanding_.find_returned(*id, return_.route);
   if (entry == nullptr) return;  // The message has its outcome.
@@ -313,8 +313,8 @@ void RabbitSink::unblocked() {
 
 void RabbitSink::channel_closed(const amqp_channel_close_t& close) {
   const Error reason =
-      describe(close.reply_code, text_of(close.reply_text), connection_->address());
-  const Fault fault = fault_of(close.reply_code);
+      describe(close.reply_code, to_text(close.reply_text), connection_->address());
+  const Fault fault = find_fault(close.reply_code);
   connection_->send(kChannel, AMQP_CHANNEL_CLOSE_OK_METHOD, amqp_channel_close_ok_t{});
   resolve_all(fault, reason);
   if (fault == Fault::message) return open_channel_again();
@@ -333,10 +333,10 @@ void RabbitSink::open_channel_again() {
 
 void RabbitSink::connection_closed(const amqp_connection_close_t& close) {
   const Error reason =
-      describe(close.reply_code, text_of(close.reply_text), connection_->address());
+      describe(close.reply_code, to_text(close.reply_text), connection_->address());
   connection_->send(0, AMQP_CONNECTION_CLOSE_OK_METHOD, amqp_connection_close_ok_t{});
   (void)connection_->flush();
-  resolve_all(fault_of(close.reply_code), reason);
+  resolve_all(find_fault(close.reply_code), reason);
   stop_taking(reason);
   drop_connection();
 }

@@ -61,7 +61,7 @@ void Command::append_id(const EventView& event) {
   dedup_key_.resize(from + event::kIdChars);
   event::write_id(event.id, dedup_key_.data() + from);
   arena_.clear();
-  const std::string_view replay = event::replay_of(event, arena_);
+  const std::string_view replay = event::read_replay(event, arena_);
   if (!replay.empty()) dedup_key_.append(":").append(replay);
 }
 

@@ -40,7 +40,7 @@ SettingRows<RedisSettings> stream_rows() {
 }
 
 void check(const RedisSettings& settings, FieldErrors& errors) {
-  (void)hiredis::options_of("redis", settings, kPlace, errors);
+  (void)hiredis::parse_options("redis", settings, kPlace, errors);
 }
 
 void check_use(const RedisSettings& /*settings*/, const SubscriptionSpec& spec,
@@ -51,25 +51,25 @@ void check_use(const RedisSettings& /*settings*/, const SubscriptionSpec& spec,
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make
 Result<std::unique_ptr<Sink>> make(RedisSettings settings) {
   FieldErrors errors;
-  auto options = hiredis::options_of("redis", settings, kPlace, errors);
+  auto options = hiredis::parse_options("redis", settings, kPlace, errors);
   OUTBOX_TRY(errors.status());
   return std::make_unique<hiredis::PipelineSink>(
-      std::move(options), purpose_of(settings),
+      std::move(options), make_purpose(settings),
       std::make_unique<Command>(settings.dedup_window, settings.max_length));
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
 Result<Inspection> inspect(RedisSettings settings, const SubscriptionSpec&) {
   FieldErrors errors;
-  const auto options = hiredis::options_of("redis", settings, kPlace, errors);
+  const auto options = hiredis::parse_options("redis", settings, kPlace, errors);
   OUTBOX_TRY(errors.status());
-  OUTBOX_TRY(hiredis::Session session, open_session(options, purpose_of(settings)));
+  OUTBOX_TRY(hiredis::Session session, open_session(options, make_purpose(settings)));
   return std::move(session.inspection);
 }
 
 }  // namespace
 
-hiredis::Purpose purpose_of(const RedisSettings& settings) {
+hiredis::Purpose make_purpose(const RedisSettings& settings) {
   hiredis::Purpose purpose{
       .sink = "redis",
       .attribute_prefix = kAttributePrefix,
@@ -97,7 +97,7 @@ hiredis::Purpose purpose_of(const RedisSettings& settings) {
 }
 
 SinkKind kind() {
-  return kind_of<RedisSettings>(
+  return make_kind<RedisSettings>(
       {.name = "redis",
        .help = "adds events to Redis Streams, each once within a window",
        .rows = joined({hiredis::server_rows<RedisSettings>(), stream_rows()}),

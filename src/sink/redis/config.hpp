@@ -17,6 +17,6 @@ struct RedisSettings : hiredis::ServerSettings {
 };
 
 /// What the sink does with these settings.
-[[nodiscard]] hiredis::Purpose purpose_of(const RedisSettings& settings);
+[[nodiscard]] hiredis::Purpose make_purpose(const RedisSettings& settings);
 
 }  // namespace outbox::sink::redis

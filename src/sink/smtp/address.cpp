@@ -43,7 +43,7 @@ std::string in_quotation_marks(std::string_view name) {
 }
 
 /// The mailbox's text for a line that has `used` bytes.
-std::string text_of(const Mailbox& mailbox, std::size_t used) {
+std::string to_text(const Mailbox& mailbox, std::size_t used) {
   if (mailbox.name.empty()) return mailbox.address;
   const std::string& name = mailbox.name;
   const bool plain =
@@ -54,7 +54,7 @@ std::string text_of(const Mailbox& mailbox, std::size_t used) {
 }
 
 /// The parts of "NAME <ADDRESS>"; without brackets there is no name.
-std::pair<std::string_view, std::string_view> parts_of(std::string_view text) {
+std::pair<std::string_view, std::string_view> split_parts(std::string_view text) {
   text = trimmed(text);
   const std::size_t open = text.rfind('<');
   if (!text.ends_with('>') || open == std::string_view::npos) return {{}, text};
@@ -68,7 +68,7 @@ constexpr const char* kShape =
     "such as \"orders@example.com\", \"{json:customer.email}\" or \"{json:customer.name} <{json:customer.email}>\"";
 }  // namespace
 
-std::string_view domain_of(std::string_view address) {
+std::string_view find_domain(std::string_view address) {
   return address.substr(std::min(address.rfind('@'), address.size() - 1) + 1);
 }
 
@@ -87,7 +87,7 @@ std::string_view wrong_domain(std::string_view domain) {
 }
 
 std::string_view wrong_address(std::string_view address) {
-  if (fault_of(address).has_value())
+  if (find_fault(address).has_value())
     return "has a line break, another control character, or bytes that are not UTF-8";
   const std::size_t at = address.find('@');
   if (at == std::string_view::npos) return "has no @";
@@ -110,7 +110,7 @@ std::string mailbox_field(std::string_view name, const std::vector<Mailbox>& mai
       out += ",\r\n ";
       used = 1;
     }
-    out += text_of(mailboxes[i], used);
+    out += to_text(mailboxes[i], used);
   }
   return out += "\r\n";
 }
@@ -121,7 +121,7 @@ MailboxTemplate::MailboxTemplate(std::string field, std::optional<format::Templa
 
 std::optional<MailboxTemplate> MailboxTemplate::parse(const std::string& field,
                                                       std::string_view text, FieldErrors& errors) {
-  const auto [name_text, address_text] = parts_of(text);
+  const auto [name_text, address_text] = split_parts(text);
   auto name = format::Template::compile(field, name_text);
   auto address = format::Template::compile(field, address_text);
   if (!name || !address) {
@@ -137,7 +137,7 @@ std::optional<MailboxTemplate> MailboxTemplate::parse(const std::string& field,
     }
   }
   if (const auto fixed = name_text.empty() ? std::nullopt : made.name_->fixed()) {
-    if (const auto fault = fault_of(*fixed)) {
+    if (const auto fault = find_fault(*fixed)) {
       errors.add({field, "the name " + *fault, kShape});
       return std::nullopt;
     }
@@ -155,7 +155,7 @@ Result<Mailbox> MailboxTemplate::render(const EventView& event, event::Arena& ar
                 kMendEvent);
   }
   if (name_) mailbox.name = trimmed(name_->render(event, arena));
-  if (const auto fault = fault_of(mailbox.name)) {
+  if (const auto fault = find_fault(mailbox.name)) {
     return fail(Errc::invalid_argument,
                 "smtp: the name in the event's value for " + field_ + " " + *fault, kMendEvent);
   }

@@ -28,7 +28,7 @@ struct Mailbox {
 [[nodiscard]] std::string_view wrong_address(std::string_view address);
 /// What is wrong with the part behind the @; empty if it is valid.
 [[nodiscard]] std::string_view wrong_domain(std::string_view domain);
-[[nodiscard]] std::string_view domain_of(std::string_view address);
+[[nodiscard]] std::string_view find_domain(std::string_view address);
 /// Whether the address needs a server that knows SMTPUTF8.
 [[nodiscard]] bool needs_utf8(std::string_view address);
 

@@ -104,7 +104,7 @@ curl::Easy Client::prepare(Exchange& exchange, curl::Sockets& sockets) const {
   return easy;
 }
 
-Ending Client::ending_of(const Exchange& exchange, CURL* easy, CURLcode code) {
+Ending Client::make_ending(const Exchange& exchange, CURL* easy, CURLcode code) {
   curl_off_t sent = 0;
   long made = 0;
   (void)curl_easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &sent);
@@ -128,7 +128,7 @@ Client::Greeting Client::greet() const {
   set(easy.get(), CURLOPT_CUSTOMREQUEST, "NOOP");
   set(easy.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(options_.plain.connect_timeout.count()));
   const CURLcode code = curl_easy_perform(easy.get());
-  Greeting greeting{.ending = ending_of(exchange, easy.get(), code),
+  Greeting greeting{.ending = make_ending(exchange, easy.get(), code),
                     .login = exchange.dialogue.offers("AUTH"),
                     .utf8 = exchange.dialogue.offers("SMTPUTF8")};
   const std::string_view size = exchange.dialogue.parameters("SIZE");

@@ -31,7 +31,7 @@ class Client {
 
   /// Prepares a handle for the first time, or again after the earlier one is back.
   [[nodiscard]] curl::Easy prepare(Exchange& exchange, curl::Sockets& sockets) const;
-  [[nodiscard]] static Ending ending_of(const Exchange& exchange, CURL* easy, CURLcode code);
+  [[nodiscard]] static Ending make_ending(const Exchange& exchange, CURL* easy, CURLcode code);
 
   struct Greeting {
     Ending ending;  ///< Its code is CURLE_OK if all is well.

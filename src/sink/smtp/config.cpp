@@ -88,7 +88,7 @@ void check_encryption(const SmtpSettings& settings, const Endpoint& server, Fiel
   }
 }
 
-std::optional<Endpoint> server_of(const SmtpSettings& settings, FieldErrors& errors) {
+std::optional<Endpoint> parse_server(const SmtpSettings& settings, FieldErrors& errors) {
   auto servers = parse_endpoints("smtp.url", settings.url, kSchemes, errors);
   if (errors.of("smtp.url")) return std::nullopt;
   if (servers.size() != 1) {
@@ -106,7 +106,7 @@ std::optional<Endpoint> server_of(const SmtpSettings& settings, FieldErrors& err
   return server;
 }
 
-std::vector<std::string> secrets_of(const Endpoint& server) {
+std::vector<std::string> list_secrets(const Endpoint& server) {
   if (server.username.empty()) return {};
   return {event::base64_text(std::string(1, '\0') + server.username + '\0' + server.password),
           event::base64_text(server.password), server.password};
@@ -137,7 +137,8 @@ Mailbox sender(const SmtpSettings& settings, FieldErrors& errors) {
 
 std::string id_domain(const SmtpSettings& settings, const Mailbox& from, FieldErrors& errors) {
   const bool own = settings.message_id_domain.empty();
-  std::string domain(own ? domain_of(from.address) : std::string_view(settings.message_id_domain));
+  std::string domain(own ? find_domain(from.address)
+                         : std::string_view(settings.message_id_domain));
   if (own && from.address.empty()) return domain;  // The missing address has its own error.
   const std::string_view wrong = wrong_domain(domain);
   // Even a server that knows SMTPUTF8 gets an ASCII domain, so that an id is the same everywhere.
@@ -207,7 +208,7 @@ Result<std::unique_ptr<NetworkSink>> make(SmtpSettings settings, const Subscript
 }  // namespace
 
 std::optional<SmtpOptions> read_options(SmtpSettings settings, FieldErrors& errors) {
-  auto server = server_of(settings, errors);
+  auto server = parse_server(settings, errors);
   check_names(settings, errors);
   Mailbox from = sender(settings, errors);
   auto to = mailboxes("smtp.to", settings.to, errors);
@@ -221,7 +222,7 @@ std::optional<SmtpOptions> read_options(SmtpSettings settings, FieldErrors& erro
   if (!body) errors.add(body.error());
   std::string domain = id_domain(settings, from, errors);
   if (!server || !errors.empty()) return std::nullopt;
-  auto secrets = secrets_of(*server);
+  auto secrets = list_secrets(*server);
   const bool own_body = settings.body.empty();
   std::string server_name = server->shown();
   return SmtpOptions{.plain = std::move(settings),
@@ -238,13 +239,13 @@ std::optional<SmtpOptions> read_options(SmtpSettings settings, FieldErrors& erro
 }
 
 SinkKind kind() {
-  return kind_of<SmtpSettings>({.name = "smtp",
-                                .help = "sends a mail for each event",
-                                .rows = rows(),
-                                .check = check,
-                                .check_use = check_use,
-                                .check_here = check_here,
-                                .make_network = make});
+  return make_kind<SmtpSettings>({.name = "smtp",
+                                  .help = "sends a mail for each event",
+                                  .rows = rows(),
+                                  .check = check,
+                                  .check_use = check_use,
+                                  .check_here = check_here,
+                                  .make_network = make});
 }
 
 }  // namespace outbox::sink::smtp

@@ -33,7 +33,7 @@ std::optional<MailConnection::Done> MailConnection::take_done() {
   if (!busy()) return std::nullopt;
   auto done = transfers_->take_done();
   if (done.empty()) return std::nullopt;
-  Ending ending = Client::ending_of(*exchange_, done.front().easy.get(), done.front().code);
+  Ending ending = Client::make_ending(*exchange_, done.front().easy.get(), done.front().code);
   done.clear();  // The handle points to the exchange.
   if (!given_up_ && !exchange_->fresh && was_stale(ending)) {
     exchange_->fresh = true;

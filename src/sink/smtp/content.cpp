@@ -46,7 +46,7 @@ bool is_plain(std::string_view text) {
 
 }  // namespace
 
-std::optional<std::string> fault_of(std::string_view text) {
+std::optional<std::string> find_fault(std::string_view text) {
   if (std::any_of(text.begin(), text.end(), [](char c) { return is_control(c) && c != '\t'; }))
     return "has a line break or another control character";
   if (!event::is_utf8(text)) return "is not UTF-8";

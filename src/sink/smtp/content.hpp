@@ -17,7 +17,7 @@ inline constexpr std::size_t kLineBytes = 76;
 
 /// Why no header field can have the text: a control character such as a line break or NUL, or
 /// invalid UTF-8; nullopt if it is fine.
-[[nodiscard]] std::optional<std::string> fault_of(std::string_view text);
+[[nodiscard]] std::optional<std::string> find_fault(std::string_view text);
 
 /// "Name: text" and CR LF, for a text without fault. Short printable ASCII is written as it is;
 /// other text in encoded words, which decode to exactly this text.

@@ -20,7 +20,7 @@ std::string_view without_line_end(std::string_view line) {
 }
 
 /// The code of an answer's line; 0 if the line does not begin with one.
-int code_of(std::string_view line) {
+int parse_code(std::string_view line) {
   const std::string_view digits = line.substr(0, kCodeDigits);
   if (digits.size() < kCodeDigits || !std::all_of(digits.begin(), digits.end(), is_digit)) return 0;
   int code = 0;
@@ -69,7 +69,7 @@ void Dialogue::received(std::string_view lines) {
 }
 
 void Dialogue::line(std::string_view line) {
-  const int code = code_of(line);
+  const int code = parse_code(line);
   if (code == 0) return;
   if (std::exchange(whole_, line.size() == kCodeDigits || line[kCodeDigits] != '-')) text_.clear();
   const std::string_view words = line.substr(std::min(line.size(), kCodeDigits + 1));

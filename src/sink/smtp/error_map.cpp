@@ -71,7 +71,7 @@ constexpr Failure kFailures[] = {
     {CURLE_LOGIN_DENIED, Errc::permission_denied, kLogin},
 };
 
-const Failure* failure_of(CURLcode code) {
+const Failure* find_failure(CURLcode code) {
   const auto found = std::find_if(std::begin(kFailures), std::end(kFailures),
                                   [&](const Failure& one) { return one.code == code; });
   return found == std::end(kFailures) ? nullptr : found;
@@ -100,13 +100,13 @@ std::string curl_words(const Ending& ending) {
   return ending.curl_text.empty() ? curl_easy_strerror(ending.code) : ending.curl_text;
 }
 
-std::string origin_of(const Ending& ending) {
+std::string describe_origin(const Ending& ending) {
   return ending.reply >= kFirstRefusal ? fmt::format("smtp:{}", ending.reply)
                                        : fmt::format("curl:{}", static_cast<int>(ending.code));
 }
 
-Error error_of(Errc code, Effect effect, std::string message, const char* hint,
-               std::string origin) {
+Error make_error(Errc code, Effect effect, std::string message, const char* hint,
+                 std::string origin) {
   return {.code = code,
           .remedy = code == Errc::unavailable ? Remedy::retry_call : Remedy::fix,
           .effect = effect,
@@ -138,7 +138,7 @@ Meaning meaning_before_recipients(Stage stage, int reply) {
   }
 }
 
-Meaning meaning_of(Stage stage, int reply) {
+Meaning find_meaning(Stage stage, int reply) {
   if (is_of_login(reply)) return {Kind::blocked, Errc::permission_denied, kLogin};
   if (stage < Stage::recipients) return meaning_before_recipients(stage, reply);
   // Not `blocked`: a single recipient or a single mail may be put off this way.
@@ -152,11 +152,12 @@ Error refusal(const Ending& ending, const MailContext& context, const Meaning& m
       fmt::format("smtp: {} answered {} to {}", context.server, ending.reply, doing(ending));
   const std::string quote = curl::excerpt(ending.reply_text, context.unquoted);
   if (!quote.empty()) message += fmt::format(": \"{}\"", quote);
-  return error_of(meaning.code, Effect::none, std::move(message), meaning.hint, origin_of(ending));
+  return make_error(meaning.code, Effect::none, std::move(message), meaning.hint,
+                    describe_origin(ending));
 }
 
 Outcome refused(const Ending& ending, const MailContext& context) {
-  const Meaning meaning = meaning_of(ending.stage, ending.reply);
+  const Meaning meaning = find_meaning(ending.stage, ending.reply);
   return {.kind = meaning.kind, .error = refusal(ending, context, meaning)};
 }
 
@@ -172,8 +173,8 @@ Outcome in_doubt(const Ending& ending, const MailContext& context) {
   if (!context.message_id.empty()) message += fmt::format(" (Message-ID {})", context.message_id);
   Outcome outcome;
   outcome.kind = context.park_unknown ? Kind::rejected : Kind::unknown;
-  outcome.error = error_of(Errc::unavailable, Effect::unknown, std::move(message),
-                           context.park_unknown ? kPark : kAgain, origin_of(ending));
+  outcome.error = make_error(Errc::unavailable, Effect::unknown, std::move(message),
+                             context.park_unknown ? kPark : kAgain, describe_origin(ending));
   return outcome;
 }
 
@@ -196,22 +197,24 @@ Outcome judge(const Ending& ending, const MailContext& context) {
 
 Error unreachable(const Ending& ending, const MailContext& context) {
   if (ending.reply >= kFirstRefusal)
-    return refusal(ending, context, meaning_of(ending.stage, ending.reply));
+    return refusal(ending, context, find_meaning(ending.stage, ending.reply));
   if (ending.code == CURLE_ABORTED_BY_CALLBACK) {
-    return error_of(
+    return make_error(
         Errc::cancelled, Effect::none,
         fmt::format("smtp: a mail to {} was given up before it was sent", context.server), "", "");
   }
   if (ending.stage >= Stage::sender) {
-    return error_of(Errc::unavailable, Effect::none,
-                    fmt::format("smtp: the connection to {} failed at {}: {}", context.server,
-                                doing(ending), curl_words(ending)),
-                    "the server did not get the mail, which is sent again", origin_of(ending));
+    return make_error(Errc::unavailable, Effect::none,
+                      fmt::format("smtp: the connection to {} failed at {}: {}", context.server,
+                                  doing(ending), curl_words(ending)),
+                      "the server did not get the mail, which is sent again",
+                      describe_origin(ending));
   }
-  const Failure* const failure = failure_of(ending.code);
-  return error_of(failure == nullptr ? Errc::unavailable : failure->errc, Effect::none,
-                  fmt::format("smtp: cannot connect to {}: {}", context.server, curl_words(ending)),
-                  failure == nullptr ? kReach : failure->hint, origin_of(ending));
+  const Failure* const failure = find_failure(ending.code);
+  return make_error(
+      failure == nullptr ? Errc::unavailable : failure->errc, Effect::none,
+      fmt::format("smtp: cannot connect to {}: {}", context.server, curl_words(ending)),
+      failure == nullptr ? kReach : failure->hint, describe_origin(ending));
 }
 
 bool was_stale(const Ending& ending) {

@@ -74,7 +74,7 @@ bool is_wanted(const std::vector<std::string>& globs, std::string_view name) {
 Result<std::string> x_field(const HeaderView& header) {
   if (!event::is_token(header.name) || header.name.size() > kLongestName)
     return refused(in_quotes(header.name) + " is not a name of a header field");
-  if (const auto fault = fault_of(header.value))
+  if (const auto fault = find_fault(header.value))
     return refused("the value of the header " + in_quotes(header.name) + " " + *fault);
   const bool has_x = name_after_x(header.name).size() != header.name.size();
   return field(std::string(has_x ? "" : kPrefix).append(header.name), header.value);
@@ -105,7 +105,7 @@ Result<std::vector<Mailbox>> Composer::recipients(const std::vector<MailboxTempl
 
 Result<std::string> Composer::subject(const EventView& event) {
   const std::string_view text = options_.subject.render(event, arena_);
-  if (const auto fault = fault_of(text)) return refused("its subject " + *fault);
+  if (const auto fault = find_fault(text)) return refused("its subject " + *fault);
   return field("Subject", text);
 }
 

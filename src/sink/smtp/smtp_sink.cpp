@@ -18,7 +18,7 @@ SinkTraits SmtpSink::traits() const noexcept {
 // ---- opening and closing
 
 Status SmtpSink::open() {
-  warn_of(inspection());
+  warn_about(inspection());
   OUTBOX_TRY(greet());
   purge();
   for (std::size_t i = 0; i < options_.plain.max_in_flight; ++i) {
@@ -116,7 +116,7 @@ MailContext SmtpSink::context() const {
           .unquoted = options_.secrets};
 }
 
-Outcome SmtpSink::outcome_of(const MailConnection::Done& done) const {
+Outcome SmtpSink::make_outcome(const MailConnection::Done& done) const {
   MailContext about = context();
   about.message_id = done.mail.message_id;
   // People's addresses do not belong in logs.
@@ -129,7 +129,7 @@ Outcome SmtpSink::outcome_of(const MailConnection::Done& done) const {
 
 void SmtpSink::advance() {
   for (const auto& line : lines_) {
-    if (const auto done = line->take_done()) report(outcome_of(*done));
+    if (const auto done = line->take_done()) report(make_outcome(*done));
   }
 }
 

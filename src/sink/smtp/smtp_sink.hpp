@@ -32,7 +32,7 @@ class SmtpSink final : public NetworkSink {
   [[nodiscard]] MailContext context() const;
   [[nodiscard]] MailConnection* idle_line() const;
   void send_one(const Message& message, MailConnection& line);
-  [[nodiscard]] Outcome outcome_of(const MailConnection::Done& done) const;
+  [[nodiscard]] Outcome make_outcome(const MailConnection::Done& done) const;
   void advance() override;
 
   const SmtpOptions options_;

@@ -21,7 +21,7 @@ constexpr const char* kNonsense =
 Json parse(std::string_view text) { return Json::parse(text, nullptr, false); }
 
 /// The first of these members that is a text; empty if there is none.
-std::string text_of(const Json& object, std::initializer_list<const char*> names) {
+std::string read_text(const Json& object, std::initializer_list<const char*> names) {
   if (!object.is_object()) return {};
   for (const char* name : names) {
     const auto found = object.find(name);
@@ -35,7 +35,7 @@ bool is_true(const Json& object, const char* name) {
   return found != object.end() && found->is_boolean() && found->get<bool>();
 }
 
-curl::Receiver receiver_of(const RequestContext& context) {
+curl::Receiver make_receiver(const RequestContext& context) {
   return {
       .sink = "sqs",
       .address = context.address,
@@ -47,50 +47,50 @@ curl::Receiver receiver_of(const RequestContext& context) {
 }
 
 /// The message "sqs: queue 'orders': QueueDoesNotExist: \"it is not there\"".
-std::string message_of(const RequestContext& context, const std::string& what,
-                       std::string_view said) {
+std::string write_message(const RequestContext& context, const std::string& what,
+                          std::string_view said) {
   std::string message = fmt::format("sqs: queue {}: {}", in_quotes(context.queue), what);
   const std::string quote = curl::excerpt(said, *context.secrets);
   return quote.empty() ? message : message + fmt::format(": \"{}\"", quote);
 }
 
-Outcome outcome_of(const Meaning& meaning, std::string message, const std::string& origin) {
+Outcome make_outcome(const Meaning& meaning, std::string message, const std::string& origin) {
   Outcome outcome;
   outcome.kind = meaning.kind;
   outcome.error =
-      curl::error_of(meaning.code, meaning.kind, std::move(message), meaning.hint, origin);
+      curl::make_error(meaning.code, meaning.kind, std::move(message), meaning.hint, origin);
   return outcome;
 }
 
 Outcome nonsense(const RequestContext& context, Kind kind, const char* what) {
-  return outcome_of(
+  return make_outcome(
       {.kind = kind, .code = Errc::unavailable, .hint = kNonsense},
-      message_of(context, fmt::format("{} answered 200 {}", context.address, what), ""),
+      write_message(context, fmt::format("{} answered 200 {}", context.address, what), ""),
       "http:200");
 }
 
 Outcome refused(const Answer& answer, const RequestContext& context) {
   const Json body = parse(answer.body);
-  const std::string code = short_code(text_of(body, {"__type", "code", "Code"}));
-  Meaning meaning = meaning_of(code, answer.status);
+  const std::string code = short_code(read_text(body, {"__type", "code", "Code"}));
+  Meaning meaning = find_meaning(code, answer.status);
   // A 400 without its code may mean anything: nothing was stored, perhaps through no event's fault.
   if (answer.status == 400 && code.empty() && !answer.whole()) meaning.kind = Kind::retry;
   // If the queue depends on the event, a missing one may be that event's fault alone.
   if (context.queue_varies && meaning.code == Errc::not_found) meaning.kind = Kind::rejected;
   const std::string said =
-      body.is_object() ? text_of(body, {"message", "Message"}) : std::string(answer.body);
+      body.is_object() ? read_text(body, {"message", "Message"}) : std::string(answer.body);
   const std::string what =
       code.empty() ? fmt::format("{} answered {}", context.address, answer.status) : code;
   Outcome outcome =
-      outcome_of(meaning, message_of(context, what, said),
-                 code.empty() ? fmt::format("http:{}", answer.status) : "sqs:" + code);
-  if (meaning.kind != Kind::rejected) outcome.retry_after = curl::pause_of(answer);
+      make_outcome(meaning, write_message(context, what, said),
+                   code.empty() ? fmt::format("http:{}", answer.status) : "sqs:" + code);
+  if (meaning.kind != Kind::rejected) outcome.retry_after = curl::read_pause(answer);
   return outcome;
 }
 
 /// The place of an entry by its id; nullopt if the id is not ours.
-std::optional<std::size_t> place_of(const Json& entry, std::size_t entries) {
-  const std::string id = text_of(entry, {"Id"});
+std::optional<std::size_t> read_place(const Json& entry, std::size_t entries) {
+  const std::string id = read_text(entry, {"Id"});
   for (std::size_t place = 0; place < entries; ++place) {
     if (id == std::to_string(place)) return place;
   }
@@ -98,25 +98,26 @@ std::optional<std::size_t> place_of(const Json& entry, std::size_t entries) {
 }
 
 Outcome failed_entry(const Json& entry, const RequestContext& context) {
-  const std::string code = short_code(text_of(entry, {"Code"}));
+  const std::string code = short_code(read_text(entry, {"Code"}));
   const Meaning meaning = meaning_of_entry(code, is_true(entry, "SenderFault"));
-  return outcome_of(meaning, message_of(context, code, text_of(entry, {"Message"})), "sqs:" + code);
+  return make_outcome(meaning, write_message(context, code, read_text(entry, {"Message"})),
+                      "sqs:" + code);
 }
 
 }  // namespace
 
-std::optional<Outcome> failure_of(const Answer& answer, const RequestContext& context) {
-  if (auto outcome = curl::unanswered(answer, receiver_of(context))) return outcome;
+std::optional<Outcome> find_failure(const Answer& answer, const RequestContext& context) {
+  if (auto outcome = curl::unanswered(answer, make_receiver(context))) return outcome;
   if (answer.success()) return std::nullopt;
   return refused(answer, context);
 }
 
-std::vector<Outcome> outcomes_of(const Answer& answer, std::size_t entries,
-                                 const RequestContext& context) {
+std::vector<Outcome> read_outcomes(const Answer& answer, std::size_t entries,
+                                   const RequestContext& context) {
   const Json body = parse(answer.body);
   std::vector<std::optional<Outcome>> found(entries);
   const auto settle = [&](const Json& entry, Outcome outcome) {
-    const auto place = place_of(entry, entries);
+    const auto place = read_place(entry, entries);
     if (!place) return;
     auto& slot = found[*place];
     slot = slot ? nonsense(context, Kind::unknown, "with two results for this event")
@@ -139,9 +140,9 @@ std::vector<Outcome> outcomes_of(const Answer& answer, std::size_t entries,
   return outcomes;
 }
 
-tl::expected<std::string, Outcome> queue_url_of(const Answer& answer,
-                                                const RequestContext& context) {
-  std::string url = text_of(parse(answer.body), {"QueueUrl"});
+tl::expected<std::string, Outcome> read_queue_url(const Answer& answer,
+                                                  const RequestContext& context) {
+  std::string url = read_text(parse(answer.body), {"QueueUrl"});
   if (url.empty())
     return tl::unexpected(nonsense(context, Kind::blocked, "without the queue's URL"));
   return url;

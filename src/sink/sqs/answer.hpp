@@ -26,16 +26,16 @@ struct RequestContext {
 
 /// The outcome, without a token, of everything in a request that was refused or got no whole
 /// answer; nullopt if the answer was 200.
-[[nodiscard]] std::optional<Outcome> failure_of(const Answer& answer,
-                                                const RequestContext& context);
+[[nodiscard]] std::optional<Outcome> find_failure(const Answer& answer,
+                                                  const RequestContext& context);
 
 /// The outcomes of the entries, in their order and without tokens, by the answer 200 to their
 /// batch. The outcome of an entry that is in neither list, or in both, is `unknown`.
-[[nodiscard]] std::vector<Outcome> outcomes_of(const Answer& answer, std::size_t entries,
-                                               const RequestContext& context);
+[[nodiscard]] std::vector<Outcome> read_outcomes(const Answer& answer, std::size_t entries,
+                                                 const RequestContext& context);
 
 /// The URL of a queue, by the answer 200 to GetQueueUrl. The error is the outcome of its batches.
-[[nodiscard]] tl::expected<std::string, Outcome> queue_url_of(const Answer& answer,
-                                                              const RequestContext& context);
+[[nodiscard]] tl::expected<std::string, Outcome> read_queue_url(const Answer& answer,
+                                                                const RequestContext& context);
 
 }  // namespace outbox::sink::sqs

@@ -14,7 +14,7 @@ using curl::set;
 /// The limit of one fetch: outside AWS, where nobody has the address, it must not delay a relay.
 constexpr std::chrono::milliseconds kLongestFetch{2000};
 
-const char* target_of(Operation operation) {
+const char* find_target(Operation operation) {
   switch (operation) {
     case Operation::send_message_batch: return "X-Amz-Target: AmazonSQS.SendMessageBatch";
     case Operation::get_queue_url: return "X-Amz-Target: AmazonSQS.GetQueueUrl";
@@ -45,7 +45,7 @@ Client::Client(const SqsOptions& options)
 curl::Easy Client::prepare(Exchange& exchange, const Credentials& credentials) const {
   curl::Easy easy = client_.handle_for(exchange, address_ + "/");
   curl::append(exchange.headers, "Content-Type: application/x-amz-json-1.0");
-  curl::append(exchange.headers, target_of(exchange.operation));
+  curl::append(exchange.headers, find_target(exchange.operation));
   if (!credentials.session_token.empty()) {
     curl::append(exchange.headers, ("X-Amz-Security-Token: " + credentials.session_token).c_str());
   }
@@ -63,7 +63,7 @@ Answer Client::perform(Exchange& exchange, const Credentials& credentials) const
   const curl::Easy easy = prepare(exchange, credentials);
   set(easy.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(options_.plain.connect_timeout.count()));
   const CURLcode code = curl_easy_perform(easy.get());
-  return curl::HttpClient::answer_of(exchange, easy.get(), code);
+  return curl::HttpClient::make_answer(exchange, easy.get(), code);
 }
 
 std::string lookup_body(const std::string& queue, const std::string& account) {
@@ -89,7 +89,7 @@ Fetch fetch_within(std::chrono::milliseconds limit) {
     set(easy.get(), CURLOPT_CUSTOMREQUEST, request.method);
     set(easy.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(limit.count()));
     const CURLcode code = curl_easy_perform(easy.get());
-    const Answer answer = curl::HttpClient::answer_of(exchange, easy.get(), code);
+    const Answer answer = curl::HttpClient::make_answer(exchange, easy.get(), code);
     if (answer.status == 200 && answer.whole()) return answer.body;
     return fail(Errc::unavailable, Remedy::retry_call,
                 answer.status == 0 ? std::string(curl_easy_strerror(code))

@@ -39,7 +39,7 @@ std::size_t place_in(const Names& names, std::string_view name) {
 }
 
 /// The rank of an attribute; smaller ranks come first.
-std::size_t rank_of(std::string_view name, std::span<const std::string> first) {
+std::size_t find_rank(std::string_view name, std::span<const std::string> first) {
   if (const std::size_t place = place_in(kAlways, name); place < kAlways.size()) return place;
   std::size_t before = kAlways.size();
   if (const std::size_t place = place_in(first, name); place < first.size()) return before + place;
@@ -55,7 +55,7 @@ bool has(std::span<const HeaderView> headers, std::string_view name) {
   });
 }
 
-std::vector<HeaderView> headers_of(const Message& message, std::string_view encoding) {
+std::vector<HeaderView> list_headers(const Message& message, std::string_view encoding) {
   std::vector<HeaderView> all(message.headers.begin(), message.headers.end());
   if (message.key && !has(all, kKeyAttribute))
     all.push_back({.name = kKeyAttribute, .value = *message.key});
@@ -89,14 +89,14 @@ std::size_t Attribute::bytes() const {
   return name.size() + std::string_view("String").size() + value.size();
 }
 
-Result<std::vector<Attribute>> attributes_of(const Message& message, std::string_view encoding,
-                                             std::span<const std::string> first) {
-  std::vector<HeaderView> headers = headers_of(message, encoding);
+Result<std::vector<Attribute>> make_attributes(const Message& message, std::string_view encoding,
+                                               std::span<const std::string> first) {
+  std::vector<HeaderView> headers = list_headers(message, encoding);
   for (const HeaderView& header : headers) {
     OUTBOX_TRY(check_text(header));
   }
   std::stable_sort(headers.begin(), headers.end(), [&](const HeaderView& a, const HeaderView& b) {
-    return rank_of(a.name, first) < rank_of(b.name, first);
+    return find_rank(a.name, first) < find_rank(b.name, first);
   });
   const auto illegal = std::stable_partition(headers.begin(), headers.end(), can_be_attribute);
   const auto legal = static_cast<std::size_t>(illegal - headers.begin());
@@ -123,7 +123,7 @@ struct Body {
   std::string_view encoding;  ///< The value of outbox-encoding; empty if the body is unchanged.
 };
 
-Result<Body> body_of(std::string_view bytes, const std::string& encoding) {
+Result<Body> make_body(std::string_view bytes, const std::string& encoding) {
   if (encoding != "base64" && is_sendable(bytes)) return Body{std::string(bytes), {}};
   if (encoding == "text") {
     return fail(
@@ -174,7 +174,7 @@ class Members {
 };
 
 /// The system attributes, which do not count as bytes of the message.
-std::vector<Attribute> system_attributes_of(const Message& message) {
+std::vector<Attribute> make_system_attributes(const Message& message) {
   const auto found = std::find_if(
       message.headers.begin(), message.headers.end(),
       [](const HeaderView& header) { return equal_ignoring_case(header.name, kTraceparent); });
@@ -201,8 +201,8 @@ Result<std::string> Composer::queue_for(const Message& message) {
 Result<Composed> Composer::compose(const Message& message) {
   const SqsSettings& plain = options_.plain;
   OUTBOX_TRY(std::string queue, queue_for(message));
-  OUTBOX_TRY(const Body body, body_of(message.body, plain.encoding));
-  OUTBOX_TRY(const auto attributes, attributes_of(message, body.encoding, plain.attributes));
+  OUTBOX_TRY(const Body body, make_body(message.body, plain.encoding));
+  OUTBOX_TRY(const auto attributes, make_attributes(message, body.encoding, plain.attributes));
   std::size_t bytes = body.text.size();
   for (const Attribute& one : attributes) bytes += one.bytes();
   if (bytes > plain.max_batch_bytes) {
@@ -216,7 +216,7 @@ Result<Composed> Composer::compose(const Message& message) {
   Members members;
   members.text("MessageBody", body.text);
   members.attributes("MessageAttributes", attributes);
-  members.attributes("MessageSystemAttributes", system_attributes_of(message));
+  members.attributes("MessageSystemAttributes", make_system_attributes(message));
   if (is_fifo(queue)) {
     members.text("MessageGroupId", group_id(message.key, message.event->id));
     members.text("MessageDeduplicationId", deduplication_id(*message.event, options_.subscription));

@@ -35,9 +35,9 @@ struct Attribute {
 /// takes those that exceed ten or cannot be attributes (their name is not allowed, or their value
 /// is empty or has control characters). `first` has names that get places of their own before all
 /// but the id and the encoding. Fails if a header is not UTF-8.
-[[nodiscard]] Result<std::vector<Attribute>> attributes_of(const Message& message,
-                                                           std::string_view encoding,
-                                                           std::span<const std::string> first);
+[[nodiscard]] Result<std::vector<Attribute>> make_attributes(const Message& message,
+                                                             std::string_view encoding,
+                                                             std::span<const std::string> first);
 
 // ---- Entries
 

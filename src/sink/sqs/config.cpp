@@ -141,7 +141,7 @@ std::optional<Endpoint> read_url(SqsOptions& options, FieldErrors& errors) {
   if (const std::string_view wrong = wrong_queue_name(name); !wrong.empty())
     errors.add({"sqs.url", fmt::format("the queue's name at its end {}", wrong), kUrlShape});
   options.fixed_queue = options.plain.url;
-  if (options.region.empty()) options.region = region_of(address->host);
+  if (options.region.empty()) options.region = parse_region(address->host);
   address->path.clear();
   return address;
 }
@@ -217,7 +217,7 @@ Result<std::unique_ptr<NetworkSink>> make(SqsSettings settings, const Subscripti
 
 }  // namespace
 
-std::string region_of(std::string_view host) {
+std::string parse_region(std::string_view host) {
   for (std::size_t at = 0; at < host.size();) {
     const std::size_t end = std::min(host.find('.', at), host.size());
     const std::string_view label = host.substr(at, end - at);
@@ -249,7 +249,7 @@ std::optional<SqsOptions> read_options(SqsSettings settings, const std::string& 
 }
 
 SinkKind kind() {
-  return kind_of<SqsSettings>(
+  return make_kind<SqsSettings>(
       {.name = "sqs",
        .help = "sends events to queues of Amazon SQS, standard or FIFO, in batches",
        .rows = rows(),

@@ -56,6 +56,6 @@ struct SqsOptions {
                                                      FieldErrors& errors);
 
 /// The region in the name of a host of AWS (sqs.eu-central-1.amazonaws.com), or nothing.
-[[nodiscard]] std::string region_of(std::string_view host);
+[[nodiscard]] std::string parse_region(std::string_view host);
 
 }  // namespace outbox::sink::sqs

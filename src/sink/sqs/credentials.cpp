@@ -29,7 +29,7 @@ tl::unexpected<Error> none(std::string why) {
               "sqs: there are no credentials: " + std::move(why), kWays);
 }
 
-std::string text_of(const nlohmann::json& object, const char* name) {
+std::string read_text(const nlohmann::json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
@@ -45,9 +45,9 @@ Result<Credentials> checked(Credentials found) {
 Result<Credentials> read_credentials(const std::string& body, const std::string& from) {
   const auto json = nlohmann::json::parse(body, nullptr, false);
   if (!json.is_object()) return none(from + " does not answer with JSON");
-  Credentials found{.access_key = text_of(json, "AccessKeyId"),
-                    .secret_key = text_of(json, "SecretAccessKey"),
-                    .session_token = text_of(json, "Token")};
+  Credentials found{.access_key = read_text(json, "AccessKeyId"),
+                    .secret_key = read_text(json, "SecretAccessKey"),
+                    .session_token = read_text(json, "Token")};
   if (found.access_key.empty() || found.secret_key.empty())
     return none("the answer of " + from + " has none");
   return checked(std::move(found));

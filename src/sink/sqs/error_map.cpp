@@ -131,7 +131,7 @@ std::string short_code(std::string_view code) {
   return std::string(trimmed(code));
 }
 
-Meaning meaning_of(std::string_view code, long status) {
+Meaning find_meaning(std::string_view code, long status) {
   const Meaning* const known = find(code);
   const bool about_pace = known != nullptr && known->hint == kPace;
   if (known == nullptr || (status >= 500 && !about_pace)) return meaning_of_status(status);

@@ -19,7 +19,7 @@ struct Meaning {
 [[nodiscard]] std::string short_code(std::string_view code);
 
 /// The meaning of a refused request. `code` is short; if it is empty, only the status counts.
-[[nodiscard]] Meaning meaning_of(std::string_view code, long status);
+[[nodiscard]] Meaning find_meaning(std::string_view code, long status);
 
 /// The meaning of an entry in the list Failed, which was not stored, whatever the code.
 [[nodiscard]] Meaning meaning_of_entry(std::string_view code, bool sender_fault);

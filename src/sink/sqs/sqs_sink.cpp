@@ -34,7 +34,7 @@ SinkTraits SqsSink::traits() const noexcept {
 // ---- opening and closing
 
 Status SqsSink::open() {
-  warn_of(client_.address(), inspection().weaknesses);
+  warn_about(client_.address(), inspection().weaknesses);
   purge();
   urls_.clear();
   OUTBOX_TRY(find_out_credentials());
@@ -91,8 +91,8 @@ Status SqsSink::check_destination() {
     if (options_.fixed_queue) urls_.remember(queue, queue);
     return {};
   }
-  if (auto failure = failure_of(answer, context(queue))) return fail(std::move(failure->error));
-  auto url = queue_url_of(answer, context(queue));
+  if (auto failure = find_failure(answer, context(queue))) return fail(std::move(failure->error));
+  auto url = read_queue_url(answer, context(queue));
   if (!url) return fail(std::move(url.error().error));
   urls_.remember(queue, std::move(*url));
   return {};
@@ -200,7 +200,7 @@ void SqsSink::take_ends() {
     OUTBOX_CHECK(found != exchanges_.end());
     const auto exchange = std::move(found->second);
     exchanges_.erase(found);
-    const Answer answer = curl::HttpClient::answer_of(*exchange, done.easy.get(), done.code);
+    const Answer answer = curl::HttpClient::make_answer(*exchange, done.easy.get(), done.code);
     done.easy.reset();  // The handle points to the exchange.
     if (exchange->operation == Operation::get_queue_url) {
       found_url(exchange->batch.queue, answer);
@@ -212,9 +212,9 @@ void SqsSink::take_ends() {
 
 void SqsSink::take_end(Exchange& exchange, const Answer& answer) {
   Batch& batch = exchange.batch;
-  const auto failure = failure_of(answer, context(batch.queue));
+  const auto failure = find_failure(answer, context(batch.queue));
   if (!failure)
-    return settle(batch, outcomes_of(answer, batch.entries.size(), context(batch.queue)));
+    return settle(batch, read_outcomes(answer, batch.entries.size(), context(batch.queue)));
   const bool no_queue = failure->error.code == Errc::not_found;
   if (no_queue && options_.queue) urls_.forget(batch.queue);
   // The failure does not say which entry of the batch is at fault, so two halves are sent.
@@ -231,9 +231,9 @@ void SqsSink::take_end(Exchange& exchange, const Answer& answer) {
 void SqsSink::found_url(const std::string& queue, const Answer& answer) {
   auto waiting = std::move(without_url_[queue]);
   without_url_.erase(queue);
-  auto failure = failure_of(answer, context(queue));
+  auto failure = find_failure(answer, context(queue));
   if (!failure) {
-    auto url = queue_url_of(answer, context(queue));
+    auto url = read_queue_url(answer, context(queue));
     if (url) {
       urls_.remember(queue, std::move(*url));
       std::move(waiting.begin(), waiting.end(), std::back_inserter(waiting_));

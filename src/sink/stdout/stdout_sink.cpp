@@ -161,7 +161,7 @@ void StdoutSink::purge() {
 }
 
 SinkKind stdout_kind() {
-  return kind_of<NoSettings>(
+  return make_kind<NoSettings>(
       {.name = "stdout",
        .help = "prints each event as a line of JSON",
        .make = [](NoSettings) -> Result<std::unique_ptr<Sink>> {

@@ -77,9 +77,9 @@ class PostgresAdopter final : public Adopter {
     plan.table = adopted ? adopted->row.table : table->table.name;
     if (adopted) plan.adopted = adopted->row;
     if (!table || (adopted && adopted->row.state == "broken")) return plan;
-    OUTBOX_TRY(AdoptShape shape, shape_of(*table, options, adopted));
+    OUTBOX_TRY(AdoptShape shape, find_shape(*table, options, adopted));
     describe(plan, *table, shape);
-    plan.misfit = adopted && !changes_of(*table, *adopted).empty();
+    plan.misfit = adopted && !find_changes(*table, *adopted).empty();
     if (adopted || shape.backlog == Backlog::none) return plan;
     OUTBOX_TRY(look(plan, *table, shape));
     return plan;
@@ -92,8 +92,8 @@ class PostgresAdopter final : public Adopter {
     OUTBOX_TRY(Meant meant, look_up(plan.table));
     auto& [table, adopted] = meant;
     if (!table) return fail(Errc::not_found, "there is no table " + in_quotes(plan.table));
-    OUTBOX_TRY(AdoptShape shape, shape_of(*table, options, adopted));
-    if (adopted && adopted->row.state != "broken" && !changes_of(*table, *adopted).empty()) {
+    OUTBOX_TRY(AdoptShape shape, find_shape(*table, options, adopted));
+    if (adopted && adopted->row.state != "broken" && !find_changes(*table, *adopted).empty()) {
       says("making the trigger's function for the columns of now");
       OUTBOX_TRY(steps.remake(*table, shape, adopted->row.id));
       result.changed = result.remade = true;
@@ -108,11 +108,11 @@ class PostgresAdopter final : public Adopter {
       // Another command was faster: this one goes on with that adoption, with the options that it
       // began with.
       if (lost) {
-        OUTBOX_TRY(shape, shape_of(*table, options, adopted));
+        OUTBOX_TRY(shape, find_shape(*table, options, adopted));
       }
     }
     OUTBOX_TRY(finish(steps, *table, shape, adopted->row, result));
-    OUTBOX_TRY(result.row, row_of(adopted->row.id));
+    OUTBOX_TRY(result.row, read_row(adopted->row.id));
     result.longest_lock_ms = steps.longest_lock_ms();
     return result;
   }
@@ -124,12 +124,12 @@ class PostgresAdopter final : public Adopter {
     OUTBOX_TRY(const auto adopted,
                open_adoption_where([&](const FoundAdoption& one) { return one.row.id == row.id; }));
     if (!adopted) return fail(Errc::not_found, "table " + row.table + " is not adopted");
-    OUTBOX_TRY(const auto table, table_of(*adopted));
+    OUTBOX_TRY(const auto table, find_table(*adopted));
     if (table && !table->may_undo)
       return fail(Errc::permission_denied,
                   "only the owner of " + row.table + " may remove its trigger",
                   "use the owner's login, or a member of that role");
-    AdoptShape shape = adopt_shape_of(adopted->shape);
+    AdoptShape shape = parse_adopt_shape(adopted->shape);
     const bool whole = table && adopted->row.state != "broken";
     const bool has_mark = whole && shape.mark != SentMark::none;
     const bool marks = has_mark && shape.backlog != Backlog::none;
@@ -146,7 +146,7 @@ class PostgresAdopter final : public Adopter {
       OUTBOX_TRY(steps.mark(*table, shape, adopted->row.id));
     }
     OUTBOX_TRY(steps.end(table, shape, adopted->row, marks));
-    OUTBOX_TRY(result.row, row_of(adopted->row.id));
+    OUTBOX_TRY(result.row, read_row(adopted->row.id));
     result.changed = true;
     result.marked = steps.marked();
     result.unmarked = has_mark && !marks;
@@ -181,7 +181,7 @@ class PostgresAdopter final : public Adopter {
     });
   }
 
-  [[nodiscard]] Result<std::optional<FoundTable>> table_of(const FoundAdoption& adopted) {
+  [[nodiscard]] Result<std::optional<FoundTable>> find_table(const FoundAdoption& adopted) {
     return read_table(connection_, schema_, adopted.relation, adopted.id_name);
   }
 
@@ -190,14 +190,14 @@ class PostgresAdopter final : public Adopter {
     Meant meant;
     OUTBOX_TRY(meant.adopted, open_adoption(named, OldName::of_no_table_now));
     if (meant.adopted) {
-      OUTBOX_TRY(meant.table, table_of(*meant.adopted));
+      OUTBOX_TRY(meant.table, find_table(*meant.adopted));
     } else {
       OUTBOX_TRY(meant.table, read_table(connection_, schema_, named.relation, ""));
     }
     return meant;
   }
 
-  [[nodiscard]] Result<AdoptionRow> row_of(std::int32_t id) {
+  [[nodiscard]] Result<AdoptionRow> read_row(std::int32_t id) {
     OUTBOX_TRY(auto all, find_adoptions(connection_, schema_));
     for (FoundAdoption& one : all) {
       if (one.row.id == id) return std::move(one.row);
@@ -205,9 +205,9 @@ class PostgresAdopter final : public Adopter {
     return fail(Errc::not_found, "the adoption is gone");
   }
 
-  [[nodiscard]] static std::vector<ColumnChange> changes_of(const FoundTable& table,
-                                                            const FoundAdoption& adopted) {
-    return changed_columns(adopt_shape_of(adopted.shape), columns_of(adopted.columns),
+  [[nodiscard]] static std::vector<ColumnChange> find_changes(const FoundTable& table,
+                                                              const FoundAdoption& adopted) {
+    return changed_columns(parse_adopt_shape(adopted.shape), parse_columns(adopted.columns),
                            table.table.columns);
   }
 
@@ -220,7 +220,7 @@ class PostgresAdopter final : public Adopter {
 
   /// Fails if a column changed in a way for which the function cannot simply be made again.
   [[nodiscard]] static Status check_changes(const FoundTable& table, const FoundAdoption& adopted) {
-    for (const ColumnChange& change : changes_of(table, adopted)) {
+    for (const ColumnChange& change : find_changes(table, adopted)) {
       const std::string what =
           "table " + table.table.name + ": its column " + in_quotes(change.column);
       if (change.renamed_to)
@@ -238,7 +238,7 @@ class PostgresAdopter final : public Adopter {
                                                       const AdoptionOptions& options,
                                                       const FoundAdoption& adopted) {
     OUTBOX_TRY(check_changes(table, adopted));
-    AdoptShape stored = adopt_shape_of(adopted.shape);
+    AdoptShape stored = parse_adopt_shape(adopted.shape);
     leave_out_gone(stored, table.table, adopted.row.state == "copying");
     for (const auto& [field, column] : stored.columns) {
       OUTBOX_TRY(check_there(table, column));
@@ -254,8 +254,9 @@ class PostgresAdopter final : public Adopter {
                 "leave them out, or first --undo");
   }
 
-  [[nodiscard]] Result<AdoptShape> shape_of(const FoundTable& table, const AdoptionOptions& options,
-                                            const std::optional<FoundAdoption>& adopted) {
+  [[nodiscard]] Result<AdoptShape> find_shape(const FoundTable& table,
+                                              const AdoptionOptions& options,
+                                              const std::optional<FoundAdoption>& adopted) {
     if (adopted) return shape_begun(table, options, *adopted);
     OUTBOX_TRY(AdoptShape shape, recognise(table.table, options));
     OUTBOX_TRY(check_ids(table.table, shape));

@@ -93,7 +93,7 @@ Status check(const Rows& found, const std::string& name) {
 }
 
 /// Parses the words of the view adoption_state.
-AdoptionFault fault_of(std::string_view word) {
+AdoptionFault parse_fault(std::string_view word) {
   using enum AdoptionFault;
   if (word == "dropped") return dropped;
   if (word == "remade") return remade;
@@ -103,12 +103,12 @@ AdoptionFault fault_of(std::string_view word) {
   return no_trigger;
 }
 
-Generated generated_of(std::string_view word) {
+Generated parse_generated(std::string_view word) {
   if (word.empty()) return Generated::no;
   return word == "v" ? Generated::by_reading : Generated::stored;
 }
 
-std::vector<std::string> words_of(std::string_view json) {
+std::vector<std::string> parse_words(std::string_view json) {
   return nlohmann::json::parse(json).get<std::vector<std::string>>();
 }
 
@@ -156,9 +156,9 @@ Result<std::optional<FoundTable>> read_table(Connection& connection, const std::
                                    .is_enum = columns.boolean(row, 2),
                                    .unique = columns.boolean(row, 3),
                                    .repeats = columns.boolean(row, 4),
-                                   .labels = words_of(columns.bytes(row, 5)),
+                                   .labels = parse_words(columns.bytes(row, 5)),
                                    .number = columns.int4(row, 6),
-                                   .generated = generated_of(columns.bytes(row, 7)),
+                                   .generated = parse_generated(columns.bytes(row, 7)),
                                    .foreign = columns.boolean(row, 8)});
   }
   return std::optional(std::move(table));
@@ -172,11 +172,11 @@ Result<std::vector<FoundAdoption>> find_adoptions(Connection& connection,
       schema);
   OUTBOX_TRY(const Rows rows, connection.exec(query));
   std::vector<FoundAdoption> found;
-  for (int row = 0; row < rows.size(); ++row) found.push_back(adoption_of(rows, row));
+  for (int row = 0; row < rows.size(); ++row) found.push_back(read_adoption(rows, row));
   return found;
 }
 
-FoundAdoption adoption_of(const Rows& rows, int row) {
+FoundAdoption read_adoption(const Rows& rows, int row) {
   FoundAdoption one;
   one.shape = rows.text(row, 8);
   one.columns = rows.text(row, 13);
@@ -190,13 +190,13 @@ FoundAdoption adoption_of(const Rows& rows, int row) {
              .taken_over = rows.int8(row, 4),
              .staged = rows.int8(row, 5),
              .begun_us = rows.time_us(row, 6),
-             .debezium = adopt_shape_of(one.shape).debezium,
+             .debezium = parse_adopt_shape(one.shape).debezium,
              .waiting = std::min(rows.int8(row, 9), AdoptionRow::kManyWaiting),
              .more_waiting = rows.int8(row, 9) > AdoptionRow::kManyWaiting,
              .running = rows.boolean(row, 10)};
   if (!rows.is_null(row, 7)) one.row.switched_us = rows.time_us(row, 7);
   if (!rows.is_null(row, 11)) {
-    one.row.fault = fault_of(rows.text(row, 11));
+    one.row.fault = parse_fault(rows.text(row, 11));
     if (one.row.fault != AdoptionFault::replaced) one.row.state = "broken";
     one.row.fault_at = rows.is_null(row, 12) ? "" : rows.text(row, 12);
   }

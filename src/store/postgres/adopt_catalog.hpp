@@ -42,20 +42,20 @@ struct FoundAdoption {
   std::int64_t relation{0};  ///< The table, whatever it is called now; 0 if it is gone.
   std::string known_as;      ///< The last name that a command knew it by; quoted, with its schema.
   std::string id_name;       ///< See AdoptTable.
-  std::string shape;         ///< adopt_shape_of()
-  std::string columns;       ///< columns_of()
+  std::string shape;         ///< parse_adopt_shape()
+  std::string columns;       ///< parse_columns()
 };
 [[nodiscard]] Result<std::vector<FoundAdoption>> find_adoptions(Connection& connection,
                                                                 const std::string& schema);
 
-/// The first columns of a SELECT from the view adoption_state, which is called `a`; adoption_of()
+/// The first columns of a SELECT from the view adoption_state, which is called `a`; read_adoption()
 /// reads them.
 inline constexpr std::string_view kAdoptionColumns =
     "a.id, coalesce(a.name_now, a.table_name), a.state, a.cut_lsn::text, a.taken_over, a.staged, a.begun_at, a.switched_at, "
     "a.shape::text, a.waiting, a.running, a.fault, a.fault_at, a.columns::text, a.table_name, a.relation_now::bigint, "
     "a.id_name";
 inline constexpr int kAdoptionColumnCount = 17;
-[[nodiscard]] FoundAdoption adoption_of(const Rows& rows, int row);
+[[nodiscard]] FoundAdoption read_adoption(const Rows& rows, int row);
 
 /// Describes the sessions whose locks on the table block us, as in "pid 4711 (shop, idle in
 /// transaction for 12 s)".

@@ -9,7 +9,7 @@ namespace {
 
 /// What the function depends on of a column's type (adopt_sql.cpp); a column of any other type is
 /// read as text.
-std::string_view kind_of(std::string_view field, std::string_view type, SentMark mark) {
+std::string_view find_kind(std::string_view field, std::string_view type, SentMark mark) {
   const bool json = type == "json" || type == "jsonb";
   if (field == "id") return type == "uuid" ? "uuid" : "text";
   if (field == "payload") return json ? "json" : type == "bytea" ? "bytes" : "text";
@@ -55,7 +55,7 @@ std::string columns_json(const std::vector<AdoptColumn>& columns) {
   return all.dump();
 }
 
-std::vector<AdoptColumn> columns_of(std::string_view json) {
+std::vector<AdoptColumn> parse_columns(std::string_view json) {
   std::vector<AdoptColumn> columns;
   for (const auto& one : nlohmann::json::parse(json)) {
     AdoptColumn column;
@@ -80,7 +80,8 @@ std::vector<ColumnChange> changed_columns(const AdoptShape& shape,
                         .says_sent = field == "sent",
                         .needed = is_needed(field)};
     if (const AdoptColumn* const is = find(now, column)) {
-      if (kind_of(field, is->type, shape.mark) == kind_of(field, was->type, shape.mark)) continue;
+      if (find_kind(field, is->type, shape.mark) == find_kind(field, was->type, shape.mark))
+        continue;
       change.type_now = is->type;
     } else if (const AdoptColumn* const renamed = find_if(now, [&](const AdoptColumn& one) {
                  return one.number == was->number && one.type == was->type;

@@ -12,7 +12,7 @@ namespace outbox::store::postgres {
 
 /// The columns' names, numbers and types as JSON, which is stored with the adoption.
 [[nodiscard]] std::string columns_json(const std::vector<AdoptColumn>& columns);
-[[nodiscard]] std::vector<AdoptColumn> columns_of(std::string_view json);
+[[nodiscard]] std::vector<AdoptColumn> parse_columns(std::string_view json);
 
 /// The columns that the function reads and that are gone, or have a type that the function was not
 /// made for. A column is recognised by its name or, when no column has that name, by its number,

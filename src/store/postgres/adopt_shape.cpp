@@ -406,7 +406,7 @@ std::string to_json(const AdoptShape& shape) {
   return json.dump();
 }
 
-AdoptShape adopt_shape_of(std::string_view text) {
+AdoptShape parse_adopt_shape(std::string_view text) {
   const auto json = nlohmann::json::parse(text);
   AdoptShape shape;
   json.at("columns").get_to(shape.columns);

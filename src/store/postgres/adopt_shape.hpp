@@ -87,16 +87,16 @@ void leave_out_gone(AdoptShape& shape, const AdoptTable& table, bool copying);
                                                       const AdoptShape& shape);
 
 [[nodiscard]] std::string to_json(const AdoptShape& shape);
-[[nodiscard]] AdoptShape adopt_shape_of(std::string_view json);
+[[nodiscard]] AdoptShape parse_adopt_shape(std::string_view json);
 
 // The functions below return SQL in which `n` stands for the row.
 
-/// Whether events_of() also gives `place` and `id_place`, by which the rows are ordered.
+/// Whether write_events() also gives `place` and `id_place`, by which the rows are ordered.
 enum class Places : std::uint8_t { left_out, named };
 /// A SELECT of the event of each pending row of `source`: row_id, id, aggregate_type, aggregate_id,
 /// event_type, payload, content_type, headers, occurred_at, known_json.
-[[nodiscard]] std::string events_of(const AdoptTable& table, const AdoptShape& shape,
-                                    std::string_view source, Places places);
+[[nodiscard]] std::string write_events(const AdoptTable& table, const AdoptShape& shape,
+                                       std::string_view source, Places places);
 /// Whether a row was not sent yet.
 [[nodiscard]] std::string is_pending(const AdoptShape& shape);
 /// "column = value" of an UPDATE that marks a row as sent.

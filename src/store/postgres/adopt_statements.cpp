@@ -36,7 +36,7 @@ std::string adopt_function(const AdoptTable& table, AdoptMode mode, const std::s
 
 Query create_adopt_function(const AdoptTable& table, const AdoptShape& shape, AdoptMode mode,
                             const std::string& adoption) {
-  const std::string events = events_of(
+  const std::string events = write_events(
       table, shape, table.partitioned ? "(SELECT NEW.*)" : "outbox_new_rows", Places::left_out);
   const std::string statement =
       mode == AdoptMode::stage ? insert(table, "adopt_stage", "adoption, ", adoption + ", ", events)
@@ -69,22 +69,23 @@ Query copy_backlog(const AdoptTable& table, const AdoptShape& shape, const std::
   const std::string rows = fmt::format(
       "SELECT * FROM ({2}) r WHERE NOT EXISTS (SELECT FROM {0}.adopt_stage s WHERE s.adoption = {1} AND s.id = r.id) "
       "ORDER BY r.place, r.id_place OFFSET 0",
-      table.schema, adoption, events_of(table, shape, table.name, Places::named));
+      table.schema, adoption, write_events(table, shape, table.name, Places::named));
   return {.what = "copy the pending rows of " + table.name,
           .sql = insert_into_log(table, rows),
           .handle = {}};
 }
 
 Query check_backlog(const AdoptTable& table, const AdoptShape& shape) {
-  return {.what = "look at the pending rows of " + table.name,
-          .sql = fmt::format(R"(
+  return {
+      .what = "look at the pending rows of " + table.name,
+      .sql = fmt::format(R"(
 SELECT count(*), count(p.problem), coalesce(array_to_json((array_agg(p.problem) FILTER (WHERE p.problem IS NOT NULL))[1:10])::text, '[]')
 FROM (SELECT CASE WHEN {0}.adopt_is_plain(e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.headers, e.occurred_at, e.known_json)
         THEN NULL
         ELSE {0}.adopt_problem(e.row_id, e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers, e.occurred_at)
         END AS problem FROM ({1}) e) p)",
-                             table.schema, events_of(table, shape, table.name, Places::left_out)),
-          .handle = {}};
+                         table.schema, write_events(table, shape, table.name, Places::left_out)),
+      .handle = {}};
 }
 
 Query repeated_ids(const AdoptTable& table, const AdoptShape& shape) {

@@ -34,7 +34,7 @@ bool lost_its_trigger(const AdoptionRow& row) {
 }
 
 /// The number of rows in a command tag, such as "INSERT 0 12" or "UPDATE 12".
-std::int64_t count_of(std::string_view command) {
+std::int64_t parse_count(std::string_view command) {
   const std::string_view last = command.substr(command.rfind(' ') + 1);
   std::int64_t count = 0;
   (void)std::from_chars(last.data(), last.data() + last.size(), count);
@@ -214,7 +214,7 @@ Status AdoptSteps::copy(const FoundTable& table, const AdoptShape& shape, std::i
     if (shape.backlog != Backlog::none) {
       says_("copying the pending rows; writers go on");
       OUTBOX_TRY(const Rows rows, connection_.exec(query));
-      copied = count_of(rows.command());
+      copied = parse_count(rows.command());
     }
     OUTBOX_TRY(set_state(id, "state = 'draining', taken_over = $2::bigint", {copied}));
     return Decision::commit;
@@ -295,7 +295,7 @@ Status AdoptSteps::remake(const FoundTable& table, const AdoptShape& shape, std:
 Result<std::int64_t> AdoptSteps::mark_rows(const FoundTable& table, const AdoptShape& shape) {
   const Query query = mark_as_sent(table.table, shape);
   OUTBOX_TRY(const Rows rows, connection_.exec(query));
-  return count_of(rows.command());
+  return parse_count(rows.command());
 }
 
 /// As long as the trigger is there, every pending row has been forwarded.

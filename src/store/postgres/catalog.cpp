@@ -19,7 +19,7 @@
 namespace outbox::store::postgres {
 namespace {
 
-RelayRow relay_of(const Rows& rows, int row) {
+RelayRow read_relay(const Rows& rows, int row) {
   const bool owner = !rows.is_null(row, 2);
   return {.id = rows.uuid(row, 0).str(),
           .name = rows.text(row, 1),
@@ -73,13 +73,13 @@ class PostgresCatalog final : public sql::Catalog {
   [[nodiscard]] Result<std::vector<SubscriptionOverview>> overview(
       std::int64_t pending_limit) override {
     OUTBOX_TRY(std::vector<SubscriptionRow> rows, subscriptions());
-    return overview_of(connection_, std::move(rows), pending_limit);
+    return make_overview(connection_, std::move(rows), pending_limit);
   }
 
   [[nodiscard]] Result<std::vector<RelayRow>> relays() override {
     OUTBOX_TRY(const Rows rows, connection_.exec(&Queries::relays));
     std::vector<RelayRow> all;
-    for (int row = 0; row < rows.size(); ++row) all.push_back(relay_of(rows, row));
+    for (int row = 0; row < rows.size(); ++row) all.push_back(read_relay(rows, row));
     return all;
   }
 

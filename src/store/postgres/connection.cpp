@@ -35,7 +35,7 @@ struct ToParam {
   }
 };
 
-Params params_of(const sql::Params& params) {
+Params make_params(const sql::Params& params) {
   Params all;
   all.reserve(params.size());
   for (const sql::Param& param : params) all.push_back(std::visit(ToParam{}, param));
@@ -43,7 +43,7 @@ Params params_of(const sql::Params& params) {
 }
 
 /// Converts a value by the type that the server reports.
-sql::Cell cell_of(const Rows& rows, int row, int column) {
+sql::Cell read_cell(const Rows& rows, int row, int column) {
   enum Type : Oid { kBool = 16, kInt8 = 20, kInt2 = 21, kInt4 = 23, kTime = 1184, kJsonb = 3802 };
   if (rows.is_null(row, column)) return nullptr;
   switch (PQftype(rows.native(), column)) {
@@ -59,12 +59,12 @@ sql::Cell cell_of(const Rows& rows, int row, int column) {
 
 }  // namespace
 
-sql::Rows cells_of(const Rows& rows) {
+sql::Rows read_cells(const Rows& rows) {
   const int columns = PQnfields(rows.native());
   std::vector<sql::Cell> cells;
   cells.reserve(static_cast<std::size_t>(rows.size()) * static_cast<std::size_t>(columns));
   for (int row = 0; row < rows.size(); ++row) {
-    for (int column = 0; column < columns; ++column) cells.push_back(cell_of(rows, row, column));
+    for (int column = 0; column < columns; ++column) cells.push_back(read_cell(rows, row, column));
   }
   return {static_cast<std::size_t>(columns), std::move(cells)};
 }
@@ -128,21 +128,21 @@ Result<sql::Rows> Connection::exec(sql::Named statement, const sql::Params& para
     switch (in_transaction() ? sql::How::plainly : (kStatements.*statement).how) {
       case sql::How::plainly:
       case sql::How::kept: break;
-      case sql::How::flushed: return exec_with(&Queries::flushed, query, params_of(params));
+      case sql::How::flushed: return exec_with(&Queries::flushed, query, make_params(params));
       case sql::How::plan_settings:
-        return exec_with(&Queries::plan_settings, query, params_of(params));
-      case sql::How::no_limits: return exec_with(&Queries::no_limits, query, params_of(params));
-      case sql::How::settings: return exec_with(&Queries::settings, query, params_of(params));
+        return exec_with(&Queries::plan_settings, query, make_params(params));
+      case sql::How::no_limits: return exec_with(&Queries::no_limits, query, make_params(params));
+      case sql::How::settings: return exec_with(&Queries::settings, query, make_params(params));
     }
-    return exec(query, params_of(params));
+    return exec(query, make_params(params));
   };
   OUTBOX_TRY(const Rows rows, sent());
-  return cells_of(rows);
+  return read_cells(rows);
 }
 
 Status Connection::run_and_write(sql::Named statement, const sql::Params& params,
                                  std::span<const Event> events, std::span<const EventId> ids) {
-  send(queries_->of(statement), params_of(params));
+  send(queries_->of(statement), make_params(params));
   std::vector<Step> steps;
   if (!events.empty()) plan_insert(*queries_, events, ids, steps);
   for (Step& step : steps) send(*step.query, std::move(step.params));

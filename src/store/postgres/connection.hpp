@@ -28,7 +28,7 @@ namespace outbox::store::postgres {
 using sql::Decision;
 
 /// The rows as the parts in store/sql read them.
-[[nodiscard]] sql::Rows cells_of(const Rows& rows);
+[[nodiscard]] sql::Rows read_cells(const Rows& rows);
 
 /// It is used by one thread at a time.
 class Connection final : public sql::Connection {

@@ -195,7 +195,7 @@ SELECT a, b, c, d, e FROM unnest($1::text[], $2::text[], $3::text[], $4::text[],
 ORDER BY place)",
                        schema)) {}
 
-Definitions definitions_of(const Rows& rows) {
+Definitions to_definitions(const Rows& rows) {
   Definitions list;
   for (int row = 0; row < rows.size(); ++row) {
     list.push_back({.object = rows.text(row, 0),
@@ -209,7 +209,7 @@ Definitions definitions_of(const Rows& rows) {
 
 Result<Definitions> read_definitions(Connection& connection, const Query& query) {
   OUTBOX_TRY(const Rows rows, connection.exec(query));
-  return definitions_of(rows);
+  return to_definitions(rows);
 }
 
 Status store_definitions(Connection& connection, const Definitions& wanted) {

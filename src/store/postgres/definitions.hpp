@@ -24,7 +24,7 @@ struct DefinitionQueries {
   Query store;  ///< $1 to $5: the columns as arrays.
 };
 
-[[nodiscard]] Definitions definitions_of(const Rows& rows);
+[[nodiscard]] Definitions to_definitions(const Rows& rows);
 
 /// Reads the definitions that are there, or those that are wanted. It runs in a transaction with
 /// the search_path above.

@@ -133,7 +133,7 @@ class Questions {
     const DefinitionQueries definitions(queries_.schema);
     OUTBOX_TRY(const Rows wanted, ask(definitions.wanted));
     OUTBOX_TRY(const Rows found, ask(definitions.found));
-    return SchemaFacts{.wanted = definitions_of(wanted), .found = definitions_of(found)};
+    return SchemaFacts{.wanted = to_definitions(wanted), .found = to_definitions(found)};
   }
 
   Result<std::vector<SequenceFacts>> sequences() {
@@ -264,15 +264,15 @@ class Questions {
     OUTBOX_TRY(const Rows rows, ask(queries_.adoptions));
     AdoptionsFacts facts;
     for (int row = 0; row < rows.size(); ++row) {
-      const FoundAdoption found = adoption_of(rows, row);
-      const AdoptShape shape = adopt_shape_of(found.shape);
+      const FoundAdoption found = read_adoption(rows, row);
+      const AdoptShape shape = parse_adopt_shape(found.shape);
       AdoptionFacts& one = facts.tables.emplace_back();
       one.row = found.row;
       one.marks_sent = shape.mark != SentMark::none;
       one.took_pending = one.marks_sent && shape.backlog == Backlog::pending;
       one.has_order = shape.column("order") != nullptr;
-      one.changes = changed_columns(shape, columns_of(found.columns),
-                                    columns_of(rows.bytes(row, kAdoptionColumnCount)));
+      one.changes = changed_columns(shape, parse_columns(found.columns),
+                                    parse_columns(rows.bytes(row, kAdoptionColumnCount)));
       one.options = options_again(shape, one.changes);
       one.replicated = rows.boolean(row, kAdoptionColumnCount + 1);
     }

@@ -60,8 +60,8 @@ std::optional<EventId> claim_unique(PGconn* connection, const Task& task, const 
   return store::holder_of_key(rows.uuid(0, 0), task);
 }
 
-bool first_of(PGconn* connection, std::string_view consumer, std::string_view message_id,
-              const Target& target) {
+bool claim_first(PGconn* connection, std::string_view consumer, std::string_view message_id,
+                 const Target& target) {
   const Rows rows =
       ask(connection, target.queries.receive,
           {store::postgres::Param(consumer), store::postgres::Param(message_id)}, "receive");
@@ -70,7 +70,7 @@ bool first_of(PGconn* connection, std::string_view consumer, std::string_view me
 
 }  // namespace
 
-const Target& target_of(const std::string& schema) {
+const Target& find_target(const std::string& schema) {
   static Mutex mutex;
   static std::map<std::string, const Target> made OUTBOX_GUARDED_BY(mutex);
   const MutexLock lock(mutex);
@@ -88,7 +88,7 @@ std::vector<EventId> Transaction::enqueue(std::span<const Event> events) & {
   if (!is_open()) throw Exception(store::postgres::not_in_transaction("enqueue").value());
   throw_if_failed(check_encoding(state_->connection, "enqueue"));
   throw_if_failed(store::validate_all(events, state_->limits));
-  std::vector<EventId> ids = store::ids_of(events);
+  std::vector<EventId> ids = store::list_ids(events);
   if (events.empty()) return ids;
   if (!state_->mark) state_->mark = {.schema = state_->target.queries.schema, .event = ids.front()};
   state_->events.insert(state_->events.end(), events.begin(), events.end());
@@ -106,23 +106,23 @@ EventId Transaction::enqueue(Task task) & {
     if (const auto holder = claim_unique(connection(), task, state_->target, state_->limits))
       return *holder;
   }
-  return enqueue(event_of(std::move(task)));
+  return enqueue(to_event(std::move(task)));
 }
 
 bool Transaction::receive(std::string_view consumer, std::string_view message_id) & {
   if (!is_open()) throw Exception(store::postgres::not_in_transaction("receive").value());
-  return first_of(connection(), consumer, message_id, state_->target);
+  return claim_first(connection(), consumer, message_id, state_->target);
 }
 
 // ---- in a transaction of the application
 
 std::vector<EventId> enqueue(PGconn* connection, std::span<const Event> events,
                              const Options& options) {
-  const auto& queries = target_of(options.schema).queries;
+  const auto& queries = find_target(options.schema).queries;
   throw_if_failed(check_ready(connection, "enqueue"));
   throw_if_failed(check_encoding(connection, "enqueue"));
   throw_if_failed(store::validate_all(events, options.limits));
-  std::vector<EventId> ids = store::ids_of(events);
+  std::vector<EventId> ids = store::list_ids(events);
   if (events.empty()) return ids;
   std::vector<Step> steps;
   store::postgres::plan_insert(queries, events, ids, steps);
@@ -138,20 +138,20 @@ EventId enqueue(PGconn* connection, const Event& event, const Options& options) 
 EventId enqueue(PGconn* connection, Task task, const Options& options) {
   if (!task.id) task.id = EventId::generate();
   if (!task.unique_key.empty()) {
-    const Target& target = target_of(options.schema);
+    const Target& target = find_target(options.schema);
     if (const auto holder = claim_unique(connection, task, target, options.limits)) return *holder;
   }
-  return enqueue(connection, event_of(std::move(task)), options);
+  return enqueue(connection, to_event(std::move(task)), options);
 }
 
 bool receive(PGconn* connection, std::string_view consumer, std::string_view message_id,
              const Options& options) {
-  return first_of(connection, consumer, message_id, target_of(options.schema));
+  return claim_first(connection, consumer, message_id, find_target(options.schema));
 }
 
 std::optional<TaskStatus> task_status(PGconn* connection, const EventId& id,
                                       const Options& options) {
-  const Target& target = target_of(options.schema);
+  const Target& target = find_target(options.schema);
   throw_if_failed(store::postgres::check_open(connection, "look at a task"));
   throw_if_failed(check_encoding(connection, "look at a task"));
   std::vector<Step> steps;
@@ -160,7 +160,7 @@ std::optional<TaskStatus> task_status(PGconn* connection, const EventId& id,
   steps.push_back({.query = &target.tasks.loud});
   Session* const session = value_or_throw(Session::of(connection, "look at a task"));
   const auto rows = value_or_throw(session->read(connection, std::move(steps), target.queries));
-  return store::postgres::task_status_of(rows[1], id);
+  return store::postgres::read_task_status(rows[1], id);
 }
 
 }  // namespace outbox::postgres

@@ -28,7 +28,7 @@ enum EventColumn : int {
 constexpr int kFirstExtra = kOccurred + 1;
 
 /// The event without payload and headers. It points into the rows.
-inline EventView view_of(const Rows& rows, int row) {
+inline EventView read_view(const Rows& rows, int row) {
   EventView event;
   event.seq = rows.int8(row, kSeq);
   event.id = rows.uuid(row, kId);

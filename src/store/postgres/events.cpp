@@ -11,7 +11,7 @@
 namespace outbox::store::postgres {
 namespace {
 
-EventListing event_listing_of(const Rows& rows, int row) {
+EventListing read_event_listing(const Rows& rows, int row) {
   EventListing event{.seq = rows.int8(row, 0),
                      .id = rows.uuid(row, 1),
                      .aggregate_type = rows.text(row, 3),
@@ -26,7 +26,7 @@ EventListing event_listing_of(const Rows& rows, int row) {
   return event;
 }
 
-EventLife life_of(const Rows& rows, int row) {
+EventLife read_life(const Rows& rows, int row) {
   EventLife life{.subscription = rows.text(row, 2),
                  .state = rows.text(row, 3),
                  .error = rows.text(row, 7),
@@ -53,7 +53,8 @@ class PostgresEvents final : public Events {
     OUTBOX_TRY(const Rows rows, read(&Queries::describe_events,
                                      {Param::int8_array(seqs),
                                       filter.id ? Param(*filter.id) : Param::null(), whole}));
-    for (int row = 0; row < rows.size(); ++row) page.events.push_back(event_listing_of(rows, row));
+    for (int row = 0; row < rows.size(); ++row)
+      page.events.push_back(read_event_listing(rows, row));
     OUTBOX_TRY(add_life(page.events));
     return page;
   }
@@ -71,14 +72,14 @@ class PostgresEvents final : public Events {
                                                               Param::time_us(filter.until_us)}));
     if (filter.id) {
       complete = range.boolean(0, 4);
-      return seqs_of(read(&Queries::find_event, {*filter.id, most}));
+      return read_seqs(read(&Queries::find_event, {*filter.id, most}));
     }
     const bool by_key = !filter.aggregate_id.empty() && range.boolean(0, 3);
     const std::int64_t to = range.int8(0, 1);
     std::int64_t from = std::max(range.int8(0, 0), range.int8(0, 2) - 1);
     const bool all = by_key || to - from <= kMostSearched;
     if (!all) from = to - kMostSearched;
-    auto found = seqs_of(
+    auto found = read_seqs(
         read(by_key ? &Queries::list_key_events : &Queries::list_events,
              {from, to, Param::text_or_null(filter.aggregate_type),
               Param::text_or_null(filter.aggregate_id), Param::text_or_null(filter.event_type),
@@ -87,7 +88,7 @@ class PostgresEvents final : public Events {
     return found;
   }
 
-  [[nodiscard]] static Result<std::vector<std::int64_t>> seqs_of(Result<Rows> rows) {
+  [[nodiscard]] static Result<std::vector<std::int64_t>> read_seqs(Result<Rows> rows) {
     if (!rows) return pass(rows);
     std::vector<std::int64_t> seqs;
     seqs.reserve(static_cast<std::size_t>(rows->size()));
@@ -106,7 +107,8 @@ class PostgresEvents final : public Events {
     }
     OUTBOX_TRY(const Rows rows, read(&Queries::event_life, {seqs.take(), ids.take()}));
     for (int row = 0; row < rows.size(); ++row) {
-      known.at({rows.int8(row, 0), rows.uuid(row, 1)})->subscriptions.push_back(life_of(rows, row));
+      known.at({rows.int8(row, 0), rows.uuid(row, 1)})
+          ->subscriptions.push_back(read_life(rows, row));
     }
     return {};
   }

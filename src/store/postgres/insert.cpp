@@ -17,7 +17,7 @@ constexpr std::size_t kMostBytes = std::size_t{8} << 20U;
 
 bool may_lock(const Event& event) { return !event.aggregate_id.empty() && event.lock_key != false; }
 
-std::size_t size_of(const Event& event) {
+std::size_t count_bytes(const Event& event) {
   std::size_t bytes = event.payload.size() + event.aggregate_type.size() +
                       event.aggregate_id.size() + event.event_type.size();
   for (const auto& [name, value] : event.headers) bytes += name.size() + value.size();
@@ -102,7 +102,7 @@ void plan_insert(const EnqueueQueries& queries, std::span<const Event> events,
     std::size_t count = 0;
     for (std::size_t bytes = 0;
          count < events.size() && count < kMostRowsInserted && bytes < kMostBytes; ++count) {
-      bytes += size_of(events[count]);
+      bytes += count_bytes(events[count]);
     }
     steps.push_back(many(queries, events.first(count), ids.first(count)));
     events = events.subspan(count);

@@ -34,7 +34,7 @@ class PostgresLaneOwners final : public LaneOwners {
         continue;
       }
       if (what == "member") {
-        fleet.members.push_back(member_of(rows, row, 2, 5));
+        fleet.members.push_back(read_member(rows, row, 2, 5));
         continue;
       }
       Group& group = groups[rows.text(row, 1)];
@@ -109,7 +109,7 @@ class PostgresLaneOwners final : public LaneOwners {
   }
 
   /// `column` is the first column of {member}.
-  [[nodiscard]] Member member_of(const Rows& rows, int row, int id, int column) {
+  [[nodiscard]] Member read_member(const Rows& rows, int row, int id, int column) {
     Member member{.id = rows.uuid(row, id),
                   .name = rows.text(row, column),
                   .groups = subscription::split_groups(rows.bytes(row, column + 1)),
@@ -158,7 +158,7 @@ class PostgresLaneOwners final : public LaneOwners {
     OUTBOX_TRY(const auto locked, connection_.finish());
     std::set<EventId> living;
     for (int row = 0; row < locked[0].size(); ++row) {
-      const Member owner = member_of(locked[0], row, 0, 1);
+      const Member owner = read_member(locked[0], row, 0, 1);
       if (owner.id == id_) continue;
       if (owner.alive) {
         living.insert(owner.id);

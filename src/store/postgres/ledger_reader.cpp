@@ -40,7 +40,7 @@ class Snapshots {
 };
 
 /// The snapshot as PostgreSQL writes it.
-std::string text_of(const Visible& snapshot) {
+std::string to_text(const Visible& snapshot) {
   std::string text =
       std::to_string(snapshot.first_unseen()) + ":" + std::to_string(snapshot.xmax) + ":";
   for (std::size_t i = 0; i < snapshot.running.size(); ++i)
@@ -63,7 +63,7 @@ Status add_up(Connection& connection, Connection::Named query, std::int32_t subs
     const std::int64_t last = full ? rows.int8(rows.size() - 1, 0) : kNoSeqBound;
     for (int row = 0; row < rows.size() && rows.int8(row, 0) != last; ++row) {
       const ParkedEntry entry{.id = rows.uuid(row, 1),
-                              .outcome = parked_outcome_of(rows.bytes(row, 2)),
+                              .outcome = parse_parked_outcome(rows.bytes(row, 2)),
                               .copied = rows.boolean(row, 3)};
       ledger.add(entry);
       if (visit) visit(entry);
@@ -96,7 +96,7 @@ class PostgresLedgerReader final : public LedgerReader {
     std::vector<LedgerRow> all;
     all.reserve(static_cast<std::size_t>(rows.size()));
     for (int row = 0; row < rows.size(); ++row) {
-      OUTBOX_TRY(LedgerRow one, row_of(rows, row));
+      OUTBOX_TRY(LedgerRow one, read_row(rows, row));
       all.push_back(std::move(one));
     }
     if (!all.empty()) {
@@ -107,7 +107,7 @@ class PostgresLedgerReader final : public LedgerReader {
   }
 
   [[nodiscard]] Status scan(const EventRange& range, const Visit& visit) override {
-    for (const XidSpan& part : parts_of(range)) {
+    for (const XidSpan& part : split_range(range)) {
       OUTBOX_TRY(scan_part(part, range, visit));
     }
     return {};
@@ -117,9 +117,9 @@ class PostgresLedgerReader final : public LedgerReader {
     OUTBOX_TRY(const Rows oldest,
                connection_.exec_with(&Queries::settings, &Queries::ledger_oldest));
     if (oldest.empty()) return 0;
-    const std::string upto = text_of(*range.upto);
+    const std::string upto = to_text(*range.upto);
     std::int64_t all = 0;
-    for (XidSpan part : parts_of(range)) {
+    for (XidSpan part : split_range(range)) {
       part.from = std::max(part.from, oldest.uint64(0, 0));
       for (; part.from < part.to; part.from += kCountedXids) {
         const std::uint64_t to = std::min(part.to, part.from + kCountedXids);
@@ -155,10 +155,10 @@ class PostgresLedgerReader final : public LedgerReader {
     return moment;
   }
 
-  [[nodiscard]] Result<LedgerRow> row_of(const Rows& rows, int row) {
+  [[nodiscard]] Result<LedgerRow> read_row(const Rows& rows, int row) {
     LedgerRow one{.id = rows.int8(row, 0),
                   .at_us = rows.time_us(row, 15),
-                  .kind = settlement_kind_of(rows.bytes(row, 1)),
+                  .kind = parse_settlement_kind(rows.bytes(row, 1)),
                   .lanes = rows.uint64(row, 2),
                   .generation = rows.int8(row, 3),
                   .from_position = rows.int8(row, 6)};
@@ -180,7 +180,7 @@ class PostgresLedgerReader final : public LedgerReader {
 
   /// The transactions that ran in the first snapshot, one by one, and the range of all those
   /// between the snapshots.
-  [[nodiscard]] static std::vector<XidSpan> parts_of(const EventRange& range) {
+  [[nodiscard]] static std::vector<XidSpan> split_range(const EventRange& range) {
     std::vector<XidSpan> parts;
     for (const std::uint64_t xid : range.after->running) {
       if (range.upto->sees(xid)) parts.push_back({.from = xid, .to = xid + 1});
@@ -201,14 +201,14 @@ class PostgresLedgerReader final : public LedgerReader {
       OUTBOX_TRY(const auto results, connection_.collect());
       const Rows& rows = results[2];
       if (rows.empty()) return {};
-      last = event_of(rows, rows.size() - 1);
+      last = read_event(rows, rows.size() - 1);
       const bool more = rows.size() == kPage;
       if (more) {
         OUTBOX_TRY(send(part, range, by_seq, last));
       }
       page.clear();
       for (int row = 0; row < rows.size(); ++row) {
-        const LedgerEvent event = event_of(rows, row);
+        const LedgerEvent event = read_event(rows, row);
         if (range.has(event)) page.push_back(event);
       }
       visit(page);
@@ -231,7 +231,7 @@ class PostgresLedgerReader final : public LedgerReader {
     return connection_.sync();
   }
 
-  [[nodiscard]] static LedgerEvent event_of(const Rows& rows, int row) {
+  [[nodiscard]] static LedgerEvent read_event(const Rows& rows, int row) {
     return {.xid = rows.uint64(row, 0),
             .seq = rows.int8(row, 1),
             .lane = static_cast<std::uint8_t>(rows.int2(row, 2)),

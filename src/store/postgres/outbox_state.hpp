@@ -21,7 +21,7 @@ struct Target {
 };
 
 /// The target is made once in each process. Throws when the schema's name is not valid.
-[[nodiscard]] const Target& target_of(const std::string& schema);
+[[nodiscard]] const Target& find_target(const std::string& schema);
 
 struct Transaction::State {
   PGconn* connection{nullptr};

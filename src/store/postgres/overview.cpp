@@ -20,7 +20,7 @@ namespace {
 /// are counted once.
 using Place = std::tuple<LaneMask, std::string, std::string, std::int64_t>;
 
-Place place_of(const Strand& strand) {
+Place to_place(const Strand& strand) {
   const Cursor& cursor = strand.cursor;
   return {strand.lanes, cursor.s1, cursor.s2, cursor.drained() ? -1 : cursor.position};
 }
@@ -54,8 +54,8 @@ Result<Counts> count_all(Connection& connection, const std::vector<std::vector<S
   Counts counts;
   for (const auto& of_subscription : strands) {
     for (const Strand& strand : of_subscription) {
-      if (!counts.try_emplace(place_of(strand)).second) continue;
-      places.push_back(place_of(strand));
+      if (!counts.try_emplace(to_place(strand)).second) continue;
+      places.push_back(to_place(strand));
       OUTBOX_TRY(queries.emplace_back(), pending_query(strand, limit));
     }
   }
@@ -69,14 +69,14 @@ Result<Counts> count_all(Connection& connection, const std::vector<std::vector<S
   return counts;
 }
 
-SubscriptionProgress progress_of(std::int32_t id, const std::vector<Strand>& strands,
+SubscriptionProgress to_progress(std::int32_t id, const std::vector<Strand>& strands,
                                  const Counts& counts, std::int64_t pending_limit) {
   SubscriptionProgress progress;
   progress.id = id;
   std::int64_t oldest_us = std::numeric_limits<std::int64_t>::max();
   for (const Strand& strand : strands) {
     progress.generation = std::max(progress.generation, strand.generation);
-    add_pending(counts.at(place_of(strand)), progress, oldest_us);
+    add_pending(counts.at(to_place(strand)), progress, oldest_us);
   }
   progress.cap_pending(pending_limit);
   if (progress.pending > 0) progress.oldest_pending_at = event::time_text(oldest_us);
@@ -119,22 +119,22 @@ void add_totals(const Rows& cursors, const Rows& last, SubscriptionProgress& pro
   }
 }
 
-Result<std::vector<SubscriptionOverview>> overview_of(Connection& connection,
-                                                      std::vector<SubscriptionRow> rows,
-                                                      std::int64_t pending_limit) {
+Result<std::vector<SubscriptionOverview>> make_overview(Connection& connection,
+                                                        std::vector<SubscriptionRow> rows,
+                                                        std::int64_t pending_limit) {
   OUTBOX_TRY(const std::vector<Rows> read, read_all(connection, rows));
   std::vector<std::vector<Strand>> strands;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Rows& cursors = read[kFirstRead + kPerSubscription * i];
     if (cursors.empty()) return no_cursor(rows[i].spec.name);
-    OUTBOX_TRY(strands.emplace_back(), strands_of(cursors));
+    OUTBOX_TRY(strands.emplace_back(), to_strands(cursors));
   }
   OUTBOX_TRY(const auto counts, count_all(connection, strands, pending_limit + 1));
   std::vector<SubscriptionOverview> all;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     SubscriptionOverview& one = all.emplace_back();
     one.row = std::move(rows[i]);
-    one.progress = progress_of(one.row.id, strands[i], counts, pending_limit);
+    one.progress = to_progress(one.row.id, strands[i], counts, pending_limit);
     add_totals(read[kFirstRead + kPerSubscription * i], read[kFirstRead + kPerSubscription * i + 1],
                one.progress);
     const Rows& parked = read[kFirstRead + kPerSubscription * i + 2];

@@ -24,7 +24,7 @@ void add_pending(const Rows& counted, SubscriptionProgress& progress, std::int64
 /// Adds the answers of Queries::standing and Queries::last.
 void add_totals(const Rows& cursors, const Rows& last, SubscriptionProgress& progress);
 
-[[nodiscard]] Result<std::vector<SubscriptionOverview>> overview_of(
+[[nodiscard]] Result<std::vector<SubscriptionOverview>> make_overview(
     Connection& connection, std::vector<SubscriptionRow> rows, std::int64_t pending_limit);
 
 }  // namespace outbox::store::postgres

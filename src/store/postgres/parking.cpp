@@ -56,7 +56,7 @@ struct Columns {
 using Owner = std::pair<std::int32_t, std::int64_t>;
 using Owned = std::map<Owner, Columns>;
 
-void hold_lanes_of(Connection& connection, const std::set<Owner>& owners) {
+void hold_owned_lanes(Connection& connection, const std::set<Owner>& owners) {
   ArrayParam subscriptions(ArrayParam::Element::int8);
   ArrayParam generations(ArrayParam::Element::int8);
   for (const auto& [subscription, generation] : owners) {
@@ -104,7 +104,7 @@ void send_rows(Connection& connection, std::span<const ParkedEvent> parked,
   std::set<Owner> owners;
   for (const auto& [owner, columns] : to_park) owners.insert(owner);
   for (const auto& [owner, columns] : to_settle) owners.insert(owner);
-  if (to_park.size() + to_settle.size() > 1) hold_lanes_of(connection, owners);
+  if (to_park.size() + to_settle.size() > 1) hold_owned_lanes(connection, owners);
   for (const Owner& owner : owners) {
     if (const auto park = to_park.find(owner); park != to_park.end())
       connection.send(&Queries::park, park->second.params(owner.first, owner.second));
@@ -180,19 +180,19 @@ Result<ParkedKeys> read_parked_keys(Connection& connection, std::int32_t subscri
 
 namespace {
 
-std::vector<AskedState> states_of(const Rows& rows) {
+std::vector<AskedState> read_states(const Rows& rows) {
   std::vector<AskedState> states;
   for (int row = 0; row < rows.size(); ++row) {
     states.push_back({.seq = rows.int8(row, 0),
                       .state = rows.is_null(row, 1)
                                    ? std::nullopt
-                                   : std::optional(parked_state_of(rows.bytes(row, 1))),
+                                   : std::optional(parse_parked_state(rows.bytes(row, 1))),
                       .key_left = rows.boolean(row, 2)});
   }
   return states;
 }
 
-Params params_of(std::int32_t subscription, std::span<const AskedRow> asked) {
+Params make_params(std::int32_t subscription, std::span<const AskedRow> asked) {
   ArrayParam seqs(ArrayParam::Element::int8);
   ArrayParam keys(ArrayParam::Element::int8);
   for (const AskedRow& row : asked) {
@@ -213,7 +213,7 @@ Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
   connection.send(&Queries::plan_settings);
   // The states of runs are read before the rows: when another worker ends a run in between, its key
   // is among the due rows. In the other order it would be in neither answer.
-  if (!asked.empty()) connection.send(&Queries::asked_parked, params_of(subscription, asked));
+  if (!asked.empty()) connection.send(&Queries::asked_parked, make_params(subscription, asked));
   connection.send(&Queries::due_parked,
                   {Param(subscription), Param(static_cast<std::int64_t>(limits.events)),
                    Param(static_cast<std::int64_t>(limits.behind)), Param(kDueBytes), Param(mask),
@@ -221,12 +221,12 @@ Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
   connection.send(&Queries::next_parked, {Param(subscription), Param(mask)});
   OUTBOX_TRY(auto results, connection.finish());
   DueEvents due;
-  if (!asked.empty()) due.asked = states_of(results[1]);
+  if (!asked.empty()) due.asked = read_states(results[1]);
   if (const Rows& next = results.back(); !next.empty())
     due.next_in = std::chrono::milliseconds(next.int8(0, 0));
   const auto rows = std::make_shared<const Rows>(std::move(results[results.size() - 2]));
   for (int row = 0; row < rows->size(); ++row) {
-    ParkedRow parked{.event = view_of(*rows, row)};
+    ParkedRow parked{.event = read_view(*rows, row)};
     add_parts(parked.event, rows->bytes(row, kPayload), rows->bytes(row, kHeaders));
     parked.key = static_cast<std::uint64_t>(rows->int8(row, kParkedKey));
     parked.version = rows->int8(row, kParkedVersion);

@@ -51,7 +51,7 @@ namespace outbox::store::postgres {
                                 ParkedLedger& ledger, const VisitParked& visit = {});
 
 /// The status of the newest of the tasks with this id; nullopt if there is none.
-[[nodiscard]] std::optional<TaskStatus> task_status_of(const pg::Rows& rows, const EventId& id);
+[[nodiscard]] std::optional<TaskStatus> read_task_status(const pg::Rows& rows, const EventId& id);
 
 [[nodiscard]] Diagnosis diagnose(const StoreOptions& options,
                                  std::chrono::steady_clock::time_point until);

@@ -16,7 +16,7 @@ namespace outbox::store::postgres {
 namespace {
 
 /// `incarnation` is that of the server that the reader read from.
-Params params_of(const Settlement& row, std::optional<std::int64_t> incarnation) {
+Params make_params(const Settlement& row, std::optional<std::int64_t> incarnation) {
   Params params{row.subscription, to_string(row.kind), static_cast<std::int64_t>(row.lanes),
                 row.generation,   row.config_version,  row.s1,
                 row.s2,           row.from_position,   row.position,
@@ -29,7 +29,7 @@ Params params_of(const Settlement& row, std::optional<std::int64_t> incarnation)
   return params;
 }
 
-Params params_of(const ReplayProgress& progress) {
+Params make_params(const ReplayProgress& progress) {
   ArrayParam seqs(ArrayParam::Element::int8);
   ArrayParam ids(ArrayParam::Element::uuid);
   ArrayParam errors(ArrayParam::Element::text);
@@ -108,10 +108,10 @@ class PostgresProgress final : public Progress {
                      {durability == Durability::flushed ? "local" : "off"});
     const auto incarnation = marks_->incarnation();
     for (const Settlement& row : batch.settlements)
-      connection_.send(&Queries::append, params_of(row, incarnation));
+      connection_.send(&Queries::append, make_params(row, incarnation));
     send_rows(connection_, batch.parked, batch.results);
     for (const ReplayProgress& progress : batch.replays)
-      connection_.send(replay_queries_.settle, params_of(progress));
+      connection_.send(replay_queries_.settle, make_params(progress));
     connection_.send(&Queries::commit);
     OUTBOX_TRY(const auto results, connection_.finish());
     if (!batch.parked.empty() || !batch.results.empty())

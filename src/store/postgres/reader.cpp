@@ -47,7 +47,7 @@ bool is_big(const Rows& rows, int row) {
   return rows.is_null(row, kPayload) || rows.is_null(row, kHeaders);
 }
 
-std::size_t size_of(const Rows& rows, int row) {
+std::size_t count_bytes(const Rows& rows, int row) {
   auto size = static_cast<std::size_t>(rows.int4(row, kBytes)) + kEventOverhead;
   for (const EventColumn column :
        {kAggregateType, kAggregateId, kEventType, kContentType, kHeaders})
@@ -216,7 +216,7 @@ class PostgresReader final : public LogReader {
 
   [[nodiscard]] Status send(const PageRequest& request) {
     OUTBOX_TRY(const Snapshot s1, parse_snapshot(request.cursor.s1));
-    OUTBOX_TRY(Params params, params_of(request, s1));
+    OUTBOX_TRY(Params params, make_params(request, s1));
     const auto query = statement_for(request, s1.xip.empty());
     // One statement outside a transaction is a transaction of its own. Its settings are in force
     // for this role already, or are set for one transaction, which also works through a transaction
@@ -230,7 +230,7 @@ class PostgresReader final : public LogReader {
     return connection_.sync();
   }
 
-  [[nodiscard]] Result<Params> params_of(const PageRequest& request, const Snapshot& s1) const {
+  [[nodiscard]] Result<Params> make_params(const PageRequest& request, const Snapshot& s1) const {
     const Cursor& cursor = request.cursor;
     const std::int64_t late_position = cursor.drained() ? 0 : cursor.position;
     const std::int64_t position = std::max(marks_->floor(s1.xmax), late_position);
@@ -294,7 +294,7 @@ class PostgresReader final : public LogReader {
     }
     page.events.reserve(static_cast<std::size_t>(taken));
     for (int row = 0, big = 0; row < taken; ++row) {
-      EventView event = view_of(read, row);
+      EventView event = read_view(read, row);
       if (is_big(read, row)) {
         add_parts(event, storage->big.bytes(big, 1), storage->big.bytes(big, 2));
         ++big;
@@ -332,7 +332,7 @@ class PostgresReader final : public LogReader {
   /// How many rows fit into the byte limit; at least one.
   [[nodiscard]] int cut(const Rows& rows, int available, std::size_t& bytes) const {
     for (int row = 0; row < available; ++row) {
-      const std::size_t size = size_of(rows, row);
+      const std::size_t size = count_bytes(rows, row);
       if (row > 0 && bytes + size > request_.bytes) return row;
       bytes += size;
     }

@@ -61,13 +61,13 @@ class PostgresReplays final : public sql::Replays {
   }
 
   [[nodiscard]] Result<ReplayPage> page(const ReplayRequest& request) override {
-    OUTBOX_TRY(Params params, params_of(request));
+    OUTBOX_TRY(Params params, make_params(request));
     const Query& query = request.archived ? queries_.archived_page : queries_.page;
     OUTBOX_TRY(Rows read_rows, read(query, std::move(params)));
     const auto rows = std::make_shared<const Rows>(std::move(read_rows));
     ReplayPage page{.position = request.position};
     for (int row = 0; row < rows->size(); ++row) {
-      EventView event = view_of(*rows, row);
+      EventView event = read_view(*rows, row);
       add_parts(event, rows->bytes(row, kPayload), rows->bytes(row, kHeaders));
       page.bytes += static_cast<std::size_t>(rows->int4(row, kBytes));
       page.position = event.seq;
@@ -98,7 +98,7 @@ class PostgresReplays final : public sql::Replays {
     return begins_too_early(replay.first, log);
   }
 
-  [[nodiscard]] static Result<Params> params_of(const ReplayRequest& request) {
+  [[nodiscard]] static Result<Params> make_params(const ReplayRequest& request) {
     Params params{request.position,
                   request.last,
                   static_cast<std::int64_t>(request.lanes),

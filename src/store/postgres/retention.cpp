@@ -298,7 +298,7 @@ class PostgresRetention final : public Retention {
     for (Account& account : contents.accounts)
       account.add(rows.uint64(row, kXid), contents.last_seq, rows.int2(row, kLane), hash);
     if (!file) return {};
-    EventView event = view_of(rows, row);
+    EventView event = read_view(rows, row);
     add_parts(event, rows.bytes(row, kPayload), rows.bytes(row, kHeaders));
     return file->add(event);
   }

@@ -16,7 +16,7 @@ namespace outbox::postgres {
 namespace {
 
 /// The bytes in the text form of bytea.
-std::string hex_of(std::string_view bytes) {
+std::string to_hex(std::string_view bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text = "\\x";
   text.reserve(2 + 2 * bytes.size());
@@ -28,7 +28,7 @@ std::string hex_of(std::string_view bytes) {
   return text;
 }
 
-std::string text_of(std::optional<bool> flag) {
+std::string to_text(std::optional<bool> flag) {
   if (!flag) return {};
   return *flag ? "true" : "false";
 }
@@ -50,7 +50,7 @@ std::vector<std::pair<EventId, Call>> Statements::enqueue(std::span<const Event>
       "\".enqueue($1::text, $2::text, $3::text, $4::bytea, $5::jsonb, $6::uuid, $7::text,"
       " nullif($8::text, '')::boolean, nullif($9::text, '')::timestamptz)" +
       kInUtf8;
-  const std::vector<EventId> ids = store::ids_of(events);
+  const std::vector<EventId> ids = store::list_ids(events);
   std::vector<std::pair<EventId, Call>> calls;
   calls.reserve(events.size());
   for (std::size_t i = 0; i < events.size(); ++i) {
@@ -60,8 +60,8 @@ std::vector<std::pair<EventId, Call>> Statements::enqueue(std::span<const Event>
     calls.emplace_back(
         ids[i], Call{.sql = sql,
                      .values = {event.aggregate_type, event.aggregate_id, event.event_type,
-                                hex_of(event.payload), store::headers_text(event), ids[i].str(),
-                                event.content_type, text_of(event.lock_key), occurred}});
+                                to_hex(event.payload), store::headers_text(event), ids[i].str(),
+                                event.content_type, to_text(event.lock_key), occurred}});
   }
   return calls;
 }
@@ -82,14 +82,14 @@ Call Statements::claim_unique(const Task& task) const {
   return {.sql = "SELECT \"" + schema_ +
                  "\".claim_unique($1::text, $2::text, $3::uuid, $4::boolean)" + kInUtf8,
           .values = {task.queue, task.unique_key, task.id->str(),
-                     text_of(task.on_conflict == OnConflict::replace)}};
+                     to_text(task.on_conflict == OnConflict::replace)}};
 }
 
 EventId holder_of_key(std::string_view holder, const Task& task) {
   return store::holder_of_key(store::value_or_throw(EventId::parse(holder)), task);
 }
 
-Error error_of(std::string_view sqlstate, std::string_view what, std::string_view message) {
+Error to_error(std::string_view sqlstate, std::string_view what, std::string_view message) {
   if (!sqlstate.empty()) return store::postgres::map_sqlstate(sqlstate, what, message);
   return {.code = Errc::unavailable,
           .remedy = Remedy::reconnect,

@@ -165,7 +165,7 @@ extern const Backend backend;
 constexpr Backend backend{
     .check_url = pg::check_url,
     .check_place = [](const std::string&) { return Status{}; },
-    .file_of = [](const std::string&) { return std::string{}; },
+    .find_file = [](const std::string&) { return std::string{}; },
     .shown_url = pg::shown_url,
     .open = open,
     .open_changes = open_changes,

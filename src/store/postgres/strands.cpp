@@ -9,7 +9,7 @@ namespace {
 
 enum StrandColumn : int { kLanes, kS1, kS2, kPosition, kBound, kGeneration, kStrandRows };
 
-Result<Cursor> cursor_of(const Rows& rows, int row) {
+Result<Cursor> read_cursor(const Rows& rows, int row) {
   Cursor cursor{.s1 = rows.text(row, kS1)};
   if (rows.is_null(row, kPosition)) return cursor;
   if (rows.is_null(row, kS2) || rows.is_null(row, kBound)) {
@@ -24,10 +24,10 @@ Result<Cursor> cursor_of(const Rows& rows, int row) {
 
 }  // namespace
 
-Result<std::vector<Strand>> strands_of(const Rows& rows) {
+Result<std::vector<Strand>> to_strands(const Rows& rows) {
   std::vector<Strand> strands;
   for (int row = 0; row < rows.size(); ++row) {
-    OUTBOX_TRY(Cursor cursor, cursor_of(rows, row));
+    OUTBOX_TRY(Cursor cursor, read_cursor(rows, row));
     strands.push_back({.lanes = static_cast<LaneMask>(rows.int8(row, kLanes)),
                        .cursor = std::move(cursor),
                        .generation = rows.int8(row, kGeneration),
@@ -41,7 +41,7 @@ Result<std::vector<Strand>> read_strands(Connection& connection, std::int32_t su
   OUTBOX_TRY(const Rows rows,
              connection.exec_with(&Queries::plan_settings, &Queries::cursors,
                                   {subscription, static_cast<std::int64_t>(lanes)}));
-  return strands_of(rows);
+  return to_strands(rows);
 }
 
 }  // namespace outbox::store::postgres

@@ -21,7 +21,7 @@ namespace {
 
 /// The events that are not passed on some lanes: $1 to $7 of TaskQueries::pending and
 /// count_pending.
-Result<Params> ahead_of(const Strand& strand, std::int64_t looked_at) {
+Result<Params> make_range(const Strand& strand, std::int64_t looked_at) {
   const Cursor& cursor = strand.cursor;
   OUTBOX_TRY(const Snapshot s1, parse_snapshot(cursor.s1));
   OUTBOX_TRY(const Snapshot s2, parse_snapshot(cursor.drained() ? cursor.s1 : cursor.s2));
@@ -75,7 +75,7 @@ class PostgresTaskQueues final : public TaskQueues {
 
   [[nodiscard]] Result<std::optional<TaskStatus>> task(const EventId& id) override {
     OUTBOX_TRY(const Rows rows, connection_.exec(queries_.status, {id}));
-    return task_status_of(rows, id);
+    return read_task_status(rows, id);
   }
 
   [[nodiscard]] Result<std::vector<PendingTask>> pending(const SubscriptionRow& subscription,
@@ -84,15 +84,15 @@ class PostgresTaskQueues final : public TaskQueues {
     OUTBOX_TRY(const auto strands, read_strands(connection_, subscription.id, kAllLanes));
     std::vector<PendingTask> all;
     for (const Strand& strand : strands) {
-      OUTBOX_TRY(Params params, ahead_of(strand, kMostPendingSearched));
-      params.emplace_back(sql::tasks_of(subscription));
-      params.push_back(own_type_of(subscription));
+      OUTBOX_TRY(Params params, make_range(strand, kMostPendingSearched));
+      params.emplace_back(sql::task_type(subscription));
+      params.push_back(own_type(subscription));
       params.push_back(Param::text_or_null(filter.type));
       params.push_back(Param::text_or_null(filter.key));
       params.emplace_back(static_cast<std::int64_t>(limit));
       OUTBOX_TRY(const Rows rows, connection_.exec_with(&Queries::plan_settings, queries_.pending,
                                                         std::move(params)));
-      const auto some = cells_of(rows).list(sql::pending_task_of);
+      const auto some = read_cells(rows).list(sql::read_pending_task);
       all.insert(all.end(), some.begin(), some.end());
     }
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.seq < b.seq; });
@@ -116,8 +116,8 @@ class PostgresTaskQueues final : public TaskQueues {
     OUTBOX_TRY(const std::vector<Rows> answers, connection_.finish());
     constexpr std::size_t kFirst = 3;  // behind BEGIN and the settings
     QueueReport report;
-    sql::add_counts(cells_of(answers[kFirst + ids.size()]), report);
-    sql::add_workers(cells_of(answers[kFirst + ids.size() + 1]), report);
+    sql::add_counts(read_cells(answers[kFirst + ids.size()]), report);
+    sql::add_workers(read_cells(answers[kFirst + ids.size() + 1]), report);
     OUTBOX_TRY(
         add_pending(subscriptions, std::span(answers).subspan(kFirst, ids.size()), limit, report));
     return report;
@@ -125,8 +125,8 @@ class PostgresTaskQueues final : public TaskQueues {
 
  private:
   /// Null stands for all types but those that have a subscription of their own.
-  static Param own_type_of(const SubscriptionRow& subscription) {
-    return Param::text_or_null(std::string(sql::own_type_of(subscription)));
+  static Param own_type(const SubscriptionRow& subscription) {
+    return Param::text_or_null(std::string(sql::own_type(subscription)));
   }
 
   [[nodiscard]] Status add_pending(std::span<const SubscriptionRow> subscriptions,
@@ -136,11 +136,11 @@ class PostgresTaskQueues final : public TaskQueues {
     connection_.send(&Queries::begin);
     connection_.send(&Queries::plan_settings);
     for (std::size_t i = 0; i < subscriptions.size(); ++i) {
-      OUTBOX_TRY(const auto strands, strands_of(cursors[i]));
+      OUTBOX_TRY(const auto strands, to_strands(cursors[i]));
       for (const Strand& strand : strands) {
-        OUTBOX_TRY(Params params, ahead_of(strand, limit + 1));
-        params.emplace_back(sql::tasks_of(subscriptions[i]));
-        params.push_back(own_type_of(subscriptions[i]));
+        OUTBOX_TRY(Params params, make_range(strand, limit + 1));
+        params.emplace_back(sql::task_type(subscriptions[i]));
+        params.push_back(own_type(subscriptions[i]));
         connection_.send(queries_.count_pending, std::move(params));
         asked.push_back(subscriptions[i].id);
       }
@@ -149,7 +149,7 @@ class PostgresTaskQueues final : public TaskQueues {
     OUTBOX_TRY(const std::vector<Rows> answers, connection_.finish());
     std::map<std::int32_t, std::int64_t> looked_at;
     for (std::size_t i = 0; i < asked.size(); ++i) {
-      sql::add_pending(cells_of(answers[2 + i]), asked[i], report, looked_at[asked[i]]);
+      sql::add_pending(read_cells(answers[2 + i]), asked[i], report, looked_at[asked[i]]);
       if (looked_at[asked[i]] > limit) report.more.insert(asked[i]);
     }
     return {};
@@ -161,7 +161,7 @@ class PostgresTaskQueues final : public TaskQueues {
 
 }  // namespace
 
-std::optional<TaskStatus> task_status_of(const pg::Rows& rows, const EventId& id) {
+std::optional<TaskStatus> read_task_status(const pg::Rows& rows, const EventId& id) {
   if (rows.empty()) return std::nullopt;
   const StatusRow row(rows, rows.size() - 1);
   TaskStatus status{.id = id,

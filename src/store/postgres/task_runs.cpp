@@ -18,7 +18,7 @@
 namespace outbox::store::postgres {
 namespace {
 
-Param names_of(std::span<const std::string> names) {
+Param make_names(std::span<const std::string> names) {
   ArrayParam array(ArrayParam::Element::text);
   for (const std::string& name : names) array.add(name);
   return array.take();
@@ -144,7 +144,7 @@ class PostgresTaskRuns final : public sql::TaskRuns {
     enum Column : int { kAttempts = kFirstExtra, kToken, kSubscription, kName };
     OUTBOX_TRY(Rows claimed,
                connection_.exec(&Queries::claim_ready,
-                                {Param(worker), names_of(subscriptions), names_of(types),
+                                {Param(worker), make_names(subscriptions), make_names(types),
                                  Param(static_cast<std::int64_t>(limit))}));
     const auto rows = std::make_shared<const Rows>(std::move(claimed));
     ClaimedTasks all;
@@ -154,7 +154,7 @@ class PostgresTaskRuns final : public sql::TaskRuns {
                       .subscription_name = rows->text(row, kName),
                       .attempts = static_cast<std::size_t>(rows->int4(row, kAttempts)),
                       .token = rows->int8(row, kToken),
-                      .event = view_of(*rows, row)});
+                      .event = read_view(*rows, row)});
       add_parts(task.event, rows->bytes(row, kPayload), rows->bytes(row, kHeaders));
     }
     all.storage = rows;

@@ -25,7 +25,7 @@ using store::postgres::Step;
 
 namespace {
 
-const char* begin_of(Isolation isolation) {
+const char* begin_statement(Isolation isolation) {
   switch (isolation) {
     case Isolation::database_default: return "BEGIN";
     case Isolation::read_committed: return "BEGIN ISOLATION LEVEL READ COMMITTED";
@@ -86,9 +86,9 @@ Rows begin(PGconn* connection, const std::string& sql) {
 
 Transaction::Transaction(PGconn* connection, const Options& options, Isolation isolation)
     : state_(new State{.connection = connection,
-                       .target = target_of(options.schema),
+                       .target = find_target(options.schema),
                        .limits = options.limits}) {
-  (void)begin(connection, begin_of(isolation));
+  (void)begin(connection, begin_statement(isolation));
   state_->open = true;
 }
 
@@ -168,7 +168,7 @@ namespace {
 constexpr std::string_view kOrigin = "pg:";
 
 /// Whether the whole transaction can be repeated without anybody changing anything before.
-bool is_conflict_of(const Error& error) {
+bool can_repeat(const Error& error) {
   const std::string_view origin = error.origin;
   if (!origin.starts_with(kOrigin) || error.effect != Effect::none) return false;
   const std::string_view state = origin.substr(kOrigin.size());
@@ -176,16 +176,15 @@ bool is_conflict_of(const Error& error) {
   return is_conflict(state) || state == "26000" || state == "42P05";
 }
 
-bool is_conflict_of(const std::exception& thrown, const store::Attempts& attempts) {
-  if (const auto* ours = dynamic_cast<const Exception*>(&thrown))
-    return is_conflict_of(ours->error());
+bool can_repeat(const std::exception& thrown, const store::Attempts& attempts) {
+  if (const auto* ours = dynamic_cast<const Exception*>(&thrown)) return can_repeat(ours->error());
   return attempts.calls_conflict(thrown);
 }
 
 Error in_doubt(Error error, std::string_view transaction) {
   error.message = "the outcome of transaction " + std::string(transaction) +
                   " is unknown: the connection was lost during COMMIT (" + error.message + ")";
-  error.hint = "ask outbox::postgres::fate_of() on a new connection; do not just do it again";
+  error.hint = "ask outbox::postgres::find_fate() on a new connection; do not just do it again";
   return error;
 }
 
@@ -213,9 +212,9 @@ void check(PGconn* connection, const PGresult* result, std::string_view what) {
 void detail::run_transaction(PGconn* connection, const std::function<void(Transaction&)>& body,
                              const TransactionOptions& options) {
   store::Attempts attempts(options.retry);
-  const std::string sql =
-      std::string(begin_of(options.isolation)) + "; SELECT pg_catalog.pg_current_xact_id()::text";
-  const Target& target = target_of(options.outbox.schema);
+  const std::string sql = std::string(begin_statement(options.isolation)) +
+                          "; SELECT pg_catalog.pg_current_xact_id()::text";
+  const Target& target = find_target(options.outbox.schema);
   for (;;) {
     Transaction tx(std::unique_ptr<Transaction::State>(
         new Transaction::State{.connection = connection,
@@ -230,7 +229,7 @@ void detail::run_transaction(PGconn* connection, const std::function<void(Transa
       // effect.
       const auto status = PQtransactionStatus(connection);
       const bool ours = tx.is_open() && (status == PQTRANS_INTRANS || status == PQTRANS_INERROR);
-      if (!ours || !is_conflict_of(thrown, attempts)) throw;
+      if (!ours || !can_repeat(thrown, attempts)) throw;
       tx.rollback();
       if (!attempts.next()) throw;
       continue;
@@ -242,7 +241,7 @@ void detail::run_transaction(PGconn* connection, const std::function<void(Transa
     } catch (const Exception& thrown) {
       if (thrown.error().effect == Effect::unknown)
         throw InDoubt(thrown.error(), tx.state_->id, tx.state_->mark);
-      if (!is_conflict_of(thrown.error()) || !attempts.next()) throw;
+      if (!can_repeat(thrown.error()) || !attempts.next()) throw;
     }
   }
 }
@@ -252,8 +251,8 @@ namespace {
 constexpr const char* kAsk = "ask for the outcome of a transaction";
 
 /// The only value of a statement's result; empty if it is null.
-std::string value_of(PGconn* connection, const std::string& sql,
-                     const std::vector<std::string>& values) {
+std::string query_value(PGconn* connection, const std::string& sql,
+                        const std::vector<std::string>& values) {
   std::vector<const char*> texts;
   texts.reserve(values.size());
   for (const std::string& value : values) texts.push_back(value.c_str());
@@ -268,10 +267,10 @@ std::string value_of(PGconn* connection, const std::string& sql,
 /// Returns "committed", "aborted" or "in progress"; empty if the server has forgotten so old a
 /// transaction.
 std::string xact_status(PGconn* connection, const std::string& transaction) {
-  if (value_of(connection, "SELECT pg_catalog.pg_is_in_recovery()", {}) != "f")
+  if (query_value(connection, "SELECT pg_catalog.pg_is_in_recovery()", {}) != "f")
     throw Exception(store::postgres::map_sqlstate("25006", kAsk, "the server is a standby"));
   try {
-    return value_of(connection, "SELECT pg_catalog.pg_xact_status($1::xid8)", {transaction});
+    return query_value(connection, "SELECT pg_catalog.pg_xact_status($1::xid8)", {transaction});
   } catch (const Exception& thrown) {
     // The id is ahead of those that the server has given out. A crash or a failover has lost the
     // transaction, so it had not committed.
@@ -282,7 +281,7 @@ std::string xact_status(PGconn* connection, const std::string& transaction) {
 
 }  // namespace
 
-Fate fate_of(PGconn* connection, const InDoubt& doubt) {
+Fate find_fate(PGconn* connection, const InDoubt& doubt) {
   // Outside of any transaction: each statement sees what has ended before it.
   if (Status idle = store::postgres::check_idle(connection, kAsk); !idle)
     throw Exception(std::move(idle.error()));
@@ -290,10 +289,10 @@ Fate fate_of(PGconn* connection, const InDoubt& doubt) {
   if (status == "in progress") return Fate::in_progress;
   if (status == "aborted") return Fate::rolled_back;
   const auto& mark = doubt.mark();
-  if (mark && value_of(connection,
-                       "SELECT EXISTS (SELECT FROM " + pg::quote_identifier(mark->schema) +
-                           ".event WHERE xid = $1::xid8 AND id = $2::uuid)",
-                       {doubt.transaction(), mark->event.str()}) == "t")
+  if (mark && query_value(connection,
+                          "SELECT EXISTS (SELECT FROM " + pg::quote_identifier(mark->schema) +
+                              ".event WHERE xid = $1::xid8 AND id = $2::uuid)",
+                          {doubt.transaction(), mark->event.str()}) == "t")
     return Fate::committed;
   throw Exception(fail(Errc::not_found,
                        std::string(kAsk) + ": transaction " + doubt.transaction() +

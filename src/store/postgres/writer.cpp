@@ -17,7 +17,7 @@ class PostgresWriter final : public Writer {
 
   [[nodiscard]] Result<std::vector<EventId>> write(std::span<const Event> events) override {
     OUTBOX_TRY(validate_all(events, EventLimits{}));
-    std::vector<EventId> ids = ids_of(events);
+    std::vector<EventId> ids = list_ids(events);
     if (events.empty()) return ids;
     std::vector<Step> steps;
     plan_insert(connection_.queries(), events, ids, steps);

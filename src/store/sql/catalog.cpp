@@ -13,7 +13,7 @@
 namespace outbox::store::sql {
 namespace {
 
-SubscriptionRow subscription_of(Row row) {
+SubscriptionRow read_subscription(Row row) {
   SubscriptionRow found;
   std::string name;
   std::string config;
@@ -22,7 +22,7 @@ SubscriptionRow subscription_of(Row row) {
   row.read(found.id, name, config, found.config_version, state, found.reason, found.stopped_seq,
            stopped_event, found.trouble, found.trouble_since, found.parked_version, found.group,
            found.group_generation, found.trouble_relay, found.replay);
-  found.state = state_of(state);
+  found.state = parse_state(state);
   if (stopped_event) found.stopped_event = stopped_event->str();
   read_config(found, name, config);
   return found;
@@ -41,7 +41,7 @@ Result<std::optional<FoundSubscription>> find_subscription(Connection& connectio
 
 Result<std::vector<SubscriptionRow>> list_subscriptions(Connection& connection) {
   OUTBOX_TRY(const Rows rows, connection.exec(&Statements::subscriptions));
-  auto all = rows.list(subscription_of);
+  auto all = rows.list(read_subscription);
   note_types_of_their_own(all);
   return all;
 }

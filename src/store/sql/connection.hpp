@@ -86,7 +86,7 @@ class Row {
     const auto* bytes = std::get_if<std::string>(column_++);
     if (bytes == nullptr) return;
     if (bytes->size() == sizeof(EventId::bytes)) {
-      member = id_of(*bytes);
+      member = to_id(*bytes);
     } else if (auto id = EventId::parse(*bytes)) {
       member = *id;
     }

@@ -7,7 +7,7 @@
 namespace outbox::store::sql {
 namespace {
 
-ParkedListing parked_of(Row row) {
+ParkedListing read_parked(Row row) {
   ParkedListing listing;
   std::string state;
   row.read(listing.subscription, listing.seq, listing.id, listing.aggregate_type,
@@ -15,7 +15,7 @@ ParkedListing parked_of(Row row) {
            listing.parked_at_us, listing.next_attempt_at_us, listing.payload, listing.content_type,
            listing.headers, listing.created_at_us, listing.scheduled, listing.worker,
            listing.begun_at_us, listing.percent, listing.progress);
-  listing.state = parked_state_of(state);
+  listing.state = parse_parked_state(state);
   return listing;
 }
 
@@ -34,7 +34,7 @@ Result<std::vector<ParkedListing>> ParkedEvents::list(const ParkedFilter& filter
                         text_or_null(filter.error), or_null(filter.id), or_null(filter.seq),
                         static_cast<std::int64_t>(limit), whole, text_or_null(filter.event_type),
                         or_null(filter.scheduled), after.first, after.second}));
-  return rows.list(parked_of);
+  return rows.list(read_parked);
 }
 
 Result<ParkedCounts> count_parked(Connection& connection, std::int32_t subscription) {

@@ -112,7 +112,7 @@ class Replays : public store::Replays {
   [[nodiscard]] Status resume(std::int64_t replay) override;
   [[nodiscard]] Result<std::vector<Replay>> list(std::int32_t subscription,
                                                  std::size_t limit) override {
-    return list_of(nullptr, subscription, limit);
+    return read_list(nullptr, subscription, limit);
   }
   [[nodiscard]] Result<std::optional<Replay>> find(std::int64_t replay) override;
   [[nodiscard]] Result<std::vector<ReplaySkip>> skips(std::int64_t replay,
@@ -129,8 +129,8 @@ class Replays : public store::Replays {
                                                    std::optional<std::int64_t> id) = 0;
 
  private:
-  [[nodiscard]] Result<std::vector<Replay>> list_of(Param id, std::int32_t subscription,
-                                                    std::size_t limit);
+  [[nodiscard]] Result<std::vector<Replay>> read_list(Param id, std::int32_t subscription,
+                                                      std::size_t limit);
 
   std::unique_ptr<Connection> db_;
 };
@@ -180,10 +180,10 @@ class TaskRuns : public store::TaskRuns {
 // ---- Rows about tasks that wait, and how to read them.
 
 /// The aggregate_type of the tasks that a subscription of a queue delivers.
-[[nodiscard]] std::string_view tasks_of(const SubscriptionRow& subscription);
+[[nodiscard]] std::string_view task_type(const SubscriptionRow& subscription);
 /// Empty if the subscription delivers all types but those that have a subscription of their own.
-[[nodiscard]] std::string_view own_type_of(const SubscriptionRow& subscription);
-[[nodiscard]] PendingTask pending_task_of(Row row);
+[[nodiscard]] std::string_view own_type(const SubscriptionRow& subscription);
+[[nodiscard]] PendingTask read_pending_task(Row row);
 /// Adds the pending tasks. Each row has a type (null stands for events that are no task of these),
 /// the number of tasks, and how long the first one has waited.
 void add_pending(const Rows& rows, std::int32_t subscription, QueueReport& report,

@@ -50,13 +50,13 @@ std::vector<ReplayPlace> places_of(const std::vector<ReplayPlace>& rows, std::in
 namespace sql {
 namespace {
 
-Replay replay_of(Row row) {
+Replay read_replay(Row row) {
   Replay replay;
   std::string state;
   row.read(replay.id, replay.subscription, replay.first, replay.last, replay.filter,
            replay.archived, state, replay.actor, replay.reason, replay.started_at_us,
            replay.ended_at_us, replay.position, replay.sent, replay.skipped);
-  replay.state = replay_state_of(state);
+  replay.state = parse_replay_state(state);
   return replay;
 }
 
@@ -88,15 +88,15 @@ Status Replays::resume(std::int64_t replay) {
 }
 
 Result<std::optional<Replay>> Replays::find(std::int64_t replay) {
-  OUTBOX_TRY(auto all, list_of(replay, 0, 1));
+  OUTBOX_TRY(auto all, read_list(replay, 0, 1));
   return all.empty() ? std::nullopt : std::optional(std::move(all.front()));
 }
 
-Result<std::vector<Replay>> Replays::list_of(Param id, std::int32_t subscription,
-                                             std::size_t limit) {
+Result<std::vector<Replay>> Replays::read_list(Param id, std::int32_t subscription,
+                                               std::size_t limit) {
   OUTBOX_TRY(const Rows rows, db_->exec(&Statements::list_replays,
                                         {id, subscription, static_cast<std::int64_t>(limit)}));
-  return rows.list(replay_of);
+  return rows.list(read_replay);
 }
 
 Result<std::vector<ReplaySkip>> Replays::skips(std::int64_t replay, std::size_t limit) {

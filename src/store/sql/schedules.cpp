@@ -27,12 +27,12 @@ std::map<std::string, std::string> headers_map(std::string_view json) {
 }
 
 /// A text that was written by hand may be anything. A value below 0 is an error of the schedule.
-milliseconds interval_of(std::string_view text) {
+milliseconds parse_interval(std::string_view text) {
   const auto length = parse_duration(text);
   return length ? std::chrono::duration_cast<milliseconds>(*length) : milliseconds(-1);
 }
 
-ScheduleRow schedule_of(Row row) {
+ScheduleRow read_schedule(Row row) {
   ScheduleRow found;
   Schedule& schedule = found.schedule;
   std::string headers;
@@ -41,7 +41,7 @@ ScheduleRow schedule_of(Row row) {
   row.read(schedule.name, schedule.queue, schedule.type, schedule.payload, schedule.content_type,
            schedule.key, headers, schedule.cron, every, schedule.time_zone, missed, found.paused,
            found.revision, found.next_at_us, found.last_at_us, found.last_task);
-  schedule.every = every.empty() ? milliseconds(0) : interval_of(every);
+  schedule.every = every.empty() ? milliseconds(0) : parse_interval(every);
   // The table accepts no other words.
   schedule.missed = from_word<MissedTicks>(missed).value_or(MissedTicks::one);
   schedule.headers = headers_map(headers);
@@ -63,7 +63,7 @@ class SqlSchedules final : public store::Schedules {
     return changed(&Statements::apply_schedule,
                    {schedule.name, schedule.queue, schedule.type, Bytes{schedule.payload},
                     schedule.content_type, schedule.key, headers, schedule.cron, every,
-                    schedule.time_zone, word_of(schedule.missed), Time{next_at_us}});
+                    schedule.time_zone, to_word(schedule.missed), Time{next_at_us}});
   }
 
   [[nodiscard]] Result<DueSchedules> due(std::span<const std::string> queues) override {
@@ -73,14 +73,14 @@ class SqlSchedules final : public store::Schedules {
     if (!found.next_at_us || *found.next_at_us > found.now_us) return found;
     OUTBOX_TRY(const Rows rows,
                db_->exec(&Statements::due_schedules, {queues, Time{found.now_us}}));
-    found.due = rows.list(schedule_of);
+    found.due = rows.list(read_schedule);
     return found;
   }
 
   [[nodiscard]] Result<bool> tick(const ScheduleRow& row, const Tick& tick) override {
     const std::span<const Event> tasks(tick.task ? &*tick.task : nullptr, tick.task ? 1 : 0);
     OUTBOX_TRY(validate_all(tasks, EventLimits{}));
-    const std::vector<EventId> ids = ids_of(tasks);
+    const std::vector<EventId> ids = list_ids(tasks);
     bool done = false;
     OUTBOX_TRY(db_->transact([&]() -> Result<Decision> {
       OUTBOX_TRY(done, changed(&Statements::lock_schedule,
@@ -96,7 +96,7 @@ class SqlSchedules final : public store::Schedules {
 
   [[nodiscard]] Result<std::vector<ScheduleRow>> list() override {
     OUTBOX_TRY(const Rows rows, db_->exec(&Statements::list_schedules));
-    return rows.list(schedule_of);
+    return rows.list(read_schedule);
   }
 
   [[nodiscard]] Status pause(std::string_view name) override {

@@ -17,17 +17,17 @@ std::chrono::microseconds waited(std::int64_t us) {
 
 }  // namespace
 
-std::string_view tasks_of(const SubscriptionRow& subscription) {
+std::string_view task_type(const SubscriptionRow& subscription) {
   const auto& types = subscription.spec.aggregate_types;
   return types.empty() ? std::string_view() : types.front();
 }
 
-std::string_view own_type_of(const SubscriptionRow& subscription) {
+std::string_view own_type(const SubscriptionRow& subscription) {
   if (!event::is_of_type(subscription.spec)) return {};
   return subscription.spec.event_types.front();
 }
 
-PendingTask pending_task_of(Row row) {
+PendingTask read_pending_task(Row row) {
   PendingTask task;
   row.read(task.seq, task.id, task.type, task.key, task.created_at_us);
   return task;
@@ -71,7 +71,7 @@ void add_workers(const Rows& rows, QueueReport& report) {
     auto& worker = report.workers.emplace_back();
     rows[i].read(worker.name, silent_us, worker.running, note);
     worker.silent = waited(silent_us);
-    worker.note = worker_note_of(note);
+    worker.note = parse_worker_note(note);
   }
 }
 

@@ -21,7 +21,7 @@ class SqliteCatalog final : public sql::Catalog {
   explicit SqliteCatalog(std::unique_ptr<Connection> connection)
       : sql::Catalog(std::move(connection)), connection_(static_cast<Connection&>(db())) {}
 
-  [[nodiscard]] Result<std::string> identity() override { return identity_of(connection_); }
+  [[nodiscard]] Result<std::string> identity() override { return read_identity(connection_); }
 
   [[nodiscard]] Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                       std::int64_t pending_limit) override {
@@ -72,7 +72,7 @@ class SqliteCatalog final : public sql::Catalog {
     OUTBOX_TRY(Statement row, connection_.query(query::kRelays));
     std::vector<RelayRow> relays;
     while (row.has_row()) {
-      const RelayMember member = member_of(row);
+      const RelayMember member = read_member(row);
       relays.push_back({.id = member.id,
                         .name = member.name,
                         .owner = !row.is_null(10),

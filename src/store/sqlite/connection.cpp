@@ -24,7 +24,7 @@ struct Bind {
 
   void operator()(std::nullptr_t) const { sqlite3_bind_null(stmt, index); }
   void operator()(const sql::Time& time) const { sqlite3_bind_int64(stmt, index, time.us); }
-  void operator()(const EventId& id) const { blob({bytes_of(id)}); }
+  void operator()(const EventId& id) const { blob({to_bytes(id)}); }
   void operator()(const sql::Bytes& bytes) const { blob(bytes); }
   void operator()(std::string_view text) const {
     sqlite3_bind_text64(stmt, index, text.data() != nullptr ? text.data() : "", text.size(),
@@ -49,7 +49,7 @@ struct Bind {
   }
 };
 
-sql::Cell cell_of(const Statement& row, int column) {
+sql::Cell read_cell(const Statement& row, int column) {
   switch (sqlite3_column_type(row.raw(), column)) {
     case SQLITE_NULL: return nullptr;
     case SQLITE_BLOB: return std::string(row.bytes(column));
@@ -125,7 +125,7 @@ Result<sql::Rows> Connection::exec_all(std::string_view sql, const sql::Params& 
     std::vector<sql::Cell> cells;
     for (Status status = row.next(); !status || row.has_row(); status = row.next()) {
       if (!status) return pass(status);
-      for (int column = 0; column < columns; ++column) cells.push_back(cell_of(row, column));
+      for (int column = 0; column < columns; ++column) cells.push_back(read_cell(row, column));
     }
     if (columns > 0) rows = {static_cast<std::size_t>(columns), std::move(cells)};
     sql.remove_prefix(std::string_view(sqlite3_sql(row.raw())).size());

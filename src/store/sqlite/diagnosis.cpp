@@ -31,7 +31,7 @@ tl::unexpected<Error> failed(const std::string& path, int error) {
               "");
 }
 
-Result<std::vector<FileFacts>> files_of(const std::string& path) {
+Result<std::vector<FileFacts>> list_files(const std::string& path) {
   std::vector<FileFacts> files;
   for (const char* const suffix : {"", "-wal", "-shm", "-journal"}) {
     const std::string name = path + suffix;
@@ -50,7 +50,7 @@ Result<std::vector<FileFacts>> files_of(const std::string& path) {
   return files;
 }
 
-Result<DiskFacts> disk_of(const std::string& path) {
+Result<DiskFacts> read_disk(const std::string& path) {
   struct statvfs found {};
   if (::statvfs(path.c_str(), &found) != 0) return failed(path, errno);
   const auto bytes = [&found](fsblkcnt_t blocks) {
@@ -61,7 +61,7 @@ Result<DiskFacts> disk_of(const std::string& path) {
 
 /// The processes that hold the write lock, from /proc/locks (proc(5)), whose lines look like "2:
 /// POSIX  ADVISORY  WRITE 4711 08:01:131 120 120".
-std::vector<std::int64_t> writers_of(const std::string& path) {
+std::vector<std::int64_t> list_writers(const std::string& path) {
   struct stat shm {};
   if (::stat((path + "-shm").c_str(), &shm) != 0) return {};
   std::vector<std::int64_t> pids;
@@ -87,7 +87,7 @@ Result<SqliteFacts::Busy> busy(Connection& connection, const std::string& path) 
   auto locked = WriteTransaction::begin(connection);
   if (locked) return SqliteFacts::Busy{};
   if (locked.error().remedy != Remedy::retry_call) return pass(locked);
-  return SqliteFacts::Busy{.locked = true, .pids = writers_of(path)};
+  return SqliteFacts::Busy{.locked = true, .pids = list_writers(path)};
 }
 
 Result<std::int64_t> beyond_log(Connection& connection) {
@@ -102,14 +102,14 @@ Result<SchemaFacts> schema_facts(Connection& connection) {
   return SchemaFacts{.wanted = std::move(wanted), .found = std::move(found)};
 }
 
-SqliteFacts facts_of(Connection& connection, const std::string& path) {
+SqliteFacts gather_facts(Connection& connection, const std::string& path) {
   // What another program left in the WAL stays there.
   sqlite3_db_config(connection.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   SqliteFacts facts{.path = path,
                     .library = sqlite3_libversion(),
                     .wal_reset_bug = has_wal_reset_bug(sqlite3_libversion_number()),
-                    .files = files_of(path),
-                    .disk = disk_of(path),
+                    .files = list_files(path),
+                    .disk = read_disk(path),
                     .version = schema_state(connection),
                     .journal_mode = connection.text(query::kJournalMode),
                     .busy = busy(connection, path)};
@@ -126,15 +126,15 @@ SqliteFacts from_outside(const std::string& path) {
   return {.path = path,
           .library = sqlite3_libversion(),
           .wal_reset_bug = has_wal_reset_bug(sqlite3_libversion_number()),
-          .files = files_of(path),
-          .disk = disk_of(path)};
+          .files = list_files(path),
+          .disk = read_disk(path)};
 }
 
 }  // namespace
 
 // Nothing here waits for long, so `until` need not be checked.
 Diagnosis diagnose(const StoreOptions& options, std::chrono::steady_clock::time_point /*until*/) {
-  auto path = path_of(options.url);
+  auto path = parse_path(options.url);
   if (!path) return {.reached = pass(path)};
   if (Status usable = check_path(*path, false); !usable) return {.reached = pass(usable)};
   auto connection = Connection::open(*path, {.busy_timeout = kLookTimeout});
@@ -143,7 +143,7 @@ Diagnosis diagnose(const StoreOptions& options, std::chrono::steady_clock::time_
     if (error.message.find(*path) == std::string::npos) error.message += ": " + *path;
     return {.reached = fail(std::move(error)), .sqlite = from_outside(*path)};
   }
-  return {.reached = {}, .sqlite = facts_of(*connection, *path)};
+  return {.reached = {}, .sqlite = gather_facts(*connection, *path)};
 }
 
 }  // namespace outbox::store::sqlite

@@ -8,7 +8,7 @@ namespace outbox::store::sqlite {
 namespace {
 
 /// Null if the file is not open.
-sqlite3_file* file_of(Connection& connection, int which) {
+sqlite3_file* find_file(Connection& connection, int which) {
   sqlite3_file* file = nullptr;
   const int code = sqlite3_file_control(connection.handle(), "main", which, &file);
   return code == SQLITE_OK && file != nullptr && file->pMethods != nullptr ? file : nullptr;
@@ -35,7 +35,7 @@ Status DurableRead::note(Connection& connection) {
 Status DurableRead::wait(Connection& connection) {
   if (!noted_ || noted_ == durable_) return {};
   WalHeader header{};
-  if (sqlite3_file* wal = file_of(connection, SQLITE_FCNTL_JOURNAL_POINTER)) {
+  if (sqlite3_file* wal = find_file(connection, SQLITE_FCNTL_JOURNAL_POINTER)) {
     OUTBOX_TRY(sync(wal, "sqlite: sync the WAL"));
     const int code = wal->pMethods->xRead(wal, header.data(), static_cast<int>(header.size()), 0);
     // A read of an empty WAL is short and leaves zeros.
@@ -44,7 +44,7 @@ Status DurableRead::wait(Connection& connection) {
     }
   }
   if (!durable_ || header != header_) {
-    sqlite3_file* database = file_of(connection, SQLITE_FCNTL_FILE_POINTER);
+    sqlite3_file* database = find_file(connection, SQLITE_FCNTL_FILE_POINTER);
     if (database == nullptr) return fail(Errc::internal, "sqlite: the database file is not open");
     OUTBOX_TRY(sync(database, "sqlite: sync the database"));
   }

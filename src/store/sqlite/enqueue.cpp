@@ -64,7 +64,7 @@ Status explain(sqlite3* db, Status status) {
 Result<std::vector<EventId>> write(sqlite3* db, std::span<const Event> events,
                                    const EventLimits& limits) {
   OUTBOX_TRY(store::validate_all(events, limits));
-  std::vector<EventId> ids = store::ids_of(events);
+  std::vector<EventId> ids = store::list_ids(events);
   if (events.empty()) return ids;
   OUTBOX_TRY(KeptStatements* const kept, KeptStatements::of(db));
   OUTBOX_TRY(sqlite3_stmt* const insert, kept->get(query::kInsertEvent));
@@ -139,7 +139,7 @@ bool Transaction::is_open() const noexcept { return state_ && state_->open; }
 namespace {
 
 /// Whether another connection was in the way, so that the transaction can be repeated.
-bool is_conflict_of(const std::exception& thrown, const store::Attempts& attempts) {
+bool can_repeat(const std::exception& thrown, const store::Attempts& attempts) {
   const auto* const ours = dynamic_cast<const Exception*>(&thrown);
   if (ours == nullptr) return attempts.calls_conflict(thrown);
   constexpr std::string_view kOrigin = "sqlite:";
@@ -173,7 +173,7 @@ void detail::run_transaction(sqlite3* db, const std::function<void(Transaction&)
       if (tx.is_open()) tx.commit();
       return;
     } catch (const std::exception& thrown) {
-      if (!repeatable || !is_conflict_of(thrown, attempts) || !attempts.next()) throw;
+      if (!repeatable || !can_repeat(thrown, attempts) || !attempts.next()) throw;
     }
   }
 }
@@ -192,14 +192,14 @@ std::optional<EventId> ask(sqlite3* db, std::string_view sql,
   for (const std::string_view value : values) statement.bind(++index, value);
   throw_if_failed(explain(db, statement.next()));
   if (!statement.has_row()) return std::nullopt;
-  return store::id_of(statement.bytes(0));
+  return store::to_id(statement.bytes(0));
 }
 
 /// Claims the unique key for the task, which has an id. Returns the id of the task that holds the
 /// key already; nullopt if the claim succeeded.
 std::optional<EventId> claim_unique(sqlite3* db, const Task& task, const EventLimits& limits) {
   throw_if_failed(validate(task, limits));
-  const std::string_view id = store::bytes_of(*task.id);
+  const std::string_view id = store::to_bytes(*task.id);
   (void)ask(db, query::kTakeUnique, {task.queue, task.unique_key, id});
   if (sqlite3_changes(db) > 0) return std::nullopt;
   if (task.on_conflict == OnConflict::replace) {
@@ -229,7 +229,7 @@ EventId enqueue(sqlite3* db, Task task, const Options& options) {
   if (!task.unique_key.empty()) {
     if (const auto holder = claim_unique(db, task, options.limits)) return *holder;
   }
-  return enqueue(db, event_of(std::move(task)), options);
+  return enqueue(db, to_event(std::move(task)), options);
 }
 
 bool receive(sqlite3* db, std::string_view consumer, std::string_view message_id) {

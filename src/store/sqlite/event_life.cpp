@@ -22,7 +22,7 @@ Result<EventLives> EventLives::of(Connection& connection) {
   return lives;
 }
 
-Result<std::vector<EventLife>> EventLives::life_of(const EventView& event, bool in_log) const {
+Result<std::vector<EventLife>> EventLives::read_life(const EventView& event, bool in_log) const {
   std::vector<EventLife> all;
   for (const Subscription& subscription : subscriptions_) {
     EventLife life{.subscription = subscription.row.spec.name};
@@ -42,7 +42,7 @@ Result<std::vector<EventLife>> EventLives::life_of(const EventView& event, bool 
 Result<bool> EventLives::is_parked(const Subscription& subscription, const EventView& event,
                                    EventLife& life) const {
   OUTBOX_TRY(const Statement row, connection_->query(query::kParkedLife, subscription.row.id,
-                                                     event.seq, bytes_of(event.id)));
+                                                     event.seq, to_bytes(event.id)));
   if (!row.has_row()) return false;
   life.state = row.text(0);
   life.attempts = static_cast<std::int32_t>(row.integer(1));
@@ -53,14 +53,14 @@ Result<bool> EventLives::is_parked(const Subscription& subscription, const Event
              connection_->query(query::kWaitingFor, subscription.row.id, event.seq));
   if (!first.has_row()) return true;
   life.waiting_for_seq = first.integer(0);
-  life.waiting_for = id_of(first.bytes(1));
+  life.waiting_for = to_id(first.bytes(1));
   return true;
 }
 
 Result<bool> EventLives::was_parked(const Subscription& subscription, const EventView& event,
                                     EventLife& life) const {
   OUTBOX_TRY(const Statement row, connection_->query(query::kParkedEndLife, subscription.row.id,
-                                                     event.seq, bytes_of(event.id)));
+                                                     event.seq, to_bytes(event.id)));
   if (!row.has_row()) return false;
   const bool delivered = row.text(0) == "delivered";
   life.state = delivered ? "published" : row.text(0);
@@ -68,7 +68,7 @@ Result<bool> EventLives::was_parked(const Subscription& subscription, const Even
   life.attempts = static_cast<std::int32_t>(row.integer(1));
   life.ended_by = row.text(2);
   life.reason = row.text(3);
-  if (!row.is_null(5)) life.replaced_by = id_of(row.bytes(5));
+  if (!row.is_null(5)) life.replaced_by = to_id(row.bytes(5));
   return true;
 }
 

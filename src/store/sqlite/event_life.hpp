@@ -19,7 +19,7 @@ class EventLives {
 
   /// One entry for each subscription; for an event that is not in the log, only for subscriptions
   /// where it is or was parked.
-  [[nodiscard]] Result<std::vector<EventLife>> life_of(const EventView& event, bool in_log) const;
+  [[nodiscard]] Result<std::vector<EventLife>> read_life(const EventView& event, bool in_log) const;
 
  private:
   struct Subscription {

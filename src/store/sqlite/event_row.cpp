@@ -10,14 +10,14 @@
 namespace outbox::store::sqlite {
 namespace {
 
-std::array<std::string_view*, 6> texts_of(EventView& view) {
+std::array<std::string_view*, 6> list_texts(EventView& view) {
   return {&view.aggregate_type, &view.aggregate_id, &view.event_type,
           &view.payload,        &view.content_type, &view.headers};
 }
 
 }  // namespace
 
-EventView view_of(const Statement& row) {
+EventView read_view(const Statement& row) {
   EventView view;
   view.seq = row.integer(kSeq);
   const std::string_view id = row.bytes(kId);
@@ -35,13 +35,13 @@ EventView view_of(const Statement& row) {
 
 std::size_t size_of_texts(EventView view) {
   std::size_t size = 0;
-  for (const std::string_view* text : texts_of(view)) size += text->size();
+  for (const std::string_view* text : list_texts(view)) size += text->size();
   return size;
 }
 
 void keep(EventView& view, std::size_t size, EventMemory& memory) {
   char* to = static_cast<char*>(memory.allocate(size, 1));
-  for (std::string_view* text : texts_of(view)) {
+  for (std::string_view* text : list_texts(view)) {
     if (text->empty()) continue;
     std::memcpy(to, text->data(), text->size());
     *text = {to, text->size()};

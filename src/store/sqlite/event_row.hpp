@@ -29,7 +29,7 @@ using EventMemory = std::pmr::monotonic_buffer_resource;
 constexpr std::size_t kFirstPiece = 512;
 
 /// The event of the current row. Its texts are valid until the next row is read.
-[[nodiscard]] EventView view_of(const Statement& row);
+[[nodiscard]] EventView read_view(const Statement& row);
 [[nodiscard]] std::size_t size_of_texts(EventView view);
 /// Copies the texts, which have `size` bytes, and lets the view point to the copy.
 void keep(EventView& view, std::size_t size, EventMemory& memory);

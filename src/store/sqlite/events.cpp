@@ -31,7 +31,7 @@ constexpr std::array<Around, 4> kAround{{{10'000, 100'000},
 constexpr std::int64_t kNewestForAnyId = 100'000;
 
 /// The time of a UUIDv7, in microseconds since 1970.
-std::optional<std::int64_t> time_of(const EventId& id) {
+std::optional<std::int64_t> read_time(const EventId& id) {
   if (id.bytes[6] >> 4U != 7U) return std::nullopt;
   std::int64_t ms = 0;
   for (std::size_t i = 0; i < 6; ++i) ms = ms * 256 + id.bytes.at(i);
@@ -67,13 +67,13 @@ class SqliteEvents final : public Events {
     page.complete = indexed;
     OUTBOX_TRY(const std::vector<std::int64_t> seqs, indexed ? by_index(id) : by_time(id));
     for (const std::int64_t seq : seqs) {
-      OUTBOX_TRY(Statement row, connection_.query(query::kEventAt, seq, bytes_of(id)));
+      OUTBOX_TRY(Statement row, connection_.query(query::kEventAt, seq, to_bytes(id)));
       OUTBOX_TRY(add_rows(std::move(row), true, id, lives, page));
     }
     // The id belongs to a corrected copy of a parked event, or to an event that is gone from the
     // log.
     if (seqs.empty()) {
-      OUTBOX_TRY(Statement row, connection_.query(query::kParkedWithId, bytes_of(id)));
+      OUTBOX_TRY(Statement row, connection_.query(query::kParkedWithId, to_bytes(id)));
       OUTBOX_TRY(add_rows(std::move(row), false, id, lives, page));
     }
     std::reverse(page.events.begin(), page.events.end());
@@ -83,11 +83,11 @@ class SqliteEvents final : public Events {
   }
 
   [[nodiscard]] Result<std::vector<std::int64_t>> by_index(const EventId& id) {
-    return seqs_of(connection_.query(query::kSeqsWithId, bytes_of(id)));
+    return read_seqs(connection_.query(query::kSeqsWithId, to_bytes(id)));
   }
 
   [[nodiscard]] Result<std::vector<std::int64_t>> by_time(const EventId& id) {
-    const auto at = time_of(id);
+    const auto at = read_time(id);
     if (!at) {
       OUTBOX_TRY(const std::int64_t newest, connection_.integer(query::kNewestSeq));
       return between(newest - kNewestForAnyId, newest + 1, id);
@@ -104,10 +104,10 @@ class SqliteEvents final : public Events {
 
   [[nodiscard]] Result<std::vector<std::int64_t>> between(std::int64_t low, std::int64_t high,
                                                           const EventId& id) {
-    return seqs_of(connection_.query(query::kSeqsBetweenWithId, low, high, bytes_of(id)));
+    return read_seqs(connection_.query(query::kSeqsBetweenWithId, low, high, to_bytes(id)));
   }
 
-  [[nodiscard]] static Result<std::vector<std::int64_t>> seqs_of(Result<Statement> row) {
+  [[nodiscard]] static Result<std::vector<std::int64_t>> read_seqs(Result<Statement> row) {
     if (!row) return pass(row);
     std::vector<std::int64_t> seqs;
     while (row->has_row()) {
@@ -159,7 +159,7 @@ class SqliteEvents final : public Events {
   [[nodiscard]] static Status add_rows(Statement row, bool in_log, std::optional<EventId> id,
                                        const EventLives& lives, EventPage& page) {
     while (row.has_row()) {
-      EventView event = view_of(row);
+      EventView event = read_view(row);
       event.id = id.value_or(event.id);
       EventListing listing{.seq = event.seq,
                            .id = event.id,
@@ -172,7 +172,7 @@ class SqliteEvents final : public Events {
                            .in_log = in_log,
                            .payload = std::string(event.payload),
                            .headers = std::string(event.headers)};
-      OUTBOX_TRY(listing.subscriptions, lives.life_of(event, in_log));
+      OUTBOX_TRY(listing.subscriptions, lives.read_life(event, in_log));
       page.events.push_back(std::move(listing));
       OUTBOX_TRY(row.next());
     }

@@ -11,16 +11,16 @@ namespace outbox::store::sqlite {
 namespace {
 
 /// The columns that write() writes. query::kCancelRun writes who cancelled a run.
-auto columns_of(const law::Key& key) {
+auto tie_columns(const law::Key& key) {
   return std::tie(key.version, key.attempts, key.due_at, key.error, key.blocked_by, key.run_seq,
                   key.worker, key.token, key.begun_at);
 }
 
 bool same(const std::optional<law::Key>& a, const std::optional<law::Key>& b) {
-  return a && b ? columns_of(*a) == columns_of(*b) : a.has_value() == b.has_value();
+  return a && b ? tie_columns(*a) == tie_columns(*b) : a.has_value() == b.has_value();
 }
 
-law::Key key_of(const Statement& row) {
+law::Key read_key(const Statement& row) {
   const auto integer = [&](int column) {
     return row.is_null(column) ? std::nullopt : std::optional(row.integer(column));
   };
@@ -37,7 +37,7 @@ law::Key key_of(const Statement& row) {
                .begun_at = integer(8),
                .cancelled_by = text(9),
                .cancel_reason = text(10)};
-  if (!row.is_null(6)) key.worker = id_of(row.bytes(6));
+  if (!row.is_null(6)) key.worker = to_id(row.bytes(6));
   return key;
 }
 
@@ -47,7 +47,7 @@ Result<std::optional<ParkedFacts>> read_facts(Connection& connection, std::int64
                                               std::int64_t seq) {
   OUTBOX_TRY(const Statement row, connection.query(query::kParkedFacts, subscription, seq));
   if (!row.has_row()) return std::nullopt;
-  return ParkedFacts{.id = id_of(row.bytes(0)),
+  return ParkedFacts{.id = to_id(row.bytes(0)),
                      .key = static_cast<std::uint64_t>(row.integer(1)),
                      .facts = {.dead = row.integer(2) != 0,
                                .blocks = row.integer(7) != 0,
@@ -70,7 +70,7 @@ Result<KeyRow> KeyRow::read(Connection& connection, std::int64_t subscription,
   OUTBOX_TRY(const Statement row,
              connection.query(query::kParkedKey, subscription, static_cast<std::int64_t>(number)));
   if (!row.has_row()) return key;
-  key.key_ = key_of(row);
+  key.key_ = read_key(row);
   key.written_ = key.key_;
   key.solo_ = row.integer(11) != 0;
   key.written_solo_ = key.solo_;
@@ -108,7 +108,7 @@ Status KeyRow::write() {
   return connection_->run(query::kWriteParkedKey, subscription_, number, std::int64_t{solo_},
                           key.version, static_cast<std::int64_t>(key.attempts), key.due_at,
                           key.blocked_by.value_or(0), key.run_seq.value_or(0),
-                          key.worker ? bytes_of(*key.worker) : std::string_view(), key.token,
+                          key.worker ? to_bytes(*key.worker) : std::string_view(), key.token,
                           key.begun_at.value_or(0), key.error);
 }
 

@@ -32,7 +32,7 @@ class SqliteLaneOwners final : public LaneOwners {
 
   [[nodiscard]] Result<Fleet> look() override {
     Fleet fleet;
-    OUTBOX_TRY(fleet.outbox, identity_of(connection_));
+    OUTBOX_TRY(fleet.outbox, read_identity(connection_));
     std::map<std::string, Group> groups;
     OUTBOX_TRY(const auto owners, read_owners());
     OUTBOX_TRY(const auto members, read_members());
@@ -65,7 +65,7 @@ class SqliteLaneOwners final : public LaneOwners {
   [[nodiscard]] Result<std::optional<Holding>> change(const std::string& group,
                                                       LaneMask wanted) override {
     if (wanted == 0) return give_back(group);
-    OwnerLock& lock = lock_of(group);
+    OwnerLock& lock = find_lock(group);
     const bool held_before = lock.held();
     OUTBOX_TRY(const bool locked, lock.acquire());
     auto taken = take(group, lock, locked);
@@ -86,7 +86,7 @@ class SqliteLaneOwners final : public LaneOwners {
     return member.name + " (pid " + std::to_string(member.process.pid) + ")";
   }
 
-  OwnerLock& lock_of(const std::string& group) {
+  OwnerLock& find_lock(const std::string& group) {
     auto& lock = locks_[group];
     if (!lock) {
       const std::string infix = group == subscription::kDefaultGroup ? "" : "." + group;
@@ -109,7 +109,7 @@ class SqliteLaneOwners final : public LaneOwners {
     std::vector<RelayMember> members;
     OUTBOX_TRY(Statement row, connection_.query(query::kMembers));
     while (row.has_row()) {
-      members.push_back(member_of(row));
+      members.push_back(read_member(row));
       OUTBOX_TRY(row.next());
     }
     return members;
@@ -121,7 +121,7 @@ class SqliteLaneOwners final : public LaneOwners {
     if (is_dead(member, self_, monotonic_us())) return true;
     for (const auto& [group, owner] : owners) {
       if (owner.relay != member.id) continue;
-      OwnerLock& lock = lock_of(group);
+      OwnerLock& lock = find_lock(group);
       const auto locked = lock.acquire();
       const bool gone = locked && *locked && lock.owner() == member.id;
       lock.release();
@@ -134,7 +134,7 @@ class SqliteLaneOwners final : public LaneOwners {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     OUTBOX_TRY(connection_.run(query::kGiveBack, group, name_));
     OUTBOX_TRY(transaction.commit());
-    lock_of(group).release();
+    find_lock(group).release();
     return Holding{};
   }
 
@@ -145,7 +145,7 @@ class SqliteLaneOwners final : public LaneOwners {
     OUTBOX_TRY(const auto self, member(name_));
     if (!self)
       return fail(Errc::lease_lost, Remedy::retry_call, "another relay took this one for dead");
-    OUTBOX_TRY(const std::string owner, owner_of(group));
+    OUTBOX_TRY(const std::string owner, read_owner(group));
     std::optional<RelayMember> former;
     if (!owner.empty() && owner != name_) {
       OUTBOX_TRY(former, member(owner));
@@ -166,10 +166,10 @@ class SqliteLaneOwners final : public LaneOwners {
 
   [[nodiscard]] Result<std::optional<RelayMember>> member(const std::string& id) {
     OUTBOX_TRY(const Statement row, connection_.query(query::kMember, id));
-    return row.has_row() ? std::optional(member_of(row)) : std::nullopt;
+    return row.has_row() ? std::optional(read_member(row)) : std::nullopt;
   }
 
-  [[nodiscard]] Result<std::string> owner_of(const std::string& group) {
+  [[nodiscard]] Result<std::string> read_owner(const std::string& group) {
     OUTBOX_TRY(const Statement row, connection_.query(query::kOwner, group));
     return row.has_row() ? row.text(0) : std::string();
   }

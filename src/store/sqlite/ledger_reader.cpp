@@ -39,7 +39,7 @@ class SqliteLedgerReader final : public LedgerReader {
                                  newest_, static_cast<std::int64_t>(limit)));
     std::vector<LedgerRow> all;
     while (row.has_row()) {
-      all.push_back(row_of(row));
+      all.push_back(read_row(row));
       OUTBOX_TRY(row.next());
     }
     if (!all.empty()) {
@@ -60,7 +60,7 @@ class SqliteLedgerReader final : public LedgerReader {
         page.push_back({.xid = Visible::kOnlyTransaction,
                         .seq = row.integer(0),
                         .lane = 0,
-                        .id = id_of(row.bytes(1)),
+                        .id = to_id(row.bytes(1)),
                         .created_at_us = row.integer(2)});
         OUTBOX_TRY(row.next());
       }
@@ -98,10 +98,10 @@ class SqliteLedgerReader final : public LedgerReader {
     return moment;
   }
 
-  [[nodiscard]] LedgerRow row_of(const Statement& row) const {
+  [[nodiscard]] LedgerRow read_row(const Statement& row) const {
     LedgerRow one{.id = row.integer(0),
                   .at_us = row.integer(11),
-                  .kind = settlement_kind_of(row.bytes(1)),
+                  .kind = parse_settlement_kind(row.bytes(1)),
                   .generation = row.integer(2),
                   .s1 = nothing_,
                   .s2 = everything_,
@@ -132,8 +132,8 @@ Status add_parked(Connection& connection, std::int64_t subscription, ParkedLedge
   for (const std::string_view sql : {query::kLedgerParked, query::kLedgerEnds}) {
     OUTBOX_TRY(Statement row, connection.query(sql, subscription));
     while (row.has_row()) {
-      const ParkedEntry entry{.id = id_of(row.bytes(0)),
-                              .outcome = parked_outcome_of(row.bytes(1)),
+      const ParkedEntry entry{.id = to_id(row.bytes(0)),
+                              .outcome = parse_parked_outcome(row.bytes(1)),
                               .copied = row.integer(2) != 0};
       ledger.add(entry);
       if (visit) visit(entry);

@@ -10,7 +10,7 @@
 
 namespace outbox::store::sqlite {
 
-RelayMember member_of(const Statement& row) {
+RelayMember read_member(const Statement& row) {
   return RelayMember{.id = row.text(0),
                      .name = row.text(1),
                      .process = {.boot_id = row.text(2),

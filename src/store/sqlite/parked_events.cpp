@@ -60,9 +60,9 @@ class SqliteParkedEvents final : public sql::ParkedEvents {
     std::int64_t attempts = 0;
     {
       OUTBOX_TRY(const Statement row, connection_.query(query::kParkedLife, edit.subscription,
-                                                        edit.seq, bytes_of(edit.id)));
+                                                        edit.seq, to_bytes(edit.id)));
       if (!row.has_row()) return "gone";
-      const ParkedState state = parked_state_of(row.bytes(0));
+      const ParkedState state = parse_parked_state(row.bytes(0));
       if (state == ParkedState::waiting) return "waiting";
       if (state == ParkedState::running || state == ParkedState::ready) return "due";
       OUTBOX_TRY(const bool served, has_live_owner(edit.subscription));
@@ -70,12 +70,12 @@ class SqliteParkedEvents final : public sql::ParkedEvents {
       attempts = row.integer(1);
     }
     OUTBOX_TRY(connection_.run(query::kEndEdited, edit.subscription, edit.seq,
-                               bytes_of(edit.new_id), edit.actor, edit.reason, now, attempts));
+                               to_bytes(edit.new_id), edit.actor, edit.reason, now, attempts));
     OUTBOX_TRY(connection_.run(query::kEditParked, edit.subscription, edit.seq,
-                               bytes_of(edit.new_id), edit.event_type, edit.payload,
+                               to_bytes(edit.new_id), edit.event_type, edit.payload,
                                edit.content_type, edit.headers));
     // The corrected copy takes over the unique key of the task.
-    OUTBOX_TRY(connection_.run(query::kHandOverUnique, bytes_of(edit.id), bytes_of(edit.new_id)));
+    OUTBOX_TRY(connection_.run(query::kHandOverUnique, to_bytes(edit.id), to_bytes(edit.new_id)));
     OUTBOX_TRY(send_again(edit.subscription, edit.seq, false, now, true));
     return "edited";
   }
@@ -103,7 +103,7 @@ class SqliteParkedEvents final : public sql::ParkedEvents {
 
   [[nodiscard]] Result<bool> has_live_owner(std::int64_t subscription) {
     OUTBOX_TRY(const Statement owner, connection_.query(query::kOwnerOf, subscription));
-    return owner.has_row() && !is_dead(member_of(owner), this_process(), monotonic_us());
+    return owner.has_row() && !is_dead(read_member(owner), this_process(), monotonic_us());
   }
 
   /// `one(seq)` changes one event and returns false if the event is not there. Afterwards the relay

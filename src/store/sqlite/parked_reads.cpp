@@ -61,7 +61,7 @@ Result<std::vector<AskedState>> read_asked(Connection& connection, std::int64_t 
     OUTBOX_TRY(const Statement row, connection.query(query::kAskParked, subscription, one.seq,
                                                      static_cast<std::int64_t>(one.key)));
     AskedState state{.seq = one.seq, .key_left = row.integer(1) != 0};
-    if (!row.is_null(0)) state.state = parked_state_of(row.bytes(0));
+    if (!row.is_null(0)) state.state = parse_parked_state(row.bytes(0));
     states.push_back(state);
   }
   return states;
@@ -102,7 +102,7 @@ class DueReader {
     OUTBOX_TRY(Statement row, connection_.query(query::kDueParked, subscription_, key.integer(0),
                                                 key.integer(5), static_cast<std::int64_t>(events)));
     for (bool first = true; row.has_row(); first = false) {
-      ParkedRow parked{.event = view_of(row),
+      ParkedRow parked{.event = read_view(row),
                        .key = static_cast<std::uint64_t>(key.integer(0)),
                        .version = key.integer(2),
                        .attempts = first ? static_cast<std::size_t>(key.integer(3)) : 0,

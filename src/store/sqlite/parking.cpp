@@ -61,13 +61,13 @@ Status append_delivered(Connection& connection, const Delivered& delivered, std:
 /// Notes that the task does not run any more. `over` says that it does not hold its unique key any
 /// more, either.
 Status release_unique(Connection& connection, const EventId& id, bool over) {
-  Status status = over ? Status{} : connection.run(query::kEndReplaced, bytes_of(id), wall_us());
+  Status status = over ? Status{} : connection.run(query::kEndReplaced, to_bytes(id), wall_us());
   if (status)
-    status = connection.run(over ? query::kPassReplaced : query::kSetReplacedAside, bytes_of(id),
+    status = connection.run(over ? query::kPassReplaced : query::kSetReplacedAside, to_bytes(id),
                             wall_us());
-  if (status) status = connection.run(query::kStopUnique, bytes_of(id));
-  if (status && over) status = connection.run(query::kEndUnique, bytes_of(id));
-  if (status && over) status = connection.run(query::kHandBackUnique, bytes_of(id));
+  if (status) status = connection.run(query::kStopUnique, to_bytes(id));
+  if (status && over) status = connection.run(query::kEndUnique, to_bytes(id));
+  if (status && over) status = connection.run(query::kHandBackUnique, to_bytes(id));
   return status;
 }
 
@@ -77,7 +77,7 @@ Status drop_unique(Connection& connection, std::int64_t subscription, std::int64
   {
     OUTBOX_TRY(const Statement row, connection.query(query::kUniqueParked, subscription, seq));
     if (!row.has_row()) return {};
-    id = id_of(row.bytes(0));
+    id = to_id(row.bytes(0));
   }
   return release_unique(connection, id, true);
 }
@@ -95,8 +95,8 @@ Status after_death(Connection& connection, std::int64_t subscription, std::int64
     const std::string type = task.text(3);
     const std::string key = task.text(2);
     const std::string error = task.text(5);
-    if (const auto on_dead = event::on_dead_of(headers, arena)) {
-      told = event::event_of(*on_dead, {.id = id_of(task.bytes(0)),
+    if (const auto on_dead = event::read_on_dead(headers, arena)) {
+      told = event::event_of(*on_dead, {.id = to_id(task.bytes(0)),
                                         .queue = event::place_of(aggregate_type).queue,
                                         .type = type,
                                         .key = key,
@@ -146,7 +146,7 @@ Status end_delivered(Connection& connection, const RetryResult& result, Place& p
 }
 
 /// An event that waits has had no attempts.
-Result<std::size_t> attempts_of(Place& place) {
+Result<std::size_t> read_attempts(Place& place) {
   const law::Key* const key = place.key_or_null();
   if (place.event.facts.dead || key == nullptr) return place.event.facts.attempts;
   if (key->run_seq == place.seq) return key->attempts;
@@ -156,7 +156,7 @@ Result<std::size_t> attempts_of(Place& place) {
 
 Status end_discarded(Connection& connection, Place& place, std::string_view actor,
                      std::string_view reason, bool by_person, std::int64_t now) {
-  OUTBOX_TRY(const std::size_t attempts, attempts_of(place));
+  OUTBOX_TRY(const std::size_t attempts, read_attempts(place));
   Status status = drop_unique(connection, place.subscription, place.seq);
   if (status) {
     status = connection.run(query::kEndParked, place.subscription, place.seq, "discarded",
@@ -314,7 +314,7 @@ bool is_run(Place& place, const TaskRunEnd& end) {
          key->token == end.token;
 }
 
-Result<std::int64_t> generation_of(Connection& connection, std::int64_t subscription) {
+Result<std::int64_t> read_generation(Connection& connection, std::int64_t subscription) {
   OUTBOX_TRY(const Statement owner, connection.query(query::kGenerationOf, subscription));
   return owner.has_row() ? owner.integer(0) : 0;
 }
@@ -328,7 +328,7 @@ Status end_runs(Connection& connection, std::span<const TaskRunEnd> ends) {
     const RetryResult& result = end.result;
     OUTBOX_TRY(auto place, find(connection, result.subscription, result.seq));
     if (!place || place->event.id != result.id || !is_run(*place, end)) continue;
-    OUTBOX_TRY(const std::int64_t generation, generation_of(connection, result.subscription));
+    OUTBOX_TRY(const std::int64_t generation, read_generation(connection, result.subscription));
     Tally& tally = delivered[{result.subscription, generation}];
     Status status = settle_one(connection, result, *place, true, now, tally);
     if (status && end.finish) status = finish_task(connection, *end.finish);
@@ -340,9 +340,9 @@ Status end_runs(Connection& connection, std::span<const TaskRunEnd> ends) {
 Status finish_task(Connection& connection, const TaskFinish& finish) {
   const char* const outcome = finish.outcome == TaskFinish::Outcome::done ? "done" : "cancelled";
   Status status = finish.result
-                      ? connection.run(query::kNoteTaskEnd, bytes_of(finish.id), outcome,
+                      ? connection.run(query::kNoteTaskEnd, to_bytes(finish.id), outcome,
                                        *finish.result, storable_text(finish.reason), wall_us())
-                      : connection.run(query::kNoteTaskEndWithoutResult, bytes_of(finish.id),
+                      : connection.run(query::kNoteTaskEndWithoutResult, to_bytes(finish.id),
                                        outcome, storable_text(finish.reason), wall_us());
   // A task whose end was noted before writes no event again.
   if (status && finish.event && connection.changes() > 0)

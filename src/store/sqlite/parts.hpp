@@ -69,7 +69,7 @@ struct RelayMember {
 };
 
 /// The first nine columns of query::kMembers, kMember and kRelays.
-[[nodiscard]] RelayMember member_of(const Statement& row);
+[[nodiscard]] RelayMember read_member(const Statement& row);
 
 /// Whether the lease has run out, or the process is certainly gone.
 [[nodiscard]] bool is_dead(const RelayMember& member, const ProcessIdentity& self,

@@ -63,7 +63,7 @@ std::string written_path(std::string_view url) {
   return std::string(url);
 }
 
-Result<std::string> path_of(std::string_view url) {
+Result<std::string> parse_path(std::string_view url) {
   const std::string path = written_path(url);
   if (url.starts_with("sqlite://")) {
     if (!path.starts_with('/')) {

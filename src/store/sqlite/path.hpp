@@ -10,7 +10,7 @@ namespace outbox::store::sqlite {
 /// The absolute path of the file, which need not exist. The URL is sqlite:PATH,
 /// sqlite:///absolute/path, or a bare path. The message of an error follows the name of the
 /// setting: "has no path".
-[[nodiscard]] Result<std::string> path_of(std::string_view url);
+[[nodiscard]] Result<std::string> parse_path(std::string_view url);
 
 /// The path as it is written in the URL.
 [[nodiscard]] std::string written_path(std::string_view url);

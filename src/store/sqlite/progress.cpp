@@ -76,7 +76,7 @@ class SqliteProgress final : public Progress {
   /// Must be called in the transaction. Positions in tables that were dropped would skip events in
   /// the tables that replaced them.
   [[nodiscard]] Status check_outbox() {
-    OUTBOX_TRY(const std::string now, identity_of(connection_));
+    OUTBOX_TRY(const std::string now, read_identity(connection_));
     if (now == outbox_) return {};
     return fail(Errc::unavailable, Remedy::reconnect,
                 "sqlite: " + connection_.file() + ": its tables were recreated",

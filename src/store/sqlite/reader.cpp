@@ -59,7 +59,7 @@ class SqliteReader final : public LogReader {
     auto memory = std::make_shared<EventMemory>(kFirstPiece);
     bool full = false;
     while (row.has_row()) {
-      EventView view = view_of(row);
+      EventView view = read_view(row);
       const std::size_t texts = size_of_texts(view);
       const std::size_t size = texts + kEventOverhead;
       full = !page.events.empty() && page.bytes + size > request_.bytes;

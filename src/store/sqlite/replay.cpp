@@ -26,7 +26,7 @@ Status settle_one(Connection& connection, const ReplayProgress& progress) {
   OUTBOX_TRY(check_owner(connection, progress.subscription, progress.generation));
   const std::int64_t now = wall_us();
   for (const ReplaySkip& skip : progress.skips) {
-    OUTBOX_TRY(connection.run(query::kSkipReplayed, progress.replay, skip.seq, bytes_of(skip.id),
+    OUTBOX_TRY(connection.run(query::kSkipReplayed, progress.replay, skip.seq, to_bytes(skip.id),
                               storable_text(skip.error)));
   }
   if (!progress.skips.empty()) {
@@ -53,11 +53,11 @@ class SqliteReplays final : public sql::Replays {
     std::int64_t added = 0;
     for (const EventView& event : events) {
       OUTBOX_TRY(connection_.run(
-          query::kLoadEvent, replay, event.seq, bytes_of(event.id), event.aggregate_type,
+          query::kLoadEvent, replay, event.seq, to_bytes(event.id), event.aggregate_type,
           event.aggregate_id, event.event_type, event.payload, event.content_type,
           event.headers.empty() ? std::string_view("{}") : event.headers,
-          event::us_of(event.created_at),
-          event.occurred_at ? event::us_of(*event.occurred_at) : kNoTime, kNoTime));
+          event::to_us(event.created_at),
+          event.occurred_at ? event::to_us(*event.occurred_at) : kNoTime, kNoTime));
       added += connection_.changes();
     }
     OUTBOX_TRY(transaction.commit());
@@ -75,7 +75,7 @@ class SqliteReplays final : public sql::Replays {
     ReplayPage page{.position = request.position};
     bool cut = false;
     while (row.has_row()) {
-      EventView event = view_of(row);
+      EventView event = read_view(row);
       const std::size_t size = size_of_texts(event);
       cut = !page.events.empty() && page.bytes + size > request.bytes;
       if (cut) break;

@@ -198,7 +198,7 @@ class SqliteRetention final : public Retention {
       if (!row.has_row()) break;
       while (row.has_row()) {
         from = row.integer(kSeq) + 1;
-        OUTBOX_TRY(file.add(view_of(row)));
+        OUTBOX_TRY(file.add(read_view(row)));
         OUTBOX_TRY(row.next());
       }
     }

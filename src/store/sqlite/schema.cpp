@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kSetupTimeout{30};
 /// The switch to WAL needs the file to itself for a moment and does not wait for it.
 constexpr std::chrono::milliseconds kWalPause{20};
 
-std::string place_of(const std::string& path) { return "sqlite: " + path; }
+std::string describe_place(const std::string& path) { return "sqlite: " + path; }
 
 Status use_wal(Connection& connection) {
   const auto until = std::chrono::steady_clock::now() + kSetupTimeout;
@@ -26,9 +26,10 @@ Status use_wal(Connection& connection) {
     auto mode = connection.text(query::kUseWal);
     if (mode && *mode == "wal") return {};
     if (mode) {
-      return fail(Errc::unsupported,
-                  place_of(connection.file()) + " cannot use WAL (journal_mode is " + *mode + ")",
-                  "the file system must support shared memory");
+      return fail(
+          Errc::unsupported,
+          describe_place(connection.file()) + " cannot use WAL (journal_mode is " + *mode + ")",
+          "the file system must support shared memory");
     }
     if (mode.error().remedy != Remedy::retry_call || std::chrono::steady_clock::now() > until)
       return pass(mode);
@@ -39,7 +40,7 @@ Status use_wal(Connection& connection) {
 Status check_encoding(Connection& connection, const std::string& path) {
   OUTBOX_TRY(const std::string encoding, connection.text(query::kEncoding));
   if (encoding == "UTF-8") return {};
-  return fail(Errc::unsupported, place_of(path) + " has the encoding " + encoding,
+  return fail(Errc::unsupported, describe_place(path) + " has the encoding " + encoding,
               "payloads would be stored in it; use a database with PRAGMA encoding = 'UTF-8'");
 }
 
@@ -56,16 +57,17 @@ Status store_definitions(Connection& connection, const Definitions& wanted) {
 Status check_log(Connection& connection, const std::string& path) {
   OUTBOX_TRY(const std::string mode, connection.text(query::kJournalMode));
   if (mode != "wal") {
-    return fail(Errc::unsupported,
-                place_of(path) + " has journal_mode " + mode + ", which blocks readers and writers",
-                "outbox migrate --store sqlite:" + path + " switches it to WAL");
+    return fail(
+        Errc::unsupported,
+        describe_place(path) + " has journal_mode " + mode + ", which blocks readers and writers",
+        "outbox migrate --store sqlite:" + path + " switches it to WAL");
   }
   OUTBOX_TRY(const std::int64_t farthest, connection.integer(query::kFarthestPosition));
   OUTBOX_TRY(const std::int64_t newest, connection.integer(query::kNewestSeq));
   if (farthest <= newest) return {};
   // New events would get seqs that count as delivered.
   return fail(Errc::corrupt,
-              place_of(path) + ": a subscription stands at " + std::to_string(farthest) +
+              describe_place(path) + ": a subscription stands at " + std::to_string(farthest) +
                   ", but the log ends at " + std::to_string(newest),
               "the row 'outbox_event' of sqlite_sequence was set back; set its seq to at least " +
                   std::to_string(farthest));
@@ -81,7 +83,7 @@ Result<std::vector<std::string>> migrate(const std::string& path) {
   OUTBOX_TRY(use_wal(connection));
   OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection));
   OUTBOX_TRY(const SchemaState state, schema_state(connection));
-  OUTBOX_TRY(check_migratable(state, place_of(path)));
+  OUTBOX_TRY(check_migratable(state, describe_place(path)));
   Definitions wanted;
   Definitions before;
   if (state.version > 0) {
@@ -150,7 +152,7 @@ Result<Definitions> read_definitions(Connection& connection, std::string_view sq
   return list;
 }
 
-Result<std::string> identity_of(Connection& connection) {
+Result<std::string> read_identity(Connection& connection) {
   OUTBOX_TRY(connection.check_in_place());
   return connection.text(query::kIdentity);
 }
@@ -158,7 +160,7 @@ Result<std::string> identity_of(Connection& connection) {
 Status check(Connection& connection, const std::string& path) {
   OUTBOX_TRY(const SchemaState state, schema_state(connection));
   const std::string migrate_command = "outbox migrate --store sqlite:" + path;
-  OUTBOX_TRY(check_version(state, place_of(path), migrate_command));
+  OUTBOX_TRY(check_version(state, describe_place(path), migrate_command));
   return check_log(connection, path);
 }
 

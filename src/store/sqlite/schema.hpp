@@ -33,7 +33,7 @@ namespace outbox::store::sqlite {
 
 /// The random name that migrate() gave the outbox. Fails when the file is no longer the one at its
 /// path.
-[[nodiscard]] Result<std::string> identity_of(Connection& connection);
+[[nodiscard]] Result<std::string> read_identity(Connection& connection);
 
 /// Checks that the schema is neither too old nor too new, that the file uses WAL, and that no
 /// cursor is beyond the log. The error's hint says what to do.

@@ -99,7 +99,7 @@ class SqliteStore final : public Store {
   Result<std::unique_ptr<Progress>> progress() override {
     OUTBOX_TRY(Connection connection,
                connect({.sync = Sync::normal, .busy_timeout = kRelayBusyTimeout}));
-    OUTBOX_TRY(std::string outbox, identity_of(connection));
+    OUTBOX_TRY(std::string outbox, read_identity(connection));
     return make_progress(std::move(connection), std::move(outbox));
   }
 
@@ -144,22 +144,22 @@ class SqliteStore final : public Store {
 };
 
 Status check_url(const std::string& url) {
-  auto path = path_of(url);
+  auto path = parse_path(url);
   return path ? Status{} : Status(pass(path));
 }
 
 Status check_place(const std::string& url) {
-  OUTBOX_TRY(const std::string path, path_of(url));
+  OUTBOX_TRY(const std::string path, parse_path(url));
   return check_path(path, true);
 }
 
 Result<std::unique_ptr<Store>> open(StoreOptions options) {
-  OUTBOX_TRY(std::string path, path_of(options.url));
+  OUTBOX_TRY(std::string path, parse_path(options.url));
   return std::make_unique<SqliteStore>(std::move(path));
 }
 
 Result<std::unique_ptr<SubscriptionChanges>> open_changes(const StoreOptions& options) {
-  OUTBOX_TRY(const std::string path, path_of(options.url));
+  OUTBOX_TRY(const std::string path, parse_path(options.url));
   OUTBOX_TRY(check_path(path, false));
   OUTBOX_TRY(Connection connection, Connection::open(path));
   return make_subscription_changes(std::move(connection));
@@ -171,7 +171,7 @@ extern const Backend backend;
 constexpr Backend backend{
     .check_url = check_url,
     .check_place = check_place,
-    .file_of = [](const std::string& url) { return written_path(url); },
+    .find_file = [](const std::string& url) { return written_path(url); },
     .shown_url = [](const std::string& url) { return url; },
     .open = open,
     .open_changes = open_changes,

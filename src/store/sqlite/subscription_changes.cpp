@@ -40,7 +40,7 @@ class SqliteSubscriptionChanges final : public sql::SubscriptionChanges {
   [[nodiscard]] Result<ResetPlan> plan_reset(std::string_view name, const NewStart& start,
                                              bool with_headers) override {
     OUTBOX_TRY(const sql::FoundSubscription found, find(name));
-    OUTBOX_TRY(const std::int64_t cursor, cursor_of(found.id, name));
+    OUTBOX_TRY(const std::int64_t cursor, read_cursor(found.id, name));
     OUTBOX_TRY(const std::int64_t newest, connection_.integer(query::kNewestSeq));
     const std::int64_t after = std::min(again_after(start), newest);
     ResetPlan plan;
@@ -80,7 +80,7 @@ class SqliteSubscriptionChanges final : public sql::SubscriptionChanges {
   }
 
  private:
-  [[nodiscard]] Result<std::int64_t> cursor_of(std::int64_t id, std::string_view name) {
+  [[nodiscard]] Result<std::int64_t> read_cursor(std::int64_t id, std::string_view name) {
     OUTBOX_TRY(const Statement cursor, connection_.query(query::kNewestCursor, id));
     if (!cursor.has_row()) return no_cursor(std::string(name));
     return cursor.integer(0);

@@ -25,24 +25,24 @@ class SqliteTaskQueues final : public TaskQueues {
   [[nodiscard]] Result<std::vector<PendingTask>> pending(const SubscriptionRow& subscription,
                                                          const PendingFilter& filter,
                                                          std::size_t limit) override {
-    OUTBOX_TRY(const std::int64_t position, position_of(subscription));
+    OUTBOX_TRY(const std::int64_t position, read_position(subscription));
     OUTBOX_TRY(const sql::Rows rows,
                connection_.exec_all(
                    query::kPendingTasks,
-                   {position, kMostPendingSearched, sql::tasks_of(subscription), filter.type,
-                    filter.key, static_cast<std::int64_t>(limit), sql::own_type_of(subscription)}));
-    return rows.list(sql::pending_task_of);
+                   {position, kMostPendingSearched, sql::task_type(subscription), filter.type,
+                    filter.key, static_cast<std::int64_t>(limit), sql::own_type(subscription)}));
+    return rows.list(sql::read_pending_task);
   }
 
   [[nodiscard]] Result<QueueReport> look(std::span<const SubscriptionRow> subscriptions,
                                          std::int64_t limit) override {
     QueueReport report;
     for (const SubscriptionRow& row : subscriptions) {
-      OUTBOX_TRY(const std::int64_t position, position_of(row));
+      OUTBOX_TRY(const std::int64_t position, read_position(row));
       OUTBOX_TRY(
           const sql::Rows pending,
           connection_.exec_all(query::kCountPendingTasks,
-                               {position, limit + 1, sql::tasks_of(row), sql::own_type_of(row)}));
+                               {position, limit + 1, sql::task_type(row), sql::own_type(row)}));
       std::int64_t looked_at = 0;
       sql::add_pending(pending, row.id, report, looked_at);
       if (looked_at > limit) report.more.insert(row.id);
@@ -56,7 +56,7 @@ class SqliteTaskQueues final : public TaskQueues {
   }
 
  private:
-  [[nodiscard]] Result<std::int64_t> position_of(const SubscriptionRow& subscription) {
+  [[nodiscard]] Result<std::int64_t> read_position(const SubscriptionRow& subscription) {
     OUTBOX_TRY(const Statement cursor, connection_.query(query::kNewestCursor, subscription.id));
     if (cursor.has_row()) return cursor.integer(0);
     // The subscription is that of a type that has not begun: its tasks are still those of the

@@ -41,14 +41,14 @@ class SqliteTaskRuns final : public sql::TaskRuns {
         continue;
       }
       OUTBOX_TRY(
-          connection_.run(query::kBeginUnique, task.queue, task.unique_key, bytes_of(task.id)));
+          connection_.run(query::kBeginUnique, task.queue, task.unique_key, to_bytes(task.id)));
       if (connection_.changes() > 0) {
         all.push_back(MayBegin::begin);
         continue;
       }
       OUTBOX_TRY(const Statement row,
                  connection_.query(query::kUniqueTask, task.queue, task.unique_key));
-      const bool has_key = row.has_row() && id_of(row.bytes(0)) == task.id;
+      const bool has_key = row.has_row() && to_id(row.bytes(0)) == task.id;
       all.push_back(has_key ? MayBegin::later : MayBegin::replaced);
     }
     OUTBOX_TRY(transaction.commit());
@@ -82,7 +82,7 @@ class SqliteTaskRuns final : public sql::TaskRuns {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     for (const TaskProgress& one : progress) {
       OUTBOX_TRY(connection_.run(query::kReportProgress, one.subscription, one.seq,
-                                 bytes_of(worker), one.token,
+                                 to_bytes(worker), one.token,
                                  static_cast<std::int64_t>(one.percent), one.text));
     }
     return transaction.commit();
@@ -90,7 +90,7 @@ class SqliteTaskRuns final : public sql::TaskRuns {
 
  private:
   [[nodiscard]] Result<bool> is_cancelled(const EventId& task) {
-    OUTBOX_TRY(const Statement row, connection_.query(query::kIsCancelled, bytes_of(task)));
+    OUTBOX_TRY(const Statement row, connection_.query(query::kIsCancelled, to_bytes(task)));
     return row.has_row();
   }
 

@@ -44,7 +44,7 @@ void add_life(const EventLife& life, TaskStatus& status) {
 
 /// Adds what was noted when the task ended.
 Status add_end(Connection& connection, TaskStatus& status) {
-  OUTBOX_TRY(const Statement row, connection.query(query::kTaskEnd, bytes_of(status.id)));
+  OUTBOX_TRY(const Statement row, connection.query(query::kTaskEnd, to_bytes(status.id)));
   if (!row.has_row() || status.state == TaskState::dead || status.state == TaskState::cancelled)
     return {};
   status.state = row.bytes(0) == "done" ? TaskState::completed : TaskState::cancelled;
@@ -57,7 +57,7 @@ Status add_end(Connection& connection, TaskStatus& status) {
 Status add_run(Connection& connection, const EventListing& event, const EventLife& life,
                TaskStatus& status) {
   OUTBOX_TRY(const Statement row,
-             connection.query(query::kTaskRow, life.subscription, event.seq, bytes_of(event.id)));
+             connection.query(query::kTaskRow, life.subscription, event.seq, to_bytes(event.id)));
   if (!row.has_row()) return {};
   status.worker = row.text(0);
   if (!row.is_null(1)) status.running_since = event::timestamp(row.integer(1));
@@ -67,7 +67,7 @@ Status add_run(Connection& connection, const EventListing& event, const EventLif
   return {};
 }
 
-Result<std::optional<TaskStatus>> status_of(Connection& connection, const EventListing& event) {
+Result<std::optional<TaskStatus>> read_status(Connection& connection, const EventListing& event) {
   if (!event::is_task(event.aggregate_type)) return std::nullopt;
   const auto find = [&](const std::string& name) {
     return std::find_if(event.subscriptions.begin(), event.subscriptions.end(),
@@ -98,7 +98,7 @@ Result<std::optional<TaskStatus>> find(Connection& connection, const EventId& id
   const auto events = make_events(Connection::borrow(connection.handle()));
   OUTBOX_TRY(const EventPage page, events->list({.id = id}, kMostWithOneId, true));
   for (const EventListing& event : page.events) {
-    auto status = status_of(connection, event);
+    auto status = read_status(connection, event);
     if (!status || *status) return status;
   }
   return std::nullopt;

@@ -21,7 +21,7 @@ class SqliteWriter final : public Writer {
   [[nodiscard]] Result<std::vector<EventId>> write(std::span<const Event> events) override {
     OUTBOX_TRY(validate_all(events, {}));
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
-    std::vector<EventId> ids = ids_of(events);
+    std::vector<EventId> ids = list_ids(events);
     OUTBOX_TRY(const Statement insert, connection_.statement(query::kInsertEvent));
     OUTBOX_TRY(insert_events(insert.raw(), events, ids));
     OUTBOX_TRY(transaction.commit());

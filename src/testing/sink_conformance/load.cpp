@@ -11,7 +11,7 @@
 namespace outbox::conformance {
 namespace {
 
-EventId id_of(std::size_t place) {
+EventId make_id(std::size_t place) {
   EventId id;
   for (std::size_t i = 0; i < 8; ++i)
     id.bytes[15 - i] = static_cast<std::uint8_t>(place >> (8 * i));
@@ -32,7 +32,7 @@ void Load::add_many(std::size_t count, std::size_t keys) {
 
 Load::Item& Load::add(std::optional<std::string> key, std::string body, std::string content_type) {
   const std::size_t place = items_.size();
-  const EventId id = id_of(place);
+  const EventId id = make_id(place);
   Item& item = items_.emplace_back();
   item.topic = topic_;
   item.key = std::move(key);

@@ -44,7 +44,7 @@ class SinkConformance : public testing::TestWithParam<HarnessKind> {
 
 TEST_P(SinkConformance, each_message_gets_exactly_one_outcome_and_arrives_in_order) {
   Load load(harness_->topic());
-  load.add_many(harness_->share_of(5000), 17);
+  load.add_many(harness_->scale(5000), 17);
   MiniRelay relay(*sink_, load);
   ASSERT_TRUE(relay.deliver());
   EXPECT_TRUE(relay.failures().empty());
@@ -136,7 +136,7 @@ TEST_P(SinkConformance, a_large_body_arrives_whole) {
 
 TEST_P(SinkConformance, purge_gives_every_message_its_outcome_at_once) {
   Load load(harness_->topic());
-  load.add_many(harness_->share_of(3000), 11);
+  load.add_many(harness_->scale(3000), 11);
   MiniRelay relay(*sink_, load);
   ASSERT_TRUE(open());
   relay.offer_all();

@@ -13,7 +13,7 @@ namespace {
 
 /// The bytes of the body. If it is JSON, they are those in the line, not what a parser makes of
 /// them.
-std::string body_of(const std::string& line, const nlohmann::json& value) {
+std::string read_body(const std::string& line, const nlohmann::json& value) {
   if (value.contains("body_base64"))
     return event::read_base64(value["body_base64"].get<std::string>()).value_or("?");
   if (value["headers"].value("content-type", "") != "application/json") return value["body"];
@@ -32,7 +32,7 @@ std::vector<Arrived> read_json_lines(std::istream& from) {
       ADD_FAILURE() << "not JSON: " << line.substr(0, 200);
       continue;
     }
-    Arrived message{.id = value["id"], .key = {}, .body = body_of(line, value)};
+    Arrived message{.id = value["id"], .key = {}, .body = read_body(line, value)};
     if (!value["key"].is_null()) message.key = value["key"];
     arrived.push_back(std::move(message));
   }

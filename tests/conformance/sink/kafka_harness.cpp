@@ -15,7 +15,7 @@ std::string noise(std::size_t size) {
   return text;
 }
 
-int port_of(const std::string& address) {
+int parse_port(const std::string& address) {
   return std::stoi(address.substr(address.rfind(':') + 1));
 }
 
@@ -23,12 +23,12 @@ class KafkaHarness final : public ServerHarness {
  public:
   std::string server() const override { return "kafka"; }
   std::string sink() const override { return "kafka"; }
-  int port() const override { return port_of(*kafka_brokers()); }
+  int port() const override { return parse_port(*kafka_brokers()); }
   // This broker names a gate's address to its clients.
   int behind_gate() const override {
-    return port_of(*environment("OUTBOX_TEST_KAFKA_BEHIND_GATE"));
+    return parse_port(*environment("OUTBOX_TEST_KAFKA_BEHIND_GATE"));
   }
-  int gate_port() const override { return port_of(*environment("OUTBOX_TEST_KAFKA_GATE")); }
+  int gate_port() const override { return parse_port(*environment("OUTBOX_TEST_KAFKA_GATE")); }
   /// A broker takes 8 s to return. kafka_restart_test.cpp kills it more often.
   std::size_t kills() const override { return 1; }
   std::string topic() const override { return topic_.name(); }

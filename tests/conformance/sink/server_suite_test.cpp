@@ -74,7 +74,7 @@ TEST_F(SinkServer, a_server_killed_and_restarted_under_load_loses_nothing_and_ke
     GTEST_SKIP()
         << "needs a server of its own to kill: OUTBOX_TEST_SERVERS is not set (scripts/servers start DIR)";
   Load load(harness_->topic());
-  load.add_many(harness_->share_of(6000) * static_cast<std::size_t>(soak_factor()), 300);
+  load.add_many(harness_->scale(6000) * static_cast<std::size_t>(soak_factor()), 300);
   MiniRelay relay(*sink_, load);
   ASSERT_TRUE(open());
   for (std::size_t kill = 1; kill <= harness_->kills(); ++kill) {
@@ -124,7 +124,7 @@ TEST_F(SinkServer, messages_whose_answers_are_lost_are_in_doubt_and_arrive) {
 TEST_F(SinkServer, a_server_that_stops_answering_is_given_up_and_the_sink_goes_on_when_it_is_back) {
   go_through_gate();
   Load load(harness_->topic());
-  load.add_many(harness_->share_of(3000), 1000);
+  load.add_many(harness_->scale(3000), 1000);
   MiniRelay relay(*sink_, load);
   ASSERT_TRUE(open());
   relay.offer(100);
@@ -144,7 +144,7 @@ TEST_F(SinkServer, a_server_that_stops_answering_is_given_up_and_the_sink_goes_o
 TEST_F(SinkServer, purge_and_close_return_while_the_server_hangs) {
   go_through_gate();
   Load load(harness_->topic());
-  load.add_many(harness_->share_of(3000), 1000);
+  load.add_many(harness_->scale(3000), 1000);
   MiniRelay relay(*sink_, load);
   ASSERT_TRUE(open());
   gate_->set(TcpGate::Mode::stalled);
@@ -164,7 +164,7 @@ TEST_F(SinkServer, purge_and_close_return_while_the_server_hangs) {
 TEST_F(SinkServer, connections_that_break_at_any_byte_lose_nothing_and_keep_the_order) {
   go_through_gate();
   Load load(harness_->topic());
-  load.add_many(harness_->share_of(2000), 100);
+  load.add_many(harness_->scale(2000), 100);
   MiniRelay relay(*sink_, load);
   ASSERT_TRUE(open());
   gate_->cut_after(20'000);

@@ -15,7 +15,7 @@ std::string with_lf(std::string text) {
 
 class SmtpHarness final : public ServerHarness {
  public:
-  std::size_t share_of(std::size_t usual) const override { return usual / 4; }
+  std::size_t scale(std::size_t usual) const override { return usual / 4; }
   std::string server() const override { return "smtp"; }
   bool may_kill() const override { return true; }
   void kill() override { server_.kill(); }

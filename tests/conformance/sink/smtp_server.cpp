@@ -31,7 +31,7 @@ std::string bytes(const nlohmann::json& base64) {
   return event::read_base64(base64.get<std::string>()).value();
 }
 
-ReceivedMail mail_of(const nlohmann::json& json) {
+ReceivedMail parse_mail(const nlohmann::json& json) {
   ReceivedMail mail{.from = json["from"],
                     .to = json["to"],
                     .utf8 = json["utf8"],
@@ -101,7 +101,7 @@ std::vector<ReceivedMail> SmtpServer::mails(bool brief) const {
   }
   std::vector<ReceivedMail> all;
   for (std::string line; std::getline(lines, line);)
-    all.push_back(mail_of(nlohmann::json::parse(line)));
+    all.push_back(parse_mail(nlohmann::json::parse(line)));
   return all;
 }
 

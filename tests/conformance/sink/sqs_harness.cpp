@@ -35,7 +35,7 @@ class SqsHarness final : public ServerHarness {
   bool must_be_emptied() const override { return true; }
   /// A message that was received is deleted at the server, so all of them are kept here.
   std::vector<Arrived> delivered() override {
-    for (const SqsMessage& message : client_.drain(url_)) arrived_.push_back(arrived_of(message));
+    for (const SqsMessage& message : client_.drain(url_)) arrived_.push_back(make_arrived(message));
     return arrived_;
   }
 

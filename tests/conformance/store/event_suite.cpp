@@ -100,7 +100,7 @@ TEST_P(EventSuite, an_id_of_the_caller) {
   event.id = EventId::parse("0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1").value();
   EXPECT_THAT(write({event}), ::testing::ElementsAre(*event.id));
   LogDrive drive(*store_, load(row.id).cursor);
-  EXPECT_THAT(ids_of(drive.rest()), ::testing::ElementsAre(*event.id));
+  EXPECT_THAT(list_ids(drive.rest()), ::testing::ElementsAre(*event.id));
 }
 
 TEST_P(EventSuite, created_at_is_now) {
@@ -112,7 +112,7 @@ TEST_P(EventSuite, created_at_is_now) {
   const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
                        std::chrono::system_clock::now().time_since_epoch())
                        .count();
-  EXPECT_NEAR(static_cast<double>(event::us_of(events[0].created_at)), static_cast<double>(now),
+  EXPECT_NEAR(static_cast<double>(event::to_us(events[0].created_at)), static_cast<double>(now),
               60e6);
 }
 

@@ -32,7 +32,7 @@ class EventsSuite : public StoreTest {
               std::size_t rows = 1000) {
     LogDrive drive(*store_, load(row.id).cursor, rows);
     const auto page = drive.next();
-    auto settlement = settlement_of(row, page, generation_);
+    auto settlement = make_settlement(row, page, generation_);
     std::vector<store::ParkedEvent> events = parked;
     for (auto& event : events) {
       const EventView& view = page.events.at(static_cast<std::size_t>(event.seq));
@@ -82,8 +82,8 @@ class EventsSuite : public StoreTest {
             .due_in = due_in,
             .error = first ? "too big" : ""};
   }
-  static store::ParkedEdit edit_of(const store::SubscriptionRow& row, std::int64_t seq,
-                                   const EventId& id) {
+  static store::ParkedEdit make_edit(const store::SubscriptionRow& row, std::int64_t seq,
+                                     const EventId& id) {
     return {.subscription = row.id,
             .seq = seq,
             .id = id,
@@ -153,11 +153,11 @@ TEST_P(EventsSuite, they_are_chosen_by_key_type_and_time) {
         0U);
     const auto all = list({});
     ASSERT_EQ(all.size(), 4U);
-    const std::int64_t last = event::us_of(all.front().created_at);
+    const std::int64_t last = event::to_us(all.front().created_at);
     EXPECT_EQ(list({.since_us = last + 1}).size(), 0U);
     EXPECT_EQ(list({.until_us = last + 1}).size(), 4U);
-    EXPECT_EQ(list({.since_us = event::us_of(all.back().created_at)}).size(), 4U);
-    EXPECT_EQ(list({.until_us = event::us_of(all.back().created_at)}).size(), 0U);
+    EXPECT_EQ(list({.since_us = event::to_us(all.back().created_at)}).size(), 4U);
+    EXPECT_EQ(list({.until_us = event::to_us(all.back().created_at)}).size(), 0U);
     EXPECT_EQ(list({.since_us = last}).front().id, all.front().id);
   }
 }
@@ -198,7 +198,7 @@ TEST_P(EventsSuite, an_event_is_pending_until_the_cursor_passes_it) {
   ASSERT_EQ(events.size(), 1U);
   const auto by = events[0].subscriptions.at(0).published_by_us;
   ASSERT_TRUE(by.has_value());
-  EXPECT_GE(*by, event::us_of(events[0].created_at));
+  EXPECT_GE(*by, event::to_us(events[0].created_at));
 }
 
 TEST_P(EventsSuite, the_settlement_that_passed_it_says_when) {
@@ -306,11 +306,11 @@ TEST_P(EventsSuite, a_corrected_copy_takes_the_place_of_a_parked_event) {
   const auto ids = write_keys({"a", "a"});
   settle(row, {parked(0, ParkedState::retrying, seconds(100)), parked(1, ParkedState::waiting)});
   auto parked_events = std::move(*store_->parked_events());
-  const auto version = row_of("mails").parked_version;
+  const auto version = read_row("mails").parked_version;
   const std::int64_t seq = list({.id = ids[0]}).at(0).seq;
-  const auto edit = edit_of(row, seq, ids[0]);
+  const auto edit = make_edit(row, seq, ids[0]);
   ASSERT_TRUE(ok(parked_events->edit(edit)));
-  EXPECT_GT(row_of("mails").parked_version, version) << "so that the relay notices";
+  EXPECT_GT(read_row("mails").parked_version, version) << "so that the relay notices";
 
   const auto due = progress_->due(row.id, {store::kAllLanes, generation_}, {}, {});
   ASSERT_TRUE(ok(due));
@@ -360,15 +360,16 @@ TEST_P(EventsSuite, what_waits_what_may_be_in_flight_and_what_is_gone_is_not_edi
   settle(row, {parked(0, ParkedState::retrying), parked(1, ParkedState::waiting)});
   auto parked_events = std::move(*store_->parked_events());
   const auto seq = [&](std::size_t i) { return list({.id = ids[i]}).at(0).seq; };
-  EXPECT_EQ(parked_events->edit(edit_of(row, seq(1), ids[1])).error().code, Errc::invalid_argument);
-  EXPECT_EQ(parked_events->edit(edit_of(row, seq(2), ids[2])).error().code, Errc::not_found);
-  EXPECT_EQ(parked_events->edit(edit_of(row, seq(0), ids[1])).error().code, Errc::not_found);
-  const Status due = parked_events->edit(edit_of(row, seq(0), ids[0]));
+  EXPECT_EQ(parked_events->edit(make_edit(row, seq(1), ids[1])).error().code,
+            Errc::invalid_argument);
+  EXPECT_EQ(parked_events->edit(make_edit(row, seq(2), ids[2])).error().code, Errc::not_found);
+  EXPECT_EQ(parked_events->edit(make_edit(row, seq(0), ids[1])).error().code, Errc::not_found);
+  const Status due = parked_events->edit(make_edit(row, seq(0), ids[0]));
   EXPECT_EQ(due.error().code, Errc::unavailable);
   EXPECT_EQ(due.error().remedy, Remedy::retry_call);
   EXPECT_THAT(states(ids), ElementsAre("retrying", "waiting", "published"));
   ASSERT_TRUE(ok(relay_->leave()));
-  EXPECT_TRUE(ok(parked_events->edit(edit_of(row, seq(0), ids[0]))))
+  EXPECT_TRUE(ok(parked_events->edit(make_edit(row, seq(0), ids[0]))))
       << "no relay can be sending it";
 }
 
@@ -377,7 +378,7 @@ TEST_P(EventsSuite, a_dead_event_that_is_edited_is_first_in_its_key_again) {
   const auto ids = write_keys({"a", "a"});
   settle(row, {parked(0, ParkedState::dead), parked(1, ParkedState::retrying)});
   auto parked_events = std::move(*store_->parked_events());
-  const auto edit = edit_of(row, list({.id = ids[0]}).at(0).seq, ids[0]);
+  const auto edit = make_edit(row, list({.id = ids[0]}).at(0).seq, ids[0]);
   ASSERT_TRUE(ok(parked_events->edit(edit)));
   EXPECT_EQ(life(edit.new_id).state, "retrying");
   EXPECT_EQ(life(ids[1]).state, "waiting");

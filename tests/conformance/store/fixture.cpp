@@ -65,10 +65,10 @@ store::SubscriptionRow StoreTest::subscribe(const SubscriptionSpec& spec) {
   EXPECT_TRUE(ok(catalog));
   if (!catalog) return {};
   EXPECT_TRUE(ok((*catalog)->apply(spec)));
-  return row_of(spec.name);
+  return read_row(spec.name);
 }
 
-store::SubscriptionRow StoreTest::row_of(const std::string& name) {
+store::SubscriptionRow StoreTest::read_row(const std::string& name) {
   auto catalog = store_->catalog();
   EXPECT_TRUE(ok(catalog));
   if (!catalog) return {};
@@ -126,8 +126,8 @@ std::vector<EventView> LogDrive::rest() {
   }
 }
 
-store::Settlement settlement_of(const store::SubscriptionRow& subscription, const store::Page& page,
-                                std::int64_t generation) {
+store::Settlement make_settlement(const store::SubscriptionRow& subscription,
+                                  const store::Page& page, std::int64_t generation) {
   store::Settlement row;
   row.subscription = subscription.id;
   row.generation = generation;
@@ -149,13 +149,13 @@ store::Cursor after(const store::Page& page) {
           .bound = page.pair->bound};
 }
 
-std::vector<std::string> keys_of(const std::vector<EventView>& events) {
+std::vector<std::string> list_keys(const std::vector<EventView>& events) {
   std::vector<std::string> keys;
   for (const EventView& event : events) keys.emplace_back(event.aggregate_id);
   return keys;
 }
 
-std::vector<EventId> ids_of(const std::vector<EventView>& events) {
+std::vector<EventId> list_ids(const std::vector<EventView>& events) {
   std::vector<EventId> ids;
   for (const EventView& event : events) ids.push_back(event.id);
   return ids;

@@ -52,7 +52,7 @@ class StoreTest : public EmptyStoreTest {
   std::vector<EventId> write(const std::vector<Event>& events);
   /// Applies the subscription and returns its row.
   store::SubscriptionRow subscribe(const SubscriptionSpec& spec);
-  store::SubscriptionRow row_of(const std::string& name);
+  store::SubscriptionRow read_row(const std::string& name);
   /// The only strand of a subscription.
   store::Strand load(std::int32_t subscription);
 };
@@ -79,11 +79,11 @@ class LogDrive {
 };
 
 /// The row that settles a page of `subscription`, all events acked.
-[[nodiscard]] store::Settlement settlement_of(const store::SubscriptionRow& subscription,
-                                              const store::Page& page, std::int64_t generation);
+[[nodiscard]] store::Settlement make_settlement(const store::SubscriptionRow& subscription,
+                                                const store::Page& page, std::int64_t generation);
 [[nodiscard]] store::Cursor after(const store::Page& page);
 
-[[nodiscard]] std::vector<std::string> keys_of(const std::vector<EventView>& events);
-[[nodiscard]] std::vector<EventId> ids_of(const std::vector<EventView>& events);
+[[nodiscard]] std::vector<std::string> list_keys(const std::vector<EventView>& events);
+[[nodiscard]] std::vector<EventId> list_ids(const std::vector<EventView>& events);
 
 }  // namespace outbox::conformance

@@ -107,7 +107,7 @@ TEST_P(OwnershipSuite, a_claim_keeps_the_cursor_and_old_rows_lose) {
   const auto done = drive.next();
   auto progress = store_->progress();
   ASSERT_TRUE(ok(progress));
-  const auto settled = settlement_of(row, done, old.generation);
+  const auto settled = make_settlement(row, done, old.generation);
   ASSERT_TRUE(
       ok((*progress)->append({.settlements = std::span(&settled, 1)}, store::Durability::flushed)));
 
@@ -119,14 +119,14 @@ TEST_P(OwnershipSuite, a_claim_keeps_the_cursor_and_old_rows_lose) {
   EXPECT_EQ(load(row.id).generation, current.generation);
 
   // The first owner wakes up late and settles what it had in flight.
-  const auto late = settlement_of(row, drive.next(), old.generation);
+  const auto late = make_settlement(row, drive.next(), old.generation);
   ASSERT_TRUE(
       ok((*progress)->append({.settlements = std::span(&late, 1)}, store::Durability::eventual)));
   EXPECT_EQ(load(row.id).cursor, after(done));
 
   LogDrive next(*store_, load(row.id).cursor, 3);
   const auto page = next.next();
-  const auto valid = settlement_of(row, page, current.generation);
+  const auto valid = make_settlement(row, page, current.generation);
   ASSERT_TRUE(
       ok((*progress)->append({.settlements = std::span(&valid, 1)}, store::Durability::eventual)));
   EXPECT_EQ(load(row.id).cursor, after(page));
@@ -140,7 +140,7 @@ TEST_P(OwnershipSuite, totals_count_what_the_ledger_counts) {
   auto progress = store_->progress();
   ASSERT_TRUE(ok(progress));
   LogDrive drive(*store_, load(row.id).cursor, 2);
-  auto settled = settlement_of(row, drive.next(), old.generation);
+  auto settled = make_settlement(row, drive.next(), old.generation);
   ASSERT_TRUE(
       ok((*progress)->append({.settlements = std::span(&settled, 1)}, store::Durability::flushed)));
   ASSERT_TRUE(ok(first->leave()));
@@ -150,7 +150,7 @@ TEST_P(OwnershipSuite, totals_count_what_the_ledger_counts) {
   EXPECT_EQ(totals(row).acked, 2);
 
   // The second owner delivers, and the first one settles late.
-  auto late = settlement_of(row, drive.next(), old.generation);
+  auto late = make_settlement(row, drive.next(), old.generation);
   late.filtered.add(7);
   ASSERT_TRUE(
       ok((*progress)->append({.settlements = std::span(&late, 1)}, store::Durability::eventual)));
@@ -159,7 +159,7 @@ TEST_P(OwnershipSuite, totals_count_what_the_ledger_counts) {
 
   LogDrive next(*store_, load(row.id).cursor, 3);
   std::vector<store::Settlement> rows;
-  for (int i = 0; i < 2; ++i) rows.push_back(settlement_of(row, next.next(), current.generation));
+  for (int i = 0; i < 2; ++i) rows.push_back(make_settlement(row, next.next(), current.generation));
   rows.back().filtered.add(7);
   ASSERT_TRUE(ok((*progress)->append({.settlements = rows}, store::Durability::eventual)));
   EXPECT_EQ(totals(row).acked, 8);
@@ -174,7 +174,7 @@ TEST_P(OwnershipSuite, a_subscription_made_under_an_owner_is_settled_by_it) {
   write(make_events(2));
   LogDrive drive(*store_, load(row.id).cursor);
   const auto page = drive.next();
-  const auto settled = settlement_of(row, page, standing.generation);
+  const auto settled = make_settlement(row, page, standing.generation);
   auto progress = store_->progress();
   ASSERT_TRUE(ok(progress));
   ASSERT_TRUE(ok(

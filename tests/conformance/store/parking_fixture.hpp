@@ -59,7 +59,7 @@ class ParkingSuite : public StoreTest {
           store::parked_key(event::key_hash(event.aggregate_type, event.aggregate_id), event.seq));
       names_[keys_.back()] = event.aggregate_id;
     }
-    auto settlement = settlement_of(row_, page, generation_);
+    auto settlement = make_settlement(row_, page, generation_);
     settlement.acked = {};
     for (auto& event : parked) {
       event = at(event);
@@ -120,7 +120,7 @@ class ParkingSuite : public StoreTest {
     std::sort(released_.begin(), released_.end());
     return {};
   }
-  std::int64_t place_of(std::int64_t seq) const {
+  std::int64_t find_place(std::int64_t seq) const {
     const auto found = std::find(seqs_.begin(), seqs_.end(), seq);
     EXPECT_NE(found, seqs_.end());
     return found - seqs_.begin();
@@ -134,7 +134,7 @@ class ParkingSuite : public StoreTest {
     if (!read) return {};
     std::map<std::uint64_t, std::int64_t> last;
     for (const auto& row : read->rows) {
-      const std::int64_t place = place_of(row.event.seq);
+      const std::int64_t place = find_place(row.event.seq);
       EXPECT_EQ(row.event.payload, R"({"n":1})");
       EXPECT_EQ(row.event.headers, "{}");
       EXPECT_EQ(row.event.id, ids_.at(static_cast<std::size_t>(place)));
@@ -156,7 +156,7 @@ class ParkingSuite : public StoreTest {
     Texts all;
     for (const auto& key : keys.keys) {
       all.push_back(names_[key.key]);
-      if (key.run_seq != 0) all.back() += ", " + std::to_string(place_of(key.run_seq)) + " runs";
+      if (key.run_seq != 0) all.back() += ", " + std::to_string(find_place(key.run_seq)) + " runs";
     }
     std::sort(all.begin(), all.end());
     return all;
@@ -168,7 +168,7 @@ class ParkingSuite : public StoreTest {
   Texts states() {
     Texts all;
     for (const auto& event : list()) {
-      all.push_back(std::to_string(place_of(event.seq)) + " " + to_string(event.state) + " " +
+      all.push_back(std::to_string(find_place(event.seq)) + " " + to_string(event.state) + " " +
                     std::to_string(event.attempts));
       if (!event.error.empty()) all.back() += " " + event.error;
     }

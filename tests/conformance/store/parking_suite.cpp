@@ -261,7 +261,7 @@ TEST_P(ParkingSuite, an_event_that_is_gone_from_the_log_is_not_passed) {
   ids_ = write({make_event("a")});
   LogDrive drive(*store_, load(row_.id).cursor);
   const auto page = drive.next();
-  auto settlement = settlement_of(row_, page, generation_);
+  auto settlement = make_settlement(row_, page, generation_);
   auto event = retrying(0);
   event.subscription = row_.id;
   event.generation = generation_;
@@ -317,7 +317,7 @@ TEST_P(ParkingSuite, people_read_page_after_page) {
   }
   EXPECT_EQ(seen.size(), 4U);
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
-  const std::int32_t mails = row_of("mails").id;
+  const std::int32_t mails = read_row("mails").id;
   EXPECT_EQ(people_->list({.subscription = mails, .after = {{mails, seen[1]}}}, 9, false)->size(),
             1U);
 }
@@ -337,10 +337,10 @@ TEST_P(ParkingSuite, events_are_counted_by_whose_turn_it_is) {
 
 TEST_P(ParkingSuite, a_person_sends_the_first_event_again) {
   settle(make_spec("mails"), {"a", "a", "b"}, {retrying(0, seconds(100)), waiting(1)});
-  const auto version = row_of("mails").parked_version;
+  const auto version = read_row("mails").parked_version;
   EXPECT_EQ(retry({0, 2}, true), 1U);
   EXPECT_THAT(due(), ElementsAre("0 attempts 1", "1 attempts 0"));
-  EXPECT_GT(row_of("mails").parked_version, version) << "so that the relay notices";
+  EXPECT_GT(read_row("mails").parked_version, version) << "so that the relay notices";
   EXPECT_EQ(retry({0, 2}), 1U);
   EXPECT_THAT(due(), ElementsAre("0 attempts 0", "1 attempts 0"));
 }
@@ -474,13 +474,13 @@ TEST_P(ParkingSuite, a_subscription_that_begins_anew_keeps_what_it_does_not_send
   ASSERT_TRUE(ok(changes));
   ASSERT_TRUE(
       ok((*changes)->reset("mails", {.kind = store::NewStart::Kind::after, .after = seqs_[1]})));
-  row_ = row_of("mails");
+  row_ = read_row("mails");
   EXPECT_THAT(states(), ElementsAre("0 retrying 1 too big"));
   EXPECT_THAT(due(), ElementsAre("0 attempts 1"));
   EXPECT_THAT(blocked(), ElementsAre("a")) << "b has nothing to do any more";
   EXPECT_EQ(live_, 1U);
   ASSERT_TRUE(ok((*changes)->reset("mails", {})));
-  row_ = row_of("mails");
+  row_ = read_row("mails");
   EXPECT_THAT(states(), IsEmpty());
   EXPECT_THAT(blocked(), IsEmpty());
 }

@@ -34,7 +34,7 @@ TEST_P(ReadingSuite, pages_hold_exactly_what_was_written_in_order) {
        {std::size_t{1}, std::size_t{4}, std::size_t{35}, std::size_t{1000}}) {
     LogDrive drive(*store_, load(row.id).cursor, rows);
     const auto events = drive.rest();
-    EXPECT_EQ(ids_of(events), written) << "pages of " << rows;
+    EXPECT_EQ(list_ids(events), written) << "pages of " << rows;
     for (std::size_t i = 1; i < events.size(); ++i) EXPECT_LT(events[i - 1].seq, events[i].seq);
   }
 }
@@ -114,7 +114,7 @@ TEST_P(ReadingSuite, a_page_is_bounded_by_bytes_and_a_larger_event_comes_alone) 
     EXPECT_TRUE(payloads <= 10'000 || page.events.size() == 1U);
     EXPECT_TRUE(page.events.front().aggregate_id != "large" ||
                 page.events.front().payload == large);
-    const auto ids = ids_of(page.events);
+    const auto ids = list_ids(page.events);
     read.insert(read.end(), ids.begin(), ids.end());
   }
   EXPECT_EQ(read, written);
@@ -159,25 +159,25 @@ TEST_P(ReadingSuite, goes_on_from_a_cursor_in_the_middle_of_a_page) {
     middle = drive.cursor();
     auto progress = store_->progress();
     ASSERT_TRUE(ok(progress));
-    const auto settlement = settlement_of(row, page, 0);
+    const auto settlement = make_settlement(row, page, 0);
     ASSERT_TRUE(ok((*progress)->append({.settlements = std::span(&settlement, 1)},
                                        store::Durability::flushed)));
   }
   write(make_events(2, "b"));
   EXPECT_EQ(load(row.id).cursor, middle);
   LogDrive drive(*store_, load(row.id).cursor, 2);
-  EXPECT_THAT(keys_of(drive.rest()), ::testing::ElementsAre("a2", "a3", "a4", "b0", "b1"));
+  EXPECT_THAT(list_keys(drive.rest()), ::testing::ElementsAre("a2", "a3", "a4", "b0", "b1"));
 }
 
 TEST_P(ReadingSuite, sees_what_is_written_while_it_reads) {
   const auto row = subscribe(make_spec("mails"));
   write(make_events(4, "a"));
   LogDrive drive(*store_, load(row.id).cursor, 2);
-  std::vector<std::string> keys = keys_of(drive.next().events);
+  std::vector<std::string> keys = list_keys(drive.next().events);
   write(make_events(2, "b"));
-  for (const std::string& key : keys_of(drive.rest())) keys.push_back(key);
+  for (const std::string& key : list_keys(drive.rest())) keys.push_back(key);
   write(make_events(1, "c"));
-  for (const std::string& key : keys_of(drive.rest())) keys.push_back(key);
+  for (const std::string& key : list_keys(drive.rest())) keys.push_back(key);
   EXPECT_THAT(keys, ::testing::ElementsAre("a0", "a1", "a2", "a3", "b0", "b1", "c0"));
 }
 
@@ -188,7 +188,7 @@ TEST_P(ReadingSuite, a_rolled_back_event_never_appears) {
     database_->enqueue_and_roll_back(make_event("ghost"));
     write({make_event(fmt::format("real{}", i))});
   }
-  EXPECT_THAT(keys_of(drive.rest()), ::testing::ElementsAre("real0", "real1", "real2"));
+  EXPECT_THAT(list_keys(drive.rest()), ::testing::ElementsAre("real0", "real1", "real2"));
 }
 
 TEST_P(ReadingSuite, every_event_of_concurrent_writers_comes_once_and_in_order_per_writer) {

@@ -88,9 +88,9 @@ class ReplaySuite : public StoreTest {
 INSTANTIATE_TEST_SUITE_P(Store, ReplaySuite, ::testing::ValuesIn(backends()), backend_name);
 
 TEST_P(ReplaySuite, a_running_one_is_known_with_its_subscription) {
-  EXPECT_EQ(row_of("mails").replay, 0);
+  EXPECT_EQ(read_row("mails").replay, 0);
   const auto id = start(1, 10);
-  EXPECT_EQ(row_of("mails").replay, id);
+  EXPECT_EQ(read_row("mails").replay, id);
   const auto replay = find(id);
   EXPECT_EQ(replay.subscription, row_.id);
   EXPECT_EQ(replay.first, 1);
@@ -114,11 +114,11 @@ TEST_P(ReplaySuite, a_subscription_has_one_at_a_time) {
   EXPECT_EQ(find(id).reason, "enough");
   EXPECT_EQ(replays_->stop(id, "again").value(), false);
   const auto other = start(1, 5);
-  EXPECT_EQ(row_of("mails").replay, other);
+  EXPECT_EQ(read_row("mails").replay, other);
   EXPECT_FALSE(replays_->resume(id));
   EXPECT_EQ(replays_->stop(other, "").value(), true);
   EXPECT_TRUE(ok(replays_->resume(id)));
-  EXPECT_EQ(row_of("mails").replay, id);
+  EXPECT_EQ(read_row("mails").replay, id);
   EXPECT_EQ(find(id).reason, "");
   const auto again = replays_->resume(id);
   ASSERT_FALSE(again);
@@ -139,7 +139,7 @@ TEST_P(ReplaySuite, its_progress_adds_up_and_the_last_seq_ends_it) {
   ASSERT_TRUE(ok(settle(id, 10, 1)));
   EXPECT_EQ(find(id).state, ReplayState::done);
   EXPECT_GT(find(id).ended_at_us, 0);
-  EXPECT_EQ(row_of("mails").replay, 0);
+  EXPECT_EQ(read_row("mails").replay, 0);
   EXPECT_FALSE(replays_->resume(id));
 }
 
@@ -225,7 +225,7 @@ TEST_P(ReplaySuite, what_is_parked_or_was_given_up_is_marked) {
   (void)pass({"a", "b", "c"}, 3);
   LogDrive drive(*store_, load(row_.id).cursor);
   const auto all = drive.next();
-  auto settlement = settlement_of(row_, all, generation_);
+  auto settlement = make_settlement(row_, all, generation_);
   std::vector<store::ParkedEvent> parked;
   for (const std::size_t i : {0U, 1U}) {
     parked.push_back({.subscription = row_.id,
@@ -269,7 +269,7 @@ TEST_P(ReplaySuite, of_an_archive_it_reads_what_was_loaded_and_the_log_has_no_mo
   const auto id = replays_->start(archived);
   ASSERT_TRUE(ok(id));
   EXPECT_EQ(find(*id).state, ReplayState::loading);
-  EXPECT_EQ(row_of("mails").replay, 0);
+  EXPECT_EQ(read_row("mails").replay, 0);
   std::vector<EventView> events;
   for (const std::int64_t seq :
        {first_ + 1'000'001, first_ + 1'000'000, first_, first_ + 1'000'000}) {
@@ -287,7 +287,7 @@ TEST_P(ReplaySuite, of_an_archive_it_reads_what_was_loaded_and_the_log_has_no_mo
   EXPECT_EQ(replays_->load(*id, events).value(), 2);
   EXPECT_EQ(replays_->load(*id, events).value(), 0);
   ASSERT_TRUE(ok(replays_->loaded(*id)));
-  EXPECT_EQ(row_of("mails").replay, *id);
+  EXPECT_EQ(read_row("mails").replay, *id);
   auto of_archive = request(load(row_.id).cursor, 2'000'000);
   of_archive.replay = *id;
   of_archive.archived = true;

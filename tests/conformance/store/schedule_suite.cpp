@@ -44,7 +44,7 @@ class ScheduleSuite : public StoreTest {
     EXPECT_TRUE(ok(changed));
     return changed.value_or(false);
   }
-  ScheduleRow row_of(const std::string& name = "nightly") {
+  ScheduleRow make_row(const std::string& name = "nightly") {
     const auto rows = schedules_->list();
     EXPECT_TRUE(ok(rows));
     for (const ScheduleRow& row : *rows) {
@@ -81,14 +81,14 @@ class ScheduleSuite : public StoreTest {
 
 TEST_P(ScheduleSuite, one_is_kept_as_it_was_given) {
   EXPECT_TRUE(apply(nightly(), now_ + kHour));
-  const ScheduleRow row = row_of();
+  const ScheduleRow row = make_row();
   EXPECT_EQ(row.schedule, nightly());
   EXPECT_FALSE(row.paused);
   EXPECT_EQ(row.next_at_us, now_ + kHour);
   EXPECT_FALSE(row.last_at_us);
   EXPECT_FALSE(row.last_task);
   EXPECT_FALSE(apply(nightly(), now_ + 2 * kHour)) << "nothing changed";
-  EXPECT_EQ(row_of().next_at_us, now_ + kHour);
+  EXPECT_EQ(make_row().next_at_us, now_ + kHour);
 }
 
 TEST_P(ScheduleSuite, other_ticks_are_counted_from_now_and_anything_else_leaves_them) {
@@ -97,18 +97,18 @@ TEST_P(ScheduleSuite, other_ticks_are_counted_from_now_and_anything_else_leaves_
   other.payload = "[]";
   other.missed = MissedTicks::skip;
   EXPECT_TRUE(apply(other, now_ + 2 * kHour));
-  EXPECT_EQ(row_of().schedule, other);
-  EXPECT_EQ(row_of().next_at_us, now_ + kHour);
+  EXPECT_EQ(make_row().schedule, other);
+  EXPECT_EQ(make_row().next_at_us, now_ + kHour);
   other.time_zone = "UTC";
   EXPECT_TRUE(apply(other, now_ + 2 * kHour));
-  EXPECT_EQ(row_of().next_at_us, now_ + 2 * kHour);
+  EXPECT_EQ(make_row().next_at_us, now_ + 2 * kHour);
   other.cron = "0 4 * * *";
   EXPECT_TRUE(apply(other, now_ + 3 * kHour));
-  EXPECT_EQ(row_of().next_at_us, now_ + 3 * kHour);
+  EXPECT_EQ(make_row().next_at_us, now_ + 3 * kHour);
   other.cron = "";
   other.every = std::chrono::hours(1);
   EXPECT_TRUE(apply(other, now_ + 4 * kHour));
-  EXPECT_EQ(row_of().next_at_us, now_ + 4 * kHour);
+  EXPECT_EQ(make_row().next_at_us, now_ + 4 * kHour);
 }
 
 TEST_P(ScheduleSuite, what_is_due_is_read_in_the_order_of_the_ticks_of_the_queues) {
@@ -138,8 +138,8 @@ TEST_P(ScheduleSuite, without_due_ones_the_next_tick_is_known) {
 
 TEST_P(ScheduleSuite, a_tick_enqueues_its_task_and_moves_on) {
   apply(nightly(), now_ - kHour);
-  EXPECT_TRUE(tick(row_of(), now_ + kHour));
-  const ScheduleRow row = row_of();
+  EXPECT_TRUE(tick(make_row(), now_ + kHour));
+  const ScheduleRow row = make_row();
   EXPECT_EQ(row.next_at_us, now_ + kHour);
   EXPECT_EQ(row.last_at_us, now_ - kHour);
   const auto log = tasks();
@@ -155,21 +155,21 @@ TEST_P(ScheduleSuite, a_tick_enqueues_its_task_and_moves_on) {
 
 TEST_P(ScheduleSuite, one_that_was_read_before_another_ticked_does_nothing) {
   apply(nightly(), now_ - kHour);
-  const ScheduleRow read = row_of();
+  const ScheduleRow read = make_row();
   EXPECT_TRUE(tick(read, now_ - kHour));
   EXPECT_FALSE(tick(read, now_ + kHour)) << "also when the next tick is at the same time";
   EXPECT_EQ(tasks().size(), 1U);
-  EXPECT_EQ(row_of().next_at_us, now_ - kHour);
+  EXPECT_EQ(make_row().next_at_us, now_ - kHour);
 }
 
 TEST_P(ScheduleSuite, one_that_was_read_before_it_was_changed_does_nothing) {
   apply(nightly(), now_ - kHour);
-  ScheduleRow read = row_of();
+  ScheduleRow read = make_row();
   Schedule other = nightly();
   other.payload = "[]";
   apply(other, now_);
   EXPECT_FALSE(tick(read, now_ + kHour)) << "the old payload";
-  read = row_of();
+  read = make_row();
   ASSERT_TRUE(schedules_->pause("nightly"));
   EXPECT_FALSE(tick(read, now_ + kHour));
   EXPECT_TRUE(ok(schedules_->remove("nightly")));
@@ -179,9 +179,9 @@ TEST_P(ScheduleSuite, one_that_was_read_before_it_was_changed_does_nothing) {
 
 TEST_P(ScheduleSuite, a_tick_can_be_skipped) {
   apply(nightly(), now_ - kHour);
-  EXPECT_TRUE(tick(row_of(), now_ + kHour, false));
-  EXPECT_EQ(row_of().next_at_us, now_ + kHour);
-  EXPECT_FALSE(row_of().last_at_us);
+  EXPECT_TRUE(tick(make_row(), now_ + kHour, false));
+  EXPECT_EQ(make_row().next_at_us, now_ + kHour);
+  EXPECT_FALSE(make_row().last_at_us);
   EXPECT_THAT(tasks(), IsEmpty());
 }
 
@@ -189,8 +189,8 @@ TEST_P(ScheduleSuite, a_task_that_is_not_valid_moves_nothing) {
   apply(nightly(), now_ - kHour);
   Tick bad{.task = schedule::event_of(nightly(), now_), .at_us = now_, .next_at_us = now_ + kHour};
   bad.task->payload = "{";
-  EXPECT_FALSE(schedules_->tick(row_of(), bad));
-  EXPECT_EQ(row_of().next_at_us, now_ - kHour);
+  EXPECT_FALSE(schedules_->tick(make_row(), bad));
+  EXPECT_EQ(make_row().next_at_us, now_ - kHour);
 }
 
 TEST_P(ScheduleSuite, many_tick_one_schedule_and_each_tick_is_enqueued_once) {
@@ -230,20 +230,20 @@ TEST_P(ScheduleSuite, many_tick_one_schedule_and_each_tick_is_enqueued_once) {
 TEST_P(ScheduleSuite, a_paused_one_is_not_due_and_resumes_at_the_tick_that_is_given) {
   apply(nightly(), now_ - kHour);
   ASSERT_TRUE(schedules_->pause("nightly"));
-  EXPECT_TRUE(row_of().paused);
+  EXPECT_TRUE(make_row().paused);
   EXPECT_THAT(due(), IsEmpty());
   EXPECT_FALSE(schedules_->due(std::vector<std::string>{"reports"})->next_at_us);
   Schedule other = nightly();
   other.payload = "[]";
   apply(other, now_);
-  EXPECT_TRUE(row_of().paused) << "a configuration does not resume it";
-  const ScheduleRow row = row_of();
+  EXPECT_TRUE(make_row().paused) << "a configuration does not resume it";
+  const ScheduleRow row = make_row();
   EXPECT_TRUE(ok(schedules_->resume(row, now_ + kHour)));
-  EXPECT_FALSE(row_of().paused);
-  EXPECT_EQ(row_of().next_at_us, now_ + kHour);
+  EXPECT_FALSE(make_row().paused);
+  EXPECT_EQ(make_row().next_at_us, now_ + kHour);
   EXPECT_FALSE(schedules_->resume(row, now_ + 2 * kHour).value()) << "it has changed";
-  EXPECT_FALSE(schedules_->resume(row_of(), now_ + 2 * kHour).value()) << "it is not paused";
-  EXPECT_EQ(row_of().next_at_us, now_ + kHour);
+  EXPECT_FALSE(schedules_->resume(make_row(), now_ + 2 * kHour).value()) << "it is not paused";
+  EXPECT_EQ(make_row().next_at_us, now_ + kHour);
 }
 
 TEST_P(ScheduleSuite, one_that_is_removed_is_gone) {

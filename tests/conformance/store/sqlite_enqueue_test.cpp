@@ -12,14 +12,14 @@
 
 #include "conformance/store/sqlite_database.hpp"
 #include "store/store.hpp"
-#include "support/error_of.hpp"
+#include "support/catch_error.hpp"
 
 struct pg_conn;
 
 namespace outbox::conformance {
 namespace {
 
-using test::error_of;
+using test::catch_error;
 // ---- what compiles
 
 template <class T>
@@ -130,7 +130,7 @@ TEST_F(SqliteEnqueue, rollback_and_destructor_take_it_back) {
     sqlite::Transaction tx(app_->db());
     tx.enqueue(event("1"));
     tx.rollback();
-    EXPECT_EQ(error_of([&] { tx.enqueue(event("1")); }).code, Errc::not_in_transaction);
+    EXPECT_EQ(catch_error([&] { tx.enqueue(event("1")); }).code, Errc::not_in_transaction);
   }
   {
     sqlite::Transaction tx(app_->db());
@@ -150,21 +150,22 @@ TEST_F(SqliteEnqueue, a_transaction_of_the_callers_own_serves) {
 }
 
 TEST_F(SqliteEnqueue, a_connection_outside_a_transaction_is_refused) {
-  const Error error = error_of([&] { sqlite::enqueue(app_->db(), event("1")); });
+  const Error error = catch_error([&] { sqlite::enqueue(app_->db(), event("1")); });
   EXPECT_EQ(error.code, Errc::not_in_transaction);
   EXPECT_THAT(error.hint, ::testing::HasSubstr("BEGIN IMMEDIATE"));
   EXPECT_EQ(committed(), "");
-  EXPECT_EQ(error_of([&] { sqlite::enqueue(nullptr, event("1")); }).code, Errc::invalid_argument);
+  EXPECT_EQ(catch_error([&] { sqlite::enqueue(nullptr, event("1")); }).code,
+            Errc::invalid_argument);
 }
 
 TEST_F(SqliteEnqueue, a_bad_event_leaves_the_transaction_usable) {
   sqlite::Transaction tx(app_->db());
   Event bad = event("1");
   bad.aggregate_type = " ";
-  const Error error = error_of([&] { tx.enqueue(bad); });
+  const Error error = catch_error([&] { tx.enqueue(bad); });
   EXPECT_EQ(error.code, Errc::invalid_argument);
   EXPECT_THAT(error.message, ::testing::StartsWith("aggregate_type:"));
-  EXPECT_EQ(error_of([&] { tx.enqueue(event("1", "{")); }).code, Errc::invalid_argument);
+  EXPECT_EQ(catch_error([&] { tx.enqueue(event("1", "{")); }).code, Errc::invalid_argument);
   tx.enqueue(event("2"));
   tx.commit();
   EXPECT_EQ(committed(), "2");
@@ -174,10 +175,11 @@ TEST_F(SqliteEnqueue, limits_are_the_callers) {
   const sqlite::Options large{.limits = {.payload_bytes = std::size_t{4} << 20U}};
   const Event big = event("1", '"' + std::string(std::size_t{2} << 20U, 'x') + "\"");
   sqlite::Transaction small(app_->db(), {.limits = {.payload_bytes = 10}});
-  EXPECT_EQ(error_of([&] { small.enqueue(event("1", R"({"a":"bcdef"})")); }).code, Errc::too_large);
+  EXPECT_EQ(catch_error([&] { small.enqueue(event("1", R"({"a":"bcdef"})")); }).code,
+            Errc::too_large);
   small.rollback();
   sqlite::Transaction tx(app_->db());
-  EXPECT_EQ(error_of([&] { tx.enqueue(big); }).code, Errc::too_large);
+  EXPECT_EQ(catch_error([&] { tx.enqueue(big); }).code, Errc::too_large);
   EXPECT_NO_THROW(sqlite::enqueue(app_->db(), big, large));
 }
 
@@ -185,7 +187,7 @@ TEST_F(SqliteEnqueue, many_are_checked_before_one_is_written) {
   std::vector<Event> events{event("1"), event("2"), event("3")};
   events[2].event_type = "";
   sqlite::Transaction tx(app_->db());
-  const Error error = error_of([&] { tx.enqueue(events); });
+  const Error error = catch_error([&] { tx.enqueue(events); });
   EXPECT_THAT(error.message, ::testing::HasSubstr("event 2: event_type:"));
   EXPECT_TRUE(tx.enqueue(std::vector<Event>{}).empty());
   tx.commit();
@@ -199,7 +201,7 @@ TEST_F(SqliteEnqueue, many_are_written_whole_or_not_at_all) {
   sqlite::Transaction tx(app_->db());
   tx.enqueue(event("before"));
   const std::vector<Event> events{event("1"), event("boom"), event("3")};
-  EXPECT_EQ(error_of([&] { tx.enqueue(events); }).code, Errc::invalid_argument);
+  EXPECT_EQ(catch_error([&] { tx.enqueue(events); }).code, Errc::invalid_argument);
   tx.enqueue(event("after"));
   tx.commit();
   EXPECT_EQ(committed(), "before,after");
@@ -212,8 +214,8 @@ TEST_F(SqliteEnqueue, a_transaction_that_sqlite_has_ended_cannot_be_committed) {
   sqlite::Transaction tx(app_->db());
   tx.enqueue(event("1"));
   EXPECT_THROW(tx.enqueue(event("boom")), Exception);
-  EXPECT_EQ(error_of([&] { tx.enqueue(event("2")); }).code, Errc::not_in_transaction);
-  EXPECT_EQ(error_of([&] { tx.commit(); }).code, Errc::not_in_transaction);
+  EXPECT_EQ(catch_error([&] { tx.enqueue(event("2")); }).code, Errc::not_in_transaction);
+  EXPECT_EQ(catch_error([&] { tx.commit(); }).code, Errc::not_in_transaction);
   EXPECT_EQ(committed(), "");
 }
 
@@ -226,7 +228,7 @@ TEST_F(SqliteEnqueue, a_deferred_transaction_that_has_read_says_what_to_do) {
     tx.enqueue(event("other"));
     tx.commit();
   }
-  const Error error = error_of([&] { sqlite::enqueue(app_->db(), event("late")); });
+  const Error error = catch_error([&] { sqlite::enqueue(app_->db(), event("late")); });
   EXPECT_EQ(error.code, Errc::unavailable);
   EXPECT_EQ(error.remedy, Remedy::retry_transaction);
   EXPECT_EQ(error.effect, Effect::none);
@@ -240,7 +242,7 @@ TEST_F(SqliteEnqueue, a_lock_that_is_held_too_long_can_be_tried_again) {
   const Application other(database_.path());
   sqlite::Transaction holds(other.db());
   sqlite3_busy_timeout(app_->db(), 1);
-  const Error error = error_of([&] { const sqlite::Transaction tx(app_->db()); });
+  const Error error = catch_error([&] { const sqlite::Transaction tx(app_->db()); });
   EXPECT_EQ(error.code, Errc::unavailable);
   EXPECT_EQ(error.remedy, Remedy::retry_call);
   holds.rollback();
@@ -249,12 +251,13 @@ TEST_F(SqliteEnqueue, a_lock_that_is_held_too_long_can_be_tried_again) {
 
 TEST_F(SqliteEnqueue, a_transaction_inside_another_is_refused) {
   sqlite::Transaction tx(app_->db());
-  EXPECT_EQ(error_of([&] { const sqlite::Transaction inner(app_->db()); }).code,
+  EXPECT_EQ(catch_error([&] { const sqlite::Transaction inner(app_->db()); }).code,
             Errc::invalid_argument);
-  EXPECT_EQ(error_of([] { const sqlite::Transaction none(nullptr); }).code, Errc::invalid_argument);
+  EXPECT_EQ(catch_error([] { const sqlite::Transaction none(nullptr); }).code,
+            Errc::invalid_argument);
   tx.enqueue(event("1"));
   tx.commit();
-  EXPECT_EQ(error_of([&] { tx.commit(); }).code, Errc::not_in_transaction);
+  EXPECT_EQ(catch_error([&] { tx.commit(); }).code, Errc::not_in_transaction);
   EXPECT_EQ(committed(), "1");
 }
 
@@ -271,7 +274,7 @@ TEST_F(SqliteEnqueue, a_file_without_an_outbox_says_how_to_make_one) {
   const SqliteDatabase empty;
   const Application other(empty.path());
   sqlite::Transaction tx(other.db());
-  const Error error = error_of([&] { tx.enqueue(event("1")); });
+  const Error error = catch_error([&] { tx.enqueue(event("1")); });
   EXPECT_EQ(error.code, Errc::not_found);
   EXPECT_THAT(error.hint, ::testing::HasSubstr("outbox migrate"));
 }

@@ -43,7 +43,7 @@ TEST(SqliteForeign, python_writes_through_the_view) {
 
   LogDrive drive(**store, {.s1 = "-", .s2 = "-", .position = 0, .bound = 0}, 3);
   const auto events = drive.rest();
-  EXPECT_THAT(keys_of(events), ::testing::ElementsAre("42", "1", "2", "3", "4", "5", "42", "42"));
+  EXPECT_THAT(list_keys(events), ::testing::ElementsAre("42", "1", "2", "3", "4", "5", "42", "42"));
   for (const EventView& event : events) {
     EXPECT_EQ(event.content_type, "application/json");
     EXPECT_EQ(event.headers, "{}");

@@ -32,17 +32,17 @@ using ::testing::HasSubstr;
 // ---- URLs
 
 TEST(SqlitePath, forms) {
-  using store::sqlite::path_of;
-  EXPECT_EQ(path_of("sqlite:/var/lib/shop.db").value(), "/var/lib/shop.db");
-  EXPECT_EQ(path_of("sqlite:///var/lib/shop.db").value(), "/var/lib/shop.db");
-  EXPECT_EQ(path_of("/var/lib/shop.db").value(), "/var/lib/shop.db");
-  EXPECT_EQ(path_of("sqlite:shop.db").value(),
+  using store::sqlite::parse_path;
+  EXPECT_EQ(parse_path("sqlite:/var/lib/shop.db").value(), "/var/lib/shop.db");
+  EXPECT_EQ(parse_path("sqlite:///var/lib/shop.db").value(), "/var/lib/shop.db");
+  EXPECT_EQ(parse_path("/var/lib/shop.db").value(), "/var/lib/shop.db");
+  EXPECT_EQ(parse_path("sqlite:shop.db").value(),
             (std::filesystem::current_path() / "shop.db").string());
-  EXPECT_EQ(path_of("sqlite:a/../shop.db").value(),
+  EXPECT_EQ(parse_path("sqlite:a/../shop.db").value(),
             (std::filesystem::current_path() / "shop.db").string());
   for (const char* bad :
        {"sqlite:", "sqlite://", "sqlite://host/shop.db", "sqlite::memory:", "sqlite:~/shop.db"}) {
-    EXPECT_FALSE(path_of(bad)) << bad;
+    EXPECT_FALSE(parse_path(bad)) << bad;
   }
 }
 

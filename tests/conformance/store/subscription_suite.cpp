@@ -17,7 +17,7 @@ TEST_P(SubscriptionSuite, apply_creates_then_changes_then_does_nothing) {
   spec.sink_settings["path"] = "/tmp/x \"quoted\"";
   EXPECT_EQ((*catalog)->apply(spec).value_or(false), true);
   EXPECT_EQ((*catalog)->apply(spec).value_or(true), false);
-  const auto created = row_of("mails");
+  const auto created = read_row("mails");
   EXPECT_EQ(created.config_version, 1);
   EXPECT_EQ(created.state, store::SubscriptionState::active);
   EXPECT_EQ(created.spec.sink_settings, spec.sink_settings);
@@ -25,7 +25,7 @@ TEST_P(SubscriptionSuite, apply_creates_then_changes_then_does_nothing) {
 
   spec.event_types = {"Order*", "Invoice*"};
   EXPECT_EQ((*catalog)->apply(spec).value_or(false), true);
-  const auto changed = row_of("mails");
+  const auto changed = read_row("mails");
   EXPECT_EQ(changed.id, created.id);
   EXPECT_EQ(changed.config_version, 2);
   EXPECT_EQ(changed.spec.event_types, spec.event_types);
@@ -39,7 +39,7 @@ TEST_P(SubscriptionSuite, a_change_keeps_the_cursor) {
   const auto page = drive.next();
   auto progress = store_->progress();
   ASSERT_TRUE(ok(progress));
-  const auto settlement = settlement_of(before, page, 0);
+  const auto settlement = make_settlement(before, page, 0);
   ASSERT_TRUE(ok(
       (*progress)->append({.settlements = std::span(&settlement, 1)}, store::Durability::flushed)));
   spec.event_types = {"Other*"};
@@ -63,10 +63,10 @@ TEST_P(SubscriptionSuite, starts_at_the_beginning_or_now) {
   const auto late = subscribe(late_spec);
   write(make_events(2, "new"));
   LogDrive from_beginning(*store_, load(all.id).cursor);
-  EXPECT_THAT(keys_of(from_beginning.rest()),
+  EXPECT_THAT(list_keys(from_beginning.rest()),
               ::testing::ElementsAre("old0", "old1", "old2", "new0", "new1"));
   LogDrive from_now(*store_, load(late.id).cursor);
-  EXPECT_THAT(keys_of(from_now.rest()), ::testing::ElementsAre("new0", "new1"));
+  EXPECT_THAT(list_keys(from_now.rest()), ::testing::ElementsAre("new0", "new1"));
 }
 
 TEST_P(SubscriptionSuite, pauses_stops_and_resumes) {
@@ -74,11 +74,11 @@ TEST_P(SubscriptionSuite, pauses_stops_and_resumes) {
   auto catalog = store_->catalog();
   ASSERT_TRUE(ok(catalog));
   ASSERT_TRUE(ok((*catalog)->pause("mails", "maintenance of the mail server")));
-  auto row = row_of("mails");
+  auto row = read_row("mails");
   EXPECT_EQ(row.state, store::SubscriptionState::paused);
   EXPECT_EQ(row.reason, "maintenance of the mail server");
   ASSERT_TRUE(ok((*catalog)->resume("mails")));
-  EXPECT_EQ(row_of("mails").state, store::SubscriptionState::active);
+  EXPECT_EQ(read_row("mails").state, store::SubscriptionState::active);
 
   test::LaneOwner relay(*store_, "relay");
   const std::int64_t generation = relay.keep().value().generation;
@@ -87,18 +87,18 @@ TEST_P(SubscriptionSuite, pauses_stops_and_resumes) {
       (*catalog)->stop(created.id, generation, "rejected: too large", 17, event).value_or(false),
       true);
   EXPECT_EQ((*catalog)->stop(created.id + 1, 0, "rejected", 17, event).value_or(true), false);
-  row = row_of("mails");
+  row = read_row("mails");
   EXPECT_EQ(row.state, store::SubscriptionState::stopped);
   EXPECT_EQ(row.reason, "rejected: too large");
   EXPECT_EQ(row.stopped_seq, 17);
   EXPECT_EQ(row.stopped_event, event.str());
   ASSERT_TRUE(ok((*catalog)->pause("mails", "maintenance of the mail server")));
-  row = row_of("mails");
+  row = read_row("mails");
   EXPECT_EQ(row.state, store::SubscriptionState::stopped);
   EXPECT_EQ(row.reason, "rejected: too large") << "why it stopped would be lost";
   EXPECT_EQ(row.stopped_seq, 17);
   ASSERT_TRUE(ok((*catalog)->resume("mails")));
-  row = row_of("mails");
+  row = read_row("mails");
   EXPECT_EQ(row.state, store::SubscriptionState::active);
   EXPECT_EQ(row.reason, "");
   EXPECT_FALSE(row.stopped_seq.has_value());
@@ -110,20 +110,20 @@ TEST_P(SubscriptionSuite, trouble_is_told_since_when_it_began_and_taken_back) {
   ASSERT_TRUE(ok(catalog));
   test::LaneOwner relay(*store_, "relay");
   const std::int64_t generation = relay.keep().value().generation;
-  EXPECT_EQ(row_of("mails").trouble, "");
-  EXPECT_EQ(row_of("mails").trouble_since, "");
+  EXPECT_EQ(read_row("mails").trouble, "");
+  EXPECT_EQ(read_row("mails").trouble_since, "");
   ASSERT_TRUE(
       ok((*catalog)->report_trouble(created.id, generation, "no broker answers", relay.id())));
-  const auto first = row_of("mails");
+  const auto first = read_row("mails");
   EXPECT_EQ(first.trouble, "no broker answers");
   EXPECT_THAT(first.trouble_since, ::testing::MatchesRegex("....-..-..T..:..:......Z"));
   EXPECT_EQ(first.state, store::SubscriptionState::active);
   ASSERT_TRUE(ok((*catalog)->report_trouble(created.id, generation, "wrong password", relay.id())));
-  EXPECT_EQ(row_of("mails").trouble, "wrong password");
-  EXPECT_EQ(row_of("mails").trouble_since, first.trouble_since);
+  EXPECT_EQ(read_row("mails").trouble, "wrong password");
+  EXPECT_EQ(read_row("mails").trouble_since, first.trouble_since);
   ASSERT_TRUE(ok((*catalog)->report_trouble(created.id, generation, "", relay.id())));
-  EXPECT_EQ(row_of("mails").trouble, "");
-  EXPECT_EQ(row_of("mails").trouble_since, "");
+  EXPECT_EQ(read_row("mails").trouble, "");
+  EXPECT_EQ(read_row("mails").trouble_since, "");
 }
 
 TEST_P(SubscriptionSuite, what_a_relay_says_that_lost_its_lanes_does_not_count) {
@@ -138,15 +138,15 @@ TEST_P(SubscriptionSuite, what_a_relay_says_that_lost_its_lanes_does_not_count) 
   for (const std::int64_t over : {standing->generation - 1, standing->generation + 1}) {
     EXPECT_FALSE((*catalog)->stop(created.id, over, "rejected", 17, event).value_or(true));
     ASSERT_TRUE(ok((*catalog)->report_trouble(created.id, over, "no broker answers", relay.id())));
-    EXPECT_EQ(row_of("mails").state, store::SubscriptionState::active);
-    EXPECT_EQ(row_of("mails").trouble, "");
+    EXPECT_EQ(read_row("mails").state, store::SubscriptionState::active);
+    EXPECT_EQ(read_row("mails").trouble, "");
   }
   ASSERT_TRUE(ok((*catalog)->report_trouble(created.id, standing->generation, "no broker answers",
                                             relay.id())));
-  EXPECT_EQ(row_of("mails").trouble, "no broker answers");
+  EXPECT_EQ(read_row("mails").trouble, "no broker answers");
   EXPECT_TRUE(
       (*catalog)->stop(created.id, standing->generation, "rejected", 17, event).value_or(false));
-  EXPECT_EQ(row_of("mails").state, store::SubscriptionState::stopped);
+  EXPECT_EQ(read_row("mails").state, store::SubscriptionState::stopped);
 }
 
 TEST_P(SubscriptionSuite, an_outbox_has_an_identity_that_no_other_has) {
@@ -184,7 +184,7 @@ TEST_P(SubscriptionSuite, counts_what_is_pending_and_done) {
   LogDrive drive(*store_, load(row.id).cursor, 3);
   const auto page = drive.next();
   ASSERT_EQ(page.events.size(), 3U);
-  auto settlement = settlement_of(row, page, 0);
+  auto settlement = make_settlement(row, page, 0);
   settlement.filtered = store::Tally{.count = 1, .hash = 7};
   settlement.acked.count = 2;
   auto progress = store_->progress();
@@ -221,7 +221,7 @@ TEST_P(SubscriptionSuite, counts_what_is_pending_and_done) {
 
   LogDrive rest(*store_, load(row.id).cursor);
   const auto last = rest.next();
-  const auto settled = settlement_of(row, last, 0);
+  const auto settled = make_settlement(row, last, 0);
   ASSERT_TRUE(
       ok((*progress)->append({.settlements = std::span(&settled, 1)}, store::Durability::flushed)));
   counts = (*catalog)->progress(row, 100);
@@ -242,7 +242,7 @@ TEST_P(SubscriptionSuite, the_overview_is_what_is_known_of_each) {
   const auto generation = relay.keep()->generation;
   LogDrive drive(*store_, load(first.id).cursor, 2);
   const auto page = drive.next();
-  const auto settlement = settlement_of(first, page, generation);
+  const auto settlement = make_settlement(first, page, generation);
   auto progress = store_->progress();
   ASSERT_TRUE(ok(
       (*progress)->append({.settlements = std::span(&settlement, 1)}, store::Durability::flushed)));

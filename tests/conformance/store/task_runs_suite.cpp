@@ -34,7 +34,7 @@ class TaskRunsSuite : public ParkingSuite {
     const auto read = progress_->due(row_.id, {store::kAllLanes, generation_}, {}, rows).value();
     Texts all;
     for (const auto& row : read.asked) {
-      all.push_back(std::to_string(place_of(row.seq)) + " " +
+      all.push_back(std::to_string(find_place(row.seq)) + " " +
                     (row.state ? to_string(*row.state) : "gone"));
       if (!row.key_left) all.back() += ", its key is free";
     }
@@ -46,7 +46,7 @@ class TaskRunsSuite : public ParkingSuite {
     const auto runs = runs_->runs_of(worker, std::vector{row_.spec.name}, 10).value();
     for (const auto& run : runs) {
       EXPECT_EQ(run.queue, row_.spec.name);
-      const std::int64_t place = place_of(run.seq);
+      const std::int64_t place = find_place(run.seq);
       EXPECT_EQ(run.id, ids_.at(static_cast<std::size_t>(place)));
       all.push_back(std::to_string(place) + " attempts " + std::to_string(run.attempts) +
                     " token " + std::to_string(run.token));

@@ -17,7 +17,7 @@ constexpr std::array<const char*, 10> kColumns{
     "committed", "taken back", "lost",    "ghosts",  "out of order",
     "altered",   "duplicates", "allowed", "seconds", "delivered"};
 
-std::vector<std::uint64_t> columns_of(const RoundResult& round) {
+std::vector<std::uint64_t> list_columns(const RoundResult& round) {
   std::vector<std::uint64_t> all(round.hits.begin(), round.hits.end());
   const test::Verdict& verdict = round.verdict;
   for (const std::uint64_t value :
@@ -66,7 +66,7 @@ std::uint64_t Report::kills() const {
 }
 
 void Report::add(const RoundResult& round) {
-  rounds_.push_back(columns_of(round));
+  rounds_.push_back(list_columns(round));
   std::ofstream out(file("rounds"), std::ios::app);
   for (const std::uint64_t value : rounds_.back()) out << value << ' ';
   out << '\n';

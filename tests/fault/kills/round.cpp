@@ -96,11 +96,11 @@ class Round {
   [[nodiscard]] std::vector<std::size_t> owners() const {
     std::vector<std::size_t> all;
     for (std::size_t number = 0; number < kRelays; ++number) {
-      if (lanes_of(number) > 0) all.push_back(number);
+      if (count_lanes(number) > 0) all.push_back(number);
     }
     return all;
   }
-  [[nodiscard]] int lanes_of(std::size_t number) const {
+  [[nodiscard]] int count_lanes(std::size_t number) const {
     try {
       return std::stoi(database_.connect().value(
           "SELECT count(*) FROM outbox.lane l JOIN outbox.relay r ON r.id = l.owner "
@@ -169,7 +169,7 @@ class Round {
     await("nobody took over from a suspended relay", [&] {
       // The other relays have all of its lanes.
       const auto able = owners();
-      return !able.empty() && lanes_of(number) == 0;
+      return !able.empty() && count_lanes(number) == 0;
     });
     relay.signal(SIGCONT);
   }
@@ -216,8 +216,8 @@ class Round {
     std::ofstream ids(ids_);
     const auto read = [&] {
       reader.read_to_end([&](const rd_kafka_message_t& message) {
-        judge.saw(delivery_of(message));
-        ids << event_id_of(message) << '\n';
+        judge.saw(to_delivery(message));
+        ids << read_event_id(message) << '\n';
       });
       ids.flush();
     };

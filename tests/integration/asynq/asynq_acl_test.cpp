@@ -28,7 +28,7 @@ class AsynqAcl : public AsynqSinkTest {
     sink_ = make(login());
     const Status opened = sink_->open();
     if (!opened) return opened.error();
-    const Outcome outcome = outcome_of(load);
+    const Outcome outcome = find_outcome(load);
     EXPECT_NE(outcome.kind, Outcome::Kind::acked);
     EXPECT_NE(outcome.kind, Outcome::Kind::rejected);
     return outcome.error;

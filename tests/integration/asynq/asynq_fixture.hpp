@@ -21,7 +21,7 @@ class AsynqSinkTest : public OwnRedisTest {
   [[nodiscard]] AsynqTask task(const Load& load, std::size_t place = 0,
                                const std::string& queue = "default") {
     RedisClient client = server().client();
-    return task_of(client, queue, load.item(place).id_text);
+    return read_task(client, queue, load.item(place).id_text);
   }
   /// A field of the task's hash.
   [[nodiscard]] std::string field(const std::string& id, const std::string& name) {

@@ -18,7 +18,7 @@ TEST_F(AsynqSinkTest, an_event_is_a_pending_task_as_asynq_writes_it) {
   load.add("42", std::string("{\"total\": 12.5}\0\xff", 17));
   load.item(0).headers.push_back({.name = "none", .value = "", .absent = true});
   load.item(0).headers.push_back({.name = "empty", .value = ""});
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   const std::string id = load.item(0).id_text;
   const AsynqTask found = task(load);
   EXPECT_EQ(found.type, "OrderPlaced");
@@ -55,10 +55,10 @@ TEST_F(AsynqSinkTest, settings_are_in_the_task) {
         {"retention", "1min"}});
   Load load;
   load.add("k", "B");
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   const std::string id = load.item(0).id_text + ":mail";
   RedisClient client = server().client();
-  const AsynqTask found = task_of(client, "mail-order-placed", id);
+  const AsynqTask found = read_task(client, "mail-order-placed", id);
   EXPECT_EQ(found.type, "email:order");
   EXPECT_EQ(found.id, id);
   EXPECT_EQ(found.queue, "mail-order-placed");
@@ -103,10 +103,10 @@ TEST_F(AsynqSinkTest, a_queue_is_named_again_on_a_new_connection) {
   open();
   Load load;
   load.add_many(2, 2);
-  EXPECT_EQ(outcome_of(load, 0).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load, 0).kind, Outcome::Kind::acked);
   (void)run({"DEL", "asynq:queues"});
   open();
-  EXPECT_EQ(outcome_of(load, 1).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load, 1).kind, Outcome::Kind::acked);
   EXPECT_EQ(run({"SMEMBERS", "asynq:queues"}), "default\n");
 }
 
@@ -137,7 +137,7 @@ TEST_F(AsynqSinkTest, a_queue_that_asynq_does_not_take_is_the_fault_of_its_event
   load.add_many(8, 8);
   for (const char* bad : {"", " \t", "{default}", "a}b", "\xff"}) {
     load.item(3).event.aggregate_type = bad;
-    const Outcome outcome = outcome_of(load, 3);
+    const Outcome outcome = find_outcome(load, 3);
     EXPECT_EQ(outcome.kind, Outcome::Kind::rejected) << bad;
     EXPECT_FALSE(outcome.error.hint.empty());
   }
@@ -149,7 +149,7 @@ TEST_F(AsynqSinkTest, a_pending_list_of_another_type_blocks_and_loses_nothing) {
   Load load;
   load.add_many(20, 20);
   (void)run({"SET", "asynq:{default}:pending", "text"});
-  const Outcome outcome = outcome_of(load);
+  const Outcome outcome = find_outcome(load);
   EXPECT_EQ(outcome.kind, Outcome::Kind::blocked);
   EXPECT_EQ(outcome.scope, Outcome::Scope::partition);
   EXPECT_TRUE(contains(outcome.error.text(), "asynq: queue default: WRONGTYPE"))
@@ -181,7 +181,7 @@ TEST_F(AsynqSinkTest, nor_while_asynq_keeps_it_in_any_state) {
   open();
   Load load;
   load.add("k", "B");
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   const std::string id = load.item(0).id_text;
   const std::string key = asynq_key("default", "t:" + id);
   (void)run({"RPOP", "asynq:{default}:pending"});
@@ -189,12 +189,12 @@ TEST_F(AsynqSinkTest, nor_while_asynq_keeps_it_in_any_state) {
     (void)run({"HSET", key, "state", state});
     (void)run({"HDEL", key, "pending_since"});
     const std::string before = run({"HGETALL", key});
-    EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked) << state;
+    EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked) << state;
     EXPECT_EQ(pending(), std::vector<std::string>()) << state;
     EXPECT_EQ(run({"HGETALL", key}), before) << "it is left as it is";
   }
   (void)run({"DEL", key});  // asynq does so after the retention
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   EXPECT_EQ(pending(), std::vector<std::string>{id});
 }
 
@@ -203,11 +203,11 @@ TEST_F(AsynqSinkTest, a_replay_makes_one_task_of_its_own) {
   Load load;
   load.add("k", "B");
   const std::string id = load.item(0).id_text;
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   for (const char* headers : {R"({"outbox-replay":"1"})", R"({"outbox-replay":"2"})"}) {
     load.item(0).event.headers = headers;
     for (int time = 0; time < 2; ++time)
-      EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked) << headers;
+      EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked) << headers;
   }
   EXPECT_EQ(pending(), (std::vector<std::string>{id, id + ":1", id + ":2"}));
 }
@@ -216,14 +216,14 @@ TEST_F(AsynqSinkTest, two_tasks_of_one_event_in_one_queue_need_two_ids) {
   Load load;
   load.add("k", "B");
   open({{"type", "email:welcome"}});
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   open({{"type", "crm:sync"}});
-  const Outcome outcome = outcome_of(load);
+  const Outcome outcome = find_outcome(load);
   EXPECT_EQ(outcome.kind, Outcome::Kind::rejected) << "it must not look delivered";
   EXPECT_TRUE(contains(outcome.error.text(), "another type")) << outcome.error.text();
   EXPECT_TRUE(contains(outcome.error.hint, "task_id")) << outcome.error.text();
   open({{"type", "crm:sync"}, {"task_id", "{id}:crm"}});
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   EXPECT_EQ(pending().size(), 2U);
 }
 
@@ -233,7 +233,7 @@ TEST_F(AsynqSinkTest, a_task_that_somebody_else_made_with_this_id_is_left_as_it_
   load.add("k", "B");
   const std::string key = asynq_key("default", "t:" + load.item(0).id_text);
   (void)run({"HSET", key, "msg", "theirs", "state", "pending"});
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   EXPECT_EQ(run({"HGETALL", key}), "msg\ntheirs\nstate\npending\n");
 }
 
@@ -245,7 +245,8 @@ TEST_F(AsynqSinkTest, after_a_crash_of_the_server_no_second_task_is_made) {
   ASSERT_TRUE(first.deliver());
   server().kill();
   server().start();
-  ASSERT_TRUE(eventually([&] { return !outcome_of(load).error.message.empty(); })) << "notices it";
+  ASSERT_TRUE(eventually([&] { return !find_outcome(load).error.message.empty(); }))
+      << "notices it";
   MiniRelay again(*sink_, load);
   ASSERT_TRUE(again.deliver());
   expect_each_once(load);
@@ -259,7 +260,7 @@ TEST_F(AsynqSinkTest, text_that_is_not_utf8_is_the_fault_of_its_event) {
   good.add_many(1, 1);
   const std::string bad = "caf\xe9";
   const auto expect_rejected = [&](const Load& load, const std::string& what) {
-    const Outcome outcome = outcome_of(load);
+    const Outcome outcome = find_outcome(load);
     EXPECT_EQ(outcome.kind, Outcome::Kind::rejected) << what;
     EXPECT_TRUE(contains(outcome.error.text(), what)) << outcome.error.text();
     EXPECT_TRUE(contains(outcome.error.text(), "UTF-8")) << outcome.error.text();
@@ -285,7 +286,7 @@ TEST_F(AsynqSinkTest, text_that_is_not_utf8_is_the_fault_of_its_event) {
   EXPECT_EQ(run({"KEYS", "asynq:{*"}), "");
   load = good;
   load.item(0).body = bad;
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked) << "a payload has any bytes";
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked) << "a payload has any bytes";
 }
 
 TEST_F(AsynqSinkTest, a_task_needs_a_type_and_an_id) {
@@ -293,10 +294,10 @@ TEST_F(AsynqSinkTest, a_task_needs_a_type_and_an_id) {
   Load load;
   load.add("k", "B");
   load.item(0).event.aggregate_id = " ";
-  EXPECT_TRUE(contains(outcome_of(load).error.text(), "asynq.task_id"));
+  EXPECT_TRUE(contains(find_outcome(load).error.text(), "asynq.task_id"));
   load.item(0).event.aggregate_id = "7";
   load.item(0).event.event_type = "";
-  const Outcome outcome = outcome_of(load);
+  const Outcome outcome = find_outcome(load);
   EXPECT_EQ(outcome.kind, Outcome::Kind::rejected);
   EXPECT_TRUE(contains(outcome.error.text(), "asynq.type")) << outcome.error.text();
   EXPECT_EQ(run({"KEYS", "asynq:{*"}), "");
@@ -318,7 +319,7 @@ TEST_F(AsynqSinkTest, a_server_without_memory_blocks_before_an_event_is_sent) {
   (void)run({"CONFIG", "SET", "maxmemory", "1"});
   Load load;
   load.add("k", "B");
-  const Outcome outcome = outcome_of(load);
+  const Outcome outcome = find_outcome(load);
   EXPECT_NE(outcome.kind, Outcome::Kind::acked);
   EXPECT_TRUE(contains(outcome.error.text(), "asynq.retention")) << outcome.error.text();
   EXPECT_TRUE(contains(error_of_open(), "OOM"));
@@ -330,7 +331,7 @@ TEST_F(AsynqSinkTest, a_server_without_memory_blocks_before_an_event_is_sent) {
 }
 
 TEST_F(AsynqSinkTest, what_was_there_already_is_acked_when_the_replica_has_it_too) {
-  const auto replica = OwnRedis::replica_of(server().port());
+  const auto replica = OwnRedis::start_replica(server().port());
   Load load;
   load.add_many(50, 50);
   replica->freeze();

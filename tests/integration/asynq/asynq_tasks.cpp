@@ -58,14 +58,14 @@ std::vector<std::string> pending_ids(RedisClient& client, const std::string& que
   return ids;
 }
 
-AsynqTask task_of(RedisClient& client, const std::string& queue, const std::string& id) {
+AsynqTask read_task(RedisClient& client, const std::string& queue, const std::string& id) {
   return parse_task(client.run({"HGET", asynq_key(queue, "t:" + id), "msg"}));
 }
 
 std::vector<Arrived> arrived_tasks(RedisClient& client, const std::string& queue) {
   std::vector<Arrived> all;
   for (const std::string& id : pending_ids(client, queue)) {
-    const AsynqTask task = task_of(client, queue, id);
+    const AsynqTask task = read_task(client, queue, id);
     all.push_back({.id = task.id, .key = task.header("outbox-key"), .body = task.payload});
   }
   return all;

@@ -34,8 +34,8 @@ struct AsynqTask {
 
 /// The ids in `pending`, in the order in which workers would take them.
 [[nodiscard]] std::vector<std::string> pending_ids(RedisClient& client, const std::string& queue);
-[[nodiscard]] AsynqTask task_of(RedisClient& client, const std::string& queue,
-                                const std::string& id);
+[[nodiscard]] AsynqTask read_task(RedisClient& client, const std::string& queue,
+                                  const std::string& id);
 /// The pending tasks in the form that the conformance suites use.
 [[nodiscard]] std::vector<Arrived> arrived_tasks(RedisClient& client, const std::string& queue);
 

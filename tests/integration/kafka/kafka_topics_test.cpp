@@ -14,7 +14,7 @@
 namespace outbox::test {
 namespace {
 
-int partitions_of(const std::string& topic) {
+int count_partitions(const std::string& topic) {
   const auto client = kafka_client(RD_KAFKA_PRODUCER, *kafka_brokers());
   const std::unique_ptr<rd_kafka_topic_t, KafkaDelete<rd_kafka_topic_destroy>> asked(
       rd_kafka_topic_new(client.get(), topic.c_str(), nullptr));
@@ -48,7 +48,7 @@ TEST_F(KafkaTopics, that_do_not_exist_are_made) {
   std::vector<Arrived> all;
   for (BrokerTopic& topic : topics) {
     topic.adopt(4);
-    EXPECT_EQ(partitions_of(topic.name()), 4);
+    EXPECT_EQ(count_partitions(topic.name()), 4);
     const auto arrived = topic.arrived();
     all.insert(all.end(), arrived.begin(), arrived.end());
   }
@@ -69,7 +69,7 @@ TEST_F(KafkaTopics, that_two_sinks_make_at_once_are_made_once) {
   deliver();
   other.get();
   topic.adopt(3);
-  EXPECT_EQ(partitions_of(topic.name()), 3);
+  EXPECT_EQ(count_partitions(topic.name()), 3);
   EXPECT_EQ(topic.arrived().size(), 2 * load.size());
 }
 
@@ -80,7 +80,7 @@ TEST_F(KafkaTopics, that_exist_are_left_as_they_are) {
   const auto sink = maker("6", "3");  // which this broker could not make
   MiniRelay relay(*sink, load);
   ASSERT_TRUE(relay.deliver());
-  EXPECT_EQ(partitions_of(topic.name()), 2);
+  EXPECT_EQ(count_partitions(topic.name()), 2);
 }
 
 TEST_F(KafkaTopics, that_cannot_be_made_block_with_the_brokers_reason) {

@@ -25,7 +25,7 @@ namespace {
 using nlohmann::json;
 using std::chrono::hours;
 
-std::string text_of(const std::string& path) {
+std::string read_text(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   return text.str();
@@ -112,7 +112,7 @@ class Verifying : public testing::Test {
     const std::string output = folder_.file(fmt::format("output-{}", ++runs_));
     const auto status = start(arguments, output)->wait(std::chrono::minutes(2));
     return {.status = status && WIFEXITED(*status) ? WEXITSTATUS(*status) : -1,
-            .output = text_of(output)};
+            .output = read_text(output)};
   }
   void succeeds(const std::vector<std::string>& arguments) {
     const Ran ran = run(arguments);
@@ -427,7 +427,7 @@ TEST_F(KafkaVerify, a_broker_that_becomes_silent_while_a_topic_is_read) {
   gate.set(TcpGate::Mode::blackhole);
   const auto status = running->wait(std::chrono::minutes(2));
   ASSERT_TRUE(status && WIFEXITED(*status)) << running->ended_with();
-  const std::string said = text_of(folder_.file("output"));
+  const std::string said = read_text(folder_.file("output"));
   EXPECT_EQ(WEXITSTATUS(*status), 5) << said;
   EXPECT_NE(said.find("subscription orders: kafka: "), std::string::npos) << said;
   EXPECT_NE(said.find("(hint: check kafka.brokers"), std::string::npos) << said;

@@ -552,7 +552,7 @@ class NatsTls : public NatsSinkTest {
     return fmt::format("tls {{ cert_file = \"{}\", key_file = \"{}\" }}\n",
                        folder_.file(name + ".pem"), folder_.file(name + ".key"));
   }
-  [[nodiscard]] static NatsGiven settings_of(const OwnNats& nats, int port = 0) {
+  [[nodiscard]] static NatsGiven make_settings(const OwnNats& nats, int port = 0) {
     NatsGiven settings = nats_settings(nats.server());
     settings["url"] = fmt::format("tls://127.0.0.1:{}", port == 0 ? nats.server().port : port);
     return settings;
@@ -568,7 +568,7 @@ class NatsTls : public NatsSinkTest {
 
 TEST_F(NatsTls, the_servers_certificate_is_checked) {
   OwnNats nats(with_tls("good"));
-  NatsGiven settings = settings_of(nats);
+  NatsGiven settings = make_settings(nats);
   const std::string why = try_open(settings);
   EXPECT_NE(why.find("self-signed certificate"), std::string::npos) << why;
   EXPECT_NE(why.find("nats.tls_ca"), std::string::npos) << why;
@@ -584,7 +584,7 @@ TEST_F(NatsTls, the_servers_certificate_is_checked) {
 
 TEST_F(NatsTls, a_certificate_for_another_host_is_refused) {
   OwnNats nats(with_tls("other"));
-  NatsGiven settings = settings_of(nats);
+  NatsGiven settings = make_settings(nats);
   settings["tls_ca"] = folder_.file("other.pem");
   EXPECT_NE(try_open(settings), "");
 }
@@ -608,7 +608,7 @@ TEST_F(NatsTls, a_client_certificate_is_presented) {
   OwnNats nats(fmt::format(
       "tls {{ cert_file = \"{}\", key_file = \"{}\", ca_file = \"{}\", verify = true }}\n",
       folder_.file("good.pem"), folder_.file("good.key"), folder_.file("other.pem")));
-  NatsGiven settings = settings_of(nats);
+  NatsGiven settings = make_settings(nats);
   settings["tls_ca"] = folder_.file("good.pem");
   EXPECT_NE(try_open(settings), "");
   settings["tls_certificate"] = folder_.file("other.pem");
@@ -629,7 +629,7 @@ class NatsTlsGate : public NatsTls {
     gate_ = std::make_unique<TcpGate>(server.port);
   }
   [[nodiscard]] std::unique_ptr<Sink> make(NatsGiven given = {}) const {
-    NatsGiven settings = settings_of(*nats_, gate_->port());
+    NatsGiven settings = make_settings(*nats_, gate_->port());
     settings["tls_ca"] = folder_.file("good.pem");
     settings["stream"] = stream_->name();
     return make_nats_sink(std::move(given), settings);

@@ -74,7 +74,7 @@ std::string decoded(const Json& message, const char* field) {
 }
 
 /// Reads headers: NATS/1.0, and then "name: value" in lines.
-std::map<std::string, std::string> headers_of(std::string_view text) {
+std::map<std::string, std::string> parse_headers(std::string_view text) {
   std::map<std::string, std::string> headers;
   const auto line = [&] {
     const std::size_t end = text.find("\r\n");
@@ -225,7 +225,7 @@ std::vector<NatsStored> NatsStream::read() const {
     if (!reply.contains("message")) continue;  // the message was removed
     const Json& message = reply.at("message");
     found.push_back({.subject = message.at("subject"),
-                     .headers = headers_of(decoded(message, "hdrs")),
+                     .headers = parse_headers(decoded(message, "hdrs")),
                      .body = decoded(message, "data")});
   }
   return found;

@@ -227,7 +227,7 @@ TEST_F(PostgresCatalog, a_settlement_that_no_relay_wrote_is_an_error) {
       "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1, s2, position, l) "
       "VALUES (1, 'settle', -1, 1, '3:3:', '10:10:', 5, NULL)";
   Pg admin(database_->url());
-  EXPECT_EQ(state_of(admin, row), "23514");
+  EXPECT_EQ(find_sqlstate(admin, row), "23514");
   (void)admin.exec("ALTER TABLE outbox.settlement DROP CONSTRAINT settlement_check1");
   (void)admin.exec(row);
   auto shown = catalog_->progress(catalog_->subscriptions()->front(), 10);

@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "integration/postgres/harness.hpp"
-#include "support/error_of.hpp"
+#include "support/catch_error.hpp"
 #include "support/eventually.hpp"
 
 struct sqlite3;
@@ -80,7 +80,7 @@ TEST_F(PostgresEnqueue, a_failed_business_statement_takes_the_event_with_it) {
   Transaction tx(native());
   (void)tx.enqueue(order());
   EXPECT_THROW((void)connection_->exec("SELECT 1 / 0"), PgError);
-  const Error error = error_of([&] { tx.commit(); });
+  const Error error = catch_error([&] { tx.commit(); });
   EXPECT_EQ(error.remedy, Remedy::retry_transaction);
   EXPECT_EQ(error.effect, Effect::none);
   EXPECT_EQ(PQtransactionStatus(native()), PQTRANS_IDLE);
@@ -94,7 +94,7 @@ TEST_F(PostgresEnqueue, a_failed_insert_takes_the_business_change_with_it) {
   (void)connection_->exec("SET LOCAL lock_timeout = '50ms'");
   Pg blocker(database_->url());
   (void)blocker.exec("BEGIN; LOCK TABLE outbox.event IN SHARE MODE");
-  const Error error = error_of([&] { tx.commit(); });
+  const Error error = catch_error([&] { tx.commit(); });
   EXPECT_EQ(error.origin, "pg:55P03");
   EXPECT_EQ(error.effect, Effect::none);
   (void)blocker.exec("ROLLBACK");
@@ -103,15 +103,15 @@ TEST_F(PostgresEnqueue, a_failed_insert_takes_the_business_change_with_it) {
 }
 
 TEST_F(PostgresEnqueue, outside_a_transaction_is_refused_and_nothing_is_written) {
-  EXPECT_EQ(error_of([&] { (void)enqueue(native(), order()); }).code, Errc::not_in_transaction);
-  EXPECT_EQ(error_of([&] { (void)enqueue(nullptr, order()); }).code, Errc::invalid_argument);
+  EXPECT_EQ(catch_error([&] { (void)enqueue(native(), order()); }).code, Errc::not_in_transaction);
+  EXPECT_EQ(catch_error([&] { (void)enqueue(nullptr, order()); }).code, Errc::invalid_argument);
   Transaction done(native());
   done.commit();
-  EXPECT_EQ(error_of([&] { (void)done.enqueue(order()); }).code, Errc::not_in_transaction);
+  EXPECT_EQ(catch_error([&] { (void)done.enqueue(order()); }).code, Errc::not_in_transaction);
   Transaction ended_by_hand(native());
   (void)ended_by_hand.enqueue(order());
   (void)connection_->exec("COMMIT");
-  EXPECT_EQ(error_of([&] { ended_by_hand.commit(); }).code, Errc::not_in_transaction);
+  EXPECT_EQ(catch_error([&] { ended_by_hand.commit(); }).code, Errc::not_in_transaction);
   EXPECT_EQ(count(), "0");
 }
 
@@ -129,15 +129,15 @@ TEST_F(PostgresEnqueue, what_is_not_valid_is_named_and_the_transaction_goes_on) 
   Transaction tx(native());
   Event bad = order();
   bad.event_type = "  ";
-  const Error error = error_of([&] { (void)enqueue(native(), bad); });
+  const Error error = catch_error([&] { (void)enqueue(native(), bad); });
   EXPECT_EQ(error.code, Errc::invalid_argument);
   EXPECT_EQ(error.message, "event_type: is blank");
   bad = order();
   bad.payload = "{";
-  EXPECT_THAT(error_of([&] { (void)tx.enqueue(bad); }).message,
+  EXPECT_THAT(catch_error([&] { (void)tx.enqueue(bad); }).message,
               ::testing::HasSubstr("payload: is not JSON"));
   const std::vector<Event> half{order("1"), bad};
-  EXPECT_THAT(error_of([&] { (void)tx.enqueue(half); }).message,
+  EXPECT_THAT(catch_error([&] { (void)tx.enqueue(half); }).message,
               ::testing::StartsWith("event 1: payload"));
   EXPECT_EQ(PQtransactionStatus(native()), PQTRANS_INTRANS);
   (void)tx.enqueue(order());
@@ -182,7 +182,7 @@ TEST_F(PostgresEnqueue, works_after_a_reset_and_after_discard_all) {
   for (int i = 0; i < 3; ++i) enqueue();
   (void)connection_->exec("DISCARD ALL");
   // The prepared statements are gone: one transaction has to be rerun, and the next ones work.
-  const Error error = error_of(enqueue);
+  const Error error = catch_error(enqueue);
   EXPECT_EQ(error.remedy, Remedy::retry_transaction);
   EXPECT_EQ(error.effect, Effect::none);
   for (int i = 0; i < 3; ++i) enqueue();
@@ -194,7 +194,7 @@ TEST_F(PostgresEnqueue, a_connection_lost_before_commit_has_no_effect) {
   (void)tx.enqueue(order());
   (void)connect().exec("SELECT pg_terminate_backend(" + std::to_string(PQbackendPID(native())) +
                        ")");
-  const Error error = error_of([&] { tx.commit(); });
+  const Error error = catch_error([&] { tx.commit(); });
   EXPECT_EQ(error.remedy, Remedy::reconnect);
   EXPECT_EQ(count(), "0");
 }
@@ -206,14 +206,14 @@ TEST_F(PostgresEnqueue, lock_key_makes_writers_of_a_key_wait_for_each_other) {
   (void)enqueue(native(), locked);
   Pg other(database_->url());
   (void)other.exec("BEGIN; SET LOCAL lock_timeout = '50ms'");
-  EXPECT_EQ(error_of([&] { (void)enqueue(other.native(), locked); }).origin, "pg:55P03");
+  EXPECT_EQ(catch_error([&] { (void)enqueue(other.native(), locked); }).origin, "pg:55P03");
   (void)other.exec("ROLLBACK; BEGIN; SET LOCAL lock_timeout = '50ms'");
   Event elsewhere = order("43");
   elsewhere.lock_key = true;
   (void)enqueue(other.native(), elsewhere);
   (void)enqueue(other.native(), order());
   (void)other.exec("SET LOCAL outbox.lock_key = 'on'");
-  EXPECT_EQ(error_of([&] { (void)enqueue(other.native(), order()); }).origin, "pg:55P03");
+  EXPECT_EQ(catch_error([&] { (void)enqueue(other.native(), order()); }).origin, "pg:55P03");
   (void)other.exec("ROLLBACK");
   (void)connection_->exec("COMMIT");
 }
@@ -225,8 +225,9 @@ TEST_F(PostgresEnqueue, lock_key_is_the_lock_that_the_sql_function_takes) {
   (void)enqueue(native(), locked);
   Pg other(database_->url());
   (void)other.exec("SET lock_timeout = '50ms'");
-  EXPECT_EQ(state_of(other, "SELECT outbox.enqueue('order', '42', 'X', '{}', lock_key => true)"),
-            "55P03");
+  EXPECT_EQ(
+      find_sqlstate(other, "SELECT outbox.enqueue('order', '42', 'X', '{}', lock_key => true)"),
+      "55P03");
   (void)connection_->exec("COMMIT");
 }
 
@@ -310,18 +311,18 @@ TEST_F(PostgresEnqueue, another_schema) {
 
 TEST_F(PostgresEnqueue, a_transaction_cannot_begin_in_another) {
   Transaction tx(native());
-  EXPECT_EQ(error_of([&] { Transaction inner(native()); }).code, Errc::invalid_argument);
-  EXPECT_EQ(error_of([&] { Transaction none(nullptr); }).code, Errc::invalid_argument);
+  EXPECT_EQ(catch_error([&] { Transaction inner(native()); }).code, Errc::invalid_argument);
+  EXPECT_EQ(catch_error([&] { Transaction none(nullptr); }).code, Errc::invalid_argument);
 }
 
 TEST_F(PostgresEnqueue, a_transaction_begins_on_an_idle_connection_only) {
   ASSERT_EQ(PQsendQuery(native(), "SELECT 1"), 1);
-  EXPECT_EQ(error_of([&] { Transaction tx(native()); }).code, Errc::invalid_argument);
+  EXPECT_EQ(catch_error([&] { Transaction tx(native()); }).code, Errc::invalid_argument);
   while (PGresult* const result = PQgetResult(native())) PQclear(result);
   (void)connect().exec("SELECT pg_terminate_backend(" + std::to_string(PQbackendPID(native())) +
                        ")");
   EXPECT_THROW((void)connection_->exec("SELECT 1"), PgError);
-  const Error lost = error_of([&] { Transaction tx(native()); });
+  const Error lost = catch_error([&] { Transaction tx(native()); });
   EXPECT_EQ(lost.remedy, Remedy::reconnect);
   EXPECT_EQ(lost.effect, Effect::none);
 }
@@ -339,7 +340,7 @@ TEST_F(PostgresEnqueue, staged_events_are_no_part_of_a_savepoint_and_flushed_one
   tx.flush();
   tx.commit();
   EXPECT_EQ(value("SELECT string_agg(aggregate_id, ',' ORDER BY seq) FROM outbox.event"), "1,3");
-  EXPECT_EQ(error_of([&] { tx.flush(); }).code, Errc::not_in_transaction);
+  EXPECT_EQ(catch_error([&] { tx.flush(); }).code, Errc::not_in_transaction);
 }
 
 TEST_F(PostgresEnqueue, what_a_flush_could_not_write_stays_for_the_next) {
@@ -348,7 +349,7 @@ TEST_F(PostgresEnqueue, what_a_flush_could_not_write_stays_for_the_next) {
   (void)connection_->exec("SAVEPOINT s; SET LOCAL lock_timeout = '50ms'");
   Pg blocker(database_->url());
   (void)blocker.exec("BEGIN; LOCK TABLE outbox.event IN SHARE MODE");
-  EXPECT_EQ(error_of([&] { tx.flush(); }).origin, "pg:55P03");
+  EXPECT_EQ(catch_error([&] { tx.flush(); }).origin, "pg:55P03");
   (void)blocker.exec("ROLLBACK");
   (void)connection_->exec("ROLLBACK TO SAVEPOINT s");
   tx.commit();
@@ -359,17 +360,17 @@ TEST_F(PostgresEnqueue,
        a_client_encoding_that_would_convert_is_refused_before_anything_is_written) {
   (void)connection_->exec("SET client_encoding = 'LATIN1'");
   (void)connection_->exec("BEGIN");
-  const Error refused = error_of([&] { (void)enqueue(native(), order("\xC3\xBC")); });
+  const Error refused = catch_error([&] { (void)enqueue(native(), order("\xC3\xBC")); });
   EXPECT_EQ(refused.code, Errc::invalid_argument);
   EXPECT_THAT(refused.message, ::testing::HasSubstr("client_encoding is LATIN1"));
   EXPECT_EQ(PQtransactionStatus(native()), PQTRANS_INTRANS);
   (void)connection_->exec("COMMIT");
   Transaction tx(native());
-  EXPECT_EQ(error_of([&] { (void)tx.enqueue(order()); }).code, Errc::invalid_argument);
+  EXPECT_EQ(catch_error([&] { (void)tx.enqueue(order()); }).code, Errc::invalid_argument);
   (void)connection_->exec("SET client_encoding = 'UTF8'");
   (void)tx.enqueue(order("\xC3\xBC"));
   (void)connection_->exec("SET client_encoding = 'LATIN1'");
-  EXPECT_EQ(error_of([&] { tx.commit(); }).code, Errc::invalid_argument);
+  EXPECT_EQ(catch_error([&] { tx.commit(); }).code, Errc::invalid_argument);
   (void)connection_->exec("SET client_encoding = 'SQL_ASCII'");
   tx.commit();
   EXPECT_EQ(value("SELECT aggregate_id FROM outbox.event"), "\xC3\xBC");
@@ -383,10 +384,10 @@ TEST_F(PostgresEnqueue, in_pipeline_mode_commit_is_refused_and_can_be_repeated) 
   (void)connection_->exec("INSERT INTO orders VALUES ('42')");
   (void)tx.enqueue(order());
   ASSERT_EQ(PQenterPipelineMode(native()), 1);
-  const Error refused = error_of([&] { tx.commit(); });
+  const Error refused = catch_error([&] { tx.commit(); });
   EXPECT_EQ(refused.code, Errc::invalid_argument);
   EXPECT_EQ(refused.effect, Effect::none);
-  EXPECT_EQ(error_of([&] { tx.flush(); }).code, Errc::invalid_argument);
+  EXPECT_EQ(catch_error([&] { tx.flush(); }).code, Errc::invalid_argument);
   ASSERT_EQ(PQexitPipelineMode(native()), 1);
   tx.commit();
   EXPECT_EQ(orders(), "1");

@@ -43,7 +43,7 @@ class PostgresTest : public ::testing::Test {
 };
 
 /// The SQLSTATE of the statement's error; empty if it succeeds.
-inline std::string state_of(Pg& connection, const std::string& sql) {
+inline std::string find_sqlstate(Pg& connection, const std::string& sql) {
   try {
     (void)connection.exec(sql);
   } catch (const PgError& error) {
@@ -53,7 +53,7 @@ inline std::string state_of(Pg& connection, const std::string& sql) {
 }
 
 /// The message of the statement's error; empty if it succeeds.
-inline std::string complaint_of(Pg& connection, const std::string& sql) {
+inline std::string find_complaint(Pg& connection, const std::string& sql) {
   try {
     (void)connection.exec(sql);
   } catch (const PgError& error) {

@@ -35,7 +35,7 @@ class PostgresIncarnation : public ::testing::Test {
     Pg witness = database_->connect();
     ASSERT_EQ(kill(std::stoi(victim.value("SELECT pg_backend_pid()")), SIGKILL), 0);
     ASSERT_TRUE(
-        eventually([&] { return state_of(witness, "SELECT 1") != "" || witness.broken(); }));
+        eventually([&] { return find_sqlstate(witness, "SELECT 1") != "" || witness.broken(); }));
     ASSERT_TRUE(eventually([&] { return answers(database_->url()) && answers(pooled_url_); }));
   }
   static bool answers(const std::string& url) {

@@ -26,7 +26,7 @@ class LineageRepairTest : public ::testing::Test {
  protected:
   void SetUp() override { OUTBOX_NEEDS_PGBIN(); }
 
-  static SubscriptionSpec spec_of(const std::string& name) {
+  static SubscriptionSpec make_spec(const std::string& name) {
     SubscriptionSpec spec = custom(name);
     spec.retry_base = std::chrono::milliseconds(20);
     return spec;
@@ -34,14 +34,14 @@ class LineageRepairTest : public ::testing::Test {
   static RelayOptions options_at(const std::string& url, const std::vector<std::string>& names) {
     RelayOptions options;
     options.store_url = url;
-    for (const std::string& name : names) options.subscriptions.push_back(spec_of(name));
+    for (const std::string& name : names) options.subscriptions.push_back(make_spec(name));
     return options;
   }
   static void make_outbox(const std::string& url) {
     const auto store = open_at(url);
     ASSERT_TRUE(ok(store->migrate()));
     for (const std::string& name : kSubscriptions)
-      ASSERT_TRUE(ok((*store->catalog())->apply(spec_of(name))));
+      ASSERT_TRUE(ok((*store->catalog())->apply(make_spec(name))));
   }
 
   /// Writes an event of the key. Each event of a key has a version, which is one more than the
@@ -100,7 +100,7 @@ class LineageRepairTest : public ::testing::Test {
 
   /// Runs a relay that delivers everything. The sink of `parking` rejects key 3.
   void deliver_all(const std::string& url, const std::vector<std::string>& names) {
-    const auto relay = relay_of(options_at(url, names));
+    const auto relay = make_relay(options_at(url, names));
     std::map<std::string, std::shared_ptr<const testing::Recording>> recordings;
     for (const std::string& name : names) {
       auto sink = std::make_unique<testing::FailingSink>([](const EventView& event) {
@@ -165,7 +165,7 @@ class LineageRepairTest : public ::testing::Test {
   /// Expects that everything arrives once, parked events too, and the versions of a key in their
   /// order.
   void expect_the_rest(const std::string& url) {
-    const auto relay = relay_of(options_at(url, kSubscriptions));
+    const auto relay = make_relay(options_at(url, kSubscriptions));
     std::map<std::string, std::shared_ptr<const testing::Recording>> recordings;
     for (const std::string& name : kSubscriptions) recordings[name] = record(*relay, name);
     ASSERT_TRUE(ok(relay->start()));

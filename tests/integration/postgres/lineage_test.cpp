@@ -98,13 +98,13 @@ TEST_F(PostgresLineage, a_database_made_with_this_one_as_template_is_the_same_li
   Pg admin(*environment("OUTBOX_TEST_POSTGRES"));
   store_.reset();
   ASSERT_TRUE(eventually([&] {
-    return state_of(admin,
-                    "CREATE DATABASE \"" + name + "\" TEMPLATE \"" + database_->name() + "\"")
+    return find_sqlstate(admin,
+                         "CREATE DATABASE \"" + name + "\" TEMPLATE \"" + database_->name() + "\"")
         .empty();
   }));
   EXPECT_TRUE(ok(open_at(url_of_database(*environment("OUTBOX_TEST_POSTGRES"), name))->check()));
   EXPECT_TRUE(eventually(
-      [&] { return state_of(admin, "DROP DATABASE \"" + name + "\" WITH (FORCE)").empty(); }));
+      [&] { return find_sqlstate(admin, "DROP DATABASE \"" + name + "\" WITH (FORCE)").empty(); }));
 }
 
 TEST_F(PostgresLineage, a_missing_witness_is_no_witness) {

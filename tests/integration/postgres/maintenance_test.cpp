@@ -199,7 +199,7 @@ TEST_F(PostgresMaintenance, a_prepared_transaction_in_the_way_is_named) {
   // The call runs as the login of a relay does, which owns nothing.
   Pg relay(database_->url());
   const std::string said =
-      complaint_of(relay, "SET ROLE outbox_relay; SELECT outbox.make_partitions()");
+      find_complaint(relay, "SET ROLE outbox_relay; SELECT outbox.make_partitions()");
   EXPECT_THAT(said, HasSubstr("in use by prepared transaction '" + gid + "'"));
   (void)writer.exec("COMMIT PREPARED '" + gid + "'");
   EXPECT_THAT(run().value(), HasSubstr("partitions added"));

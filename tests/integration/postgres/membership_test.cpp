@@ -33,7 +33,7 @@ class PostgresMembership : public PostgresTest {
   void let_lease_pass() const {
     (void)connect().exec("UPDATE outbox.relay SET heartbeat_at = heartbeat_at - interval '1 hour'");
   }
-  [[nodiscard]] store::RelayRow row_of(const std::string& name) const {
+  [[nodiscard]] store::RelayRow read_row(const std::string& name) const {
     const auto relays = (*store_->catalog())->relays().value();
     for (const auto& relay : relays) {
       if (relay.name == name) return relay;
@@ -68,7 +68,7 @@ TEST_F(PostgresMembership, a_dead_owner_is_replaced_although_the_servers_clock_w
   (void)connect().exec(
       "UPDATE outbox.relay SET heartbeat_at = heartbeat_at + interval '1 hour' WHERE name = 'first'");
   EXPECT_FALSE(second->vacant().value()) << "it may just not have renewed it yet";
-  EXPECT_FALSE(row_of("first").alive);
+  EXPECT_FALSE(read_row("first").alive);
   EXPECT_TRUE(eventually([&] { return second->vacant().value(); }, seconds(60)));
   const auto after = keep(*second);
   EXPECT_TRUE(after.owns());

@@ -119,7 +119,7 @@ TEST_F(PostgresMigrate, beside_writers_of_the_version_before) {
 TEST(PostgresMigrateOnStandby, is_refused) {
   OUTBOX_NEEDS_PGBIN();
   const OwnPostgres primary;
-  const auto standby = OwnPostgres::standby_of(primary.port());
+  const auto standby = OwnPostgres::start_standby(primary.port());
   const auto migrated = open_at(standby->url())->migrate();
   ASSERT_FALSE(migrated);
   EXPECT_THAT(migrated.error().text(), HasSubstr("connect to the primary"));
@@ -219,7 +219,7 @@ CREATE OPERATOR public.= (LEFTARG = oid, RIGHTARG = regnamespace, FUNCTION = pub
 TEST_F(PostgresMigrate, what_others_planted_in_the_search_path_is_never_called) {
   Pg connection(database_->url());
   (void)connection.exec(kPlanted);
-  ASSERT_THAT(complaint_of(connection, "SELECT hashtextextended('x'::text, 0)"),
+  ASSERT_THAT(find_complaint(connection, "SELECT hashtextextended('x'::text, 0)"),
               HasSubstr("the planted one was called"));
   ASSERT_TRUE(ok(store_->migrate()));
   EXPECT_TRUE(ok(store_->check()));

@@ -2,7 +2,7 @@
 #include <outbox/pqxx.hpp>
 
 #include "integration/postgres/harness.hpp"
-#include "support/error_of.hpp"
+#include "support/catch_error.hpp"
 
 namespace outbox::test {
 namespace {
@@ -90,16 +90,16 @@ TEST_F(PqxxEnqueue, what_is_not_valid_is_named_and_the_transaction_goes_on) {
   pqxx::work tx(*connection_);
   Event bad = order();
   bad.event_type = " ";
-  const Error blank = error_of([&] { (void)enqueue(tx, bad); });
+  const Error blank = catch_error([&] { (void)enqueue(tx, bad); });
   EXPECT_EQ(blank.code, Errc::invalid_argument);
   EXPECT_EQ(blank.message, "event_type: is blank");
   bad = order();
   bad.payload = "{";
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(catch_error([&] {
                 (void)enqueue(tx, std::vector{order(), bad});
               }).message,
               ::testing::StartsWith("event 1: payload"));
-  EXPECT_EQ(error_of([&] { (void)enqueue(tx, order(), {.schema = "a\";b"}); }).code,
+  EXPECT_EQ(catch_error([&] { (void)enqueue(tx, order(), {.schema = "a\";b"}); }).code,
             Errc::invalid_argument);
   (void)enqueue(tx, order());
   tx.commit();
@@ -112,23 +112,23 @@ TEST_F(PqxxEnqueue, errors_of_the_server_are_those_of_the_library) {
     (void)tx.exec("SET LOCAL lock_timeout = '50ms'");
     Pg blocker(database_->url());
     blocker.run("BEGIN; LOCK TABLE outbox.event IN SHARE MODE");
-    const Error error = error_of([&] { (void)enqueue(tx, order()); });
+    const Error error = catch_error([&] { (void)enqueue(tx, order()); });
     EXPECT_EQ(error.origin, "pg:55P03");
     EXPECT_EQ(error.remedy, Remedy::retry_transaction);
     EXPECT_EQ(error.effect, Effect::none);
     blocker.run("ROLLBACK");
-    EXPECT_EQ(error_of([&] { (void)enqueue(tx, order()); }).code, Errc::not_in_transaction)
+    EXPECT_EQ(catch_error([&] { (void)enqueue(tx, order()); }).code, Errc::not_in_transaction)
         << "libpqxx ends a transaction whose statement failed";
   }
   {
     pqxx::work tx(*connection_);
-    EXPECT_THAT(error_of([&] { (void)enqueue(tx, order(), {.schema = "nowhere"}); }).text(),
+    EXPECT_THAT(catch_error([&] { (void)enqueue(tx, order(), {.schema = "nowhere"}); }).text(),
                 ::testing::HasSubstr("outbox migrate"));
   }
   {
     pqxx::work tx(*connection_);
     (void)tx.exec("SET LOCAL client_encoding = 'LATIN1'");
-    EXPECT_THAT(error_of([&] { (void)enqueue(tx, order()); }).message,
+    EXPECT_THAT(catch_error([&] { (void)enqueue(tx, order()); }).message,
                 ::testing::HasSubstr("client_encoding"));
     tx.commit();
   }
@@ -136,7 +136,7 @@ TEST_F(PqxxEnqueue, errors_of_the_server_are_those_of_the_library) {
   try {
     pqxx::work tx(*connection_);
     connect().run("SELECT pg_terminate_backend(" + std::to_string(connection_->backendpid()) + ")");
-    const Error lost = error_of([&] { (void)enqueue(tx, order()); });
+    const Error lost = catch_error([&] { (void)enqueue(tx, order()); });
     EXPECT_EQ(lost.code, Errc::unavailable);
     EXPECT_EQ(lost.remedy, Remedy::reconnect);
   } catch (const pqxx::broken_connection&) {
@@ -155,7 +155,7 @@ TEST_F(PqxxEnqueue, tasks_and_the_inbox) {
   const EventId first = enqueue(tx, task);
   EXPECT_EQ(enqueue(tx, task), first);
   task.on_conflict = OnConflict::error;
-  EXPECT_EQ(error_of([&] { (void)enqueue(tx, task); }).code, Errc::already_exists);
+  EXPECT_EQ(catch_error([&] { (void)enqueue(tx, task); }).code, Errc::already_exists);
   task.on_conflict = OnConflict::replace;
   EXPECT_NE(enqueue(tx, task), first);
   EXPECT_TRUE(libpqxx::receive(tx, "billing", "message-1"));

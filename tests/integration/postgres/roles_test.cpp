@@ -13,8 +13,10 @@ class PostgresRoles : public PostgresTest {
     connection_ = std::make_unique<Pg>(database_->url());
     (void)connection_->exec("SET ROLE " + role);
   }
-  void may(const std::string& sql) { EXPECT_EQ(state_of(*connection_, sql), "") << sql; }
-  void may_not(const std::string& sql) { EXPECT_EQ(state_of(*connection_, sql), "42501") << sql; }
+  void may(const std::string& sql) { EXPECT_EQ(find_sqlstate(*connection_, sql), "") << sql; }
+  void may_not(const std::string& sql) {
+    EXPECT_EQ(find_sqlstate(*connection_, sql), "42501") << sql;
+  }
 
   std::unique_ptr<Pg> connection_;
 };
@@ -40,8 +42,8 @@ TEST_F(PostgresRoles, the_application_enqueues_and_nothing_else) {
       "INSERT INTO outbox.event (lane, id, aggregate_type, aggregate_id, event_type, payload, headers) "
       "VALUES (0, gen_random_uuid(), 'a', 'b', 'c', 'd', '{}')");
   for (const char* column : {"xid", "seq", "lane", "created_at"}) {
-    EXPECT_EQ(state_of(*connection_,
-                       std::string("INSERT INTO outbox.event_in (") + column + ") VALUES (NULL)"),
+    EXPECT_EQ(find_sqlstate(*connection_, std::string("INSERT INTO outbox.event_in (") + column +
+                                              ") VALUES (NULL)"),
               "42703")
         << column;
   }
@@ -143,7 +145,7 @@ TEST_F(PostgresRoles, a_relay_with_the_relays_role_works) {
   const auto ticked =
       (*schedules)
           ->tick(due->due.front(),
-                 {.task = event_of(Task{.type = "report.make", .payload = "{}"}), .next_at_us = 1});
+                 {.task = to_event(Task{.type = "report.make", .payload = "{}"}), .next_at_us = 1});
   EXPECT_TRUE(ok(ticked)) << "a worker enqueues the tasks of schedules";
   (void)admin.exec("DROP ROLE \"" + user + "\"");
 }

@@ -52,7 +52,8 @@ class SettlementCost : public PostgresTest, public ::testing::WithParamInterface
         table));
   }
   /// The rows of that table that a statement reads in a transaction of its own.
-  [[nodiscard]] std::int64_t rows_read_of(const std::string& table, const std::string& sql) const {
+  [[nodiscard]] std::int64_t count_rows_read(const std::string& table,
+                                             const std::string& sql) const {
     connection_->exec("BEGIN");
     const std::int64_t before = rows_read(table);
     connection_->exec(sql);
@@ -135,7 +136,7 @@ class CostOfMany : public SettlementCost {
         "SELECT s.id, '3', '9', n, n, 1, 9223372036854775807 FROM generate_series(1, 100) n CROSS JOIN outbox.subscription s");
     if (GetParam()) connection_->exec("ANALYZE outbox.settlement; ANALYZE outbox.pruned");
   }
-  [[nodiscard]] std::string sums_of(int subscription) const {
+  [[nodiscard]] std::string read_sums(int subscription) const {
     return connection_->value(
         "SELECT concat_ws(' ', min(first_xid::text), max(end_xid::text), min(first_seq), max(last_seq), sum(events), "
         "mod(mod(sum(hash::numeric), 18446744073709551616) + 18446744073709551616, 18446744073709551616), "
@@ -162,11 +163,11 @@ TEST_P(CostOfMany, all_cursors_are_read_by_a_row_of_each_subscription) {
 
 TEST_P(CostOfMany, removal_of_a_subscriptions_settlements_reads_no_others) {
   // The statement reads what the subscription has, what stays, and once more what is removed.
-  EXPECT_LE(rows_read_of("settlement", prune(7, "10 days")), 4 * kSettlementsOfEach);
+  EXPECT_LE(count_rows_read("settlement", prune(7, "10 days")), 4 * kSettlementsOfEach);
   connection_->exec(
       "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1, s2, at) "
       "SELECT 7, 'settle', -1, 1, s, s, clock_timestamp() - interval '1 day' FROM pg_current_snapshot() s CROSS JOIN generate_series(1, 50)");
-  EXPECT_LE(rows_read_of("settlement", prune(7, "1 hour")), 9 * kSettlementsOfEach);
+  EXPECT_LE(count_rows_read("settlement", prune(7, "1 hour")), 9 * kSettlementsOfEach);
   EXPECT_EQ(connection_->value(
                 "SELECT count(*) FROM outbox.settlement WHERE subscription = 7 AND generation = 1"),
             "0");
@@ -180,22 +181,22 @@ TEST_P(CostOfMany, removal_waits_for_nobody_where_there_is_nothing_to_remove) {
 }
 
 TEST_P(CostOfMany, what_was_removed_is_read_of_one_subscription_and_becomes_one_row) {
-  const std::string before = sums_of(7);
+  const std::string before = read_sums(7);
   connection_->exec(prune(7, "10 days"));
-  EXPECT_EQ(sums_of(7), before);
+  EXPECT_EQ(read_sums(7), before);
   EXPECT_EQ(connection_->value("SELECT count(*) FROM outbox.pruned WHERE subscription = 7"), "1");
   EXPECT_EQ(connection_->value("SELECT count(*) FROM outbox.pruned WHERE subscription = 8"), "100");
-  EXPECT_LE(
-      rows_read_of("pruned", "PREPARE read AS " + queries_.ledger_pruned.sql + "; EXECUTE read(8)"),
-      100);
-  EXPECT_LE(rows_read_of("pruned", "SELECT outbox.retained_from()"), 10);
+  EXPECT_LE(count_rows_read("pruned",
+                            "PREPARE read AS " + queries_.ledger_pruned.sql + "; EXECUTE read(8)"),
+            100);
+  EXPECT_LE(count_rows_read("pruned", "SELECT outbox.retained_from()"), 10);
 }
 
 TEST_P(CostOfMany, of_a_subscription_that_is_gone_only_its_own_rows_are_removed) {
   connection_->exec("SELECT outbox.drop_subscription(7)");
-  EXPECT_LE(rows_read_of("settlement", "SELECT outbox.prune_dropped(2000)"),
+  EXPECT_LE(count_rows_read("settlement", "SELECT outbox.prune_dropped(2000)"),
             3 * kSettlementsOfEach);
-  EXPECT_LE(rows_read_of("pruned", "SELECT outbox.prune_dropped(2000)"), 10);
+  EXPECT_LE(count_rows_read("pruned", "SELECT outbox.prune_dropped(2000)"), 10);
   EXPECT_EQ(connection_->value("SELECT count(*) FROM outbox.settlement WHERE subscription = 7"),
             "0");
   EXPECT_EQ(connection_->value("SELECT count(*) FROM outbox.pruned WHERE subscription = 7"), "0");

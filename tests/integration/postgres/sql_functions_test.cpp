@@ -28,7 +28,7 @@ class PostgresSql : public PostgresTest {
         .at(0);
   }
   [[nodiscard]] std::string complaint(const std::string& sql) {
-    return complaint_of(*connection_, "SELECT outbox." + sql);
+    return find_complaint(*connection_, "SELECT outbox." + sql);
   }
 
   std::unique_ptr<Pg> connection_;
@@ -73,7 +73,7 @@ TEST_F(PostgresSql, it_may_have_happened_before_it_was_enqueued) {
         complaint(std::string("enqueue('a', 'k', 'E', '1', occurred_at => '") + never + "')"),
         HasSubstr("occurred_at: lies outside the years 1 to 9999"));
     EXPECT_EQ(
-        state_of(
+        find_sqlstate(
             *connection_,
             std::string(
                 "INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, "
@@ -162,7 +162,7 @@ TEST_F(PostgresSql, refuses_with_the_fields_name) {
   EXPECT_THAT(
       complaint("enqueue('a', 'b', 'c', '{}', jsonb_build_object('x', repeat('x', 65536)))"),
       HasSubstr("headers: all names and values together is 65537 bytes"));
-  EXPECT_EQ(state_of(*connection_, "SELECT outbox.enqueue(' ', 'b', 'c', 'd')"), "22023");
+  EXPECT_EQ(find_sqlstate(*connection_, "SELECT outbox.enqueue(' ', 'b', 'c', 'd')"), "22023");
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "0");
 }
 
@@ -278,7 +278,7 @@ TEST_F(PostgresSql, the_view_takes_plain_inserts_and_returns_ids) {
   EXPECT_EQ(*rows[0][0], value("SELECT id FROM outbox.event WHERE aggregate_id = '1'"));
   EXPECT_THAT(newest(), ElementsAre("order", "2", "B", "[]", "application/json", "{}"));
   EXPECT_THAT(
-      complaint_of(
+      find_complaint(
           *connection_,
           "INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES (' ', 'A', '1')"),
       HasSubstr("aggregate_type: is blank"));
@@ -354,7 +354,7 @@ TEST_F(PostgresSql, every_way_in_gives_the_lane) {
 TEST_F(PostgresSql, the_way_into_the_log_keeps_the_outermost_limits) {
   const auto refused = [&](const std::string& type, const std::string& key, const std::string& name,
                            const std::string& payload, const std::string& medium) {
-    return state_of(
+    return find_sqlstate(
         *connection_,
         "INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, "
         "content_type, headers) VALUES (gen_random_uuid(), " +
@@ -374,7 +374,7 @@ TEST_F(PostgresSql, the_way_into_the_log_keeps_the_outermost_limits) {
   EXPECT_EQ(refused("'a'", "'k'", "'E'", "convert_to(repeat('x', 67108865), 'UTF8')", "NULL"),
             "22023");
   const auto with_headers = [&](const std::string& headers) {
-    return complaint_of(
+    return find_complaint(
         *connection_,
         "INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, headers) "
         "VALUES (gen_random_uuid(), 'a', 'k', 'E', 'x', " +
@@ -405,7 +405,7 @@ TEST_F(PostgresSql, the_way_into_the_log_computes_each_value_once) {
             "0");
   // The value that is checked is the value that is written.
   EXPECT_EQ(
-      state_of(
+      find_sqlstate(
           *connection_,
           "INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, headers) "
           "VALUES (gen_random_uuid(), CASE nextval('numbers') % 2 WHEN 0 THEN '' ELSE 'a' END, "
@@ -450,11 +450,11 @@ SET search_path = public, pg_catalog;
 
 TEST_F(PostgresSql, nothing_planted_in_the_callers_search_path_is_called) {
   (void)connection_->exec(kPlanted);
-  ASSERT_THAT(complaint_of(*connection_, "SELECT 'a'::pg_catalog.text = 'b'::pg_catalog.text"),
+  ASSERT_THAT(find_complaint(*connection_, "SELECT 'a'::pg_catalog.text = 'b'::pg_catalog.text"),
               HasSubstr("planted operator = (text, text)"));
-  ASSERT_THAT(complaint_of(*connection_, "SELECT octet_length('a'::pg_catalog.text)"),
+  ASSERT_THAT(find_complaint(*connection_, "SELECT octet_length('a'::pg_catalog.text)"),
               HasSubstr("planted function octet_length(text)"));
-  ASSERT_THAT(complaint_of(*connection_, "SELECT gen_random_uuid()"),
+  ASSERT_THAT(find_complaint(*connection_, "SELECT gen_random_uuid()"),
               HasSubstr("planted function"));
   const std::string rest = ", 'E', '{}'";
   int written = 0;
@@ -469,10 +469,10 @@ TEST_F(PostgresSql, nothing_planted_in_the_callers_search_path_is_called) {
         ++written;
         const std::string sql =
             "SELECT outbox.enqueue('order', " + key + ", 'E', " + payload + more + ")";
-        EXPECT_EQ(complaint_of(*connection_, sql), "") << sql;
+        EXPECT_EQ(find_complaint(*connection_, sql), "") << sql;
       }
       const std::string bad = "SELECT outbox.enqueue('order', " + key + ", ' ', " + payload + ")";
-      EXPECT_THAT(complaint_of(*connection_, bad), HasSubstr("event_type: is blank")) << bad;
+      EXPECT_THAT(find_complaint(*connection_, bad), HasSubstr("event_type: is blank")) << bad;
     }
   }
   for (
@@ -490,10 +490,10 @@ TEST_F(PostgresSql, nothing_planted_in_the_callers_search_path_is_called) {
        R"(INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, headers, occurred_at)
            VALUES ('0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1', 'a', 'k', 'E', 'x', '{}', '2001-02-03 04:05:06+00'))"}) {
     ++written;
-    EXPECT_EQ(complaint_of(*connection_, sql), "") << sql;
+    EXPECT_EQ(find_complaint(*connection_, sql), "") << sql;
   }
   EXPECT_THAT(
-      complaint_of(
+      find_complaint(
           *connection_,
           "INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, headers) "
           "VALUES ('0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1', '', 'k', 'E', 'x', '{}')"),
@@ -514,12 +514,12 @@ TEST_F(PostgresSql, a_session_that_plays_the_replica_is_refused_by_every_way_in)
        "INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES ('a', 'b', '1')",
        "INSERT INTO outbox.new_event (aggregate_type, event_type, payload) SELECT 'a', 'b', '1' RETURNING id",
        "INSERT INTO outbox.new_event (aggregate_id, payload) VALUES ('a', '1')"}) {
-    EXPECT_EQ(state_of(*connection_, insert), "23514") << insert;
+    EXPECT_EQ(find_sqlstate(*connection_, insert), "23514") << insert;
   }
-  EXPECT_EQ(state_of(*connection_, "SELECT outbox.enqueue('a', 'k', 'b', '1')"), "55000");
-  EXPECT_EQ(state_of(*connection_,
-                     "SELECT outbox.enqueue_many('[{\"aggregate_type\": \"a\", "
-                     "\"event_type\": \"b\", \"payload\": 1}]')"),
+  EXPECT_EQ(find_sqlstate(*connection_, "SELECT outbox.enqueue('a', 'k', 'b', '1')"), "55000");
+  EXPECT_EQ(find_sqlstate(*connection_,
+                          "SELECT outbox.enqueue_many('[{\"aggregate_type\": \"a\", "
+                          "\"event_type\": \"b\", \"payload\": 1}]')"),
             "55000");
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "1");
 }

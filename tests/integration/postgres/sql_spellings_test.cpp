@@ -28,9 +28,9 @@ class PostgresSpellings : public PostgresTest {
   [[nodiscard]] std::string prepared(const std::string& types, const std::string& call,
                                      const std::string& values) {
     std::string trouble =
-        complaint_of(*connection_, "PREPARE spelling" + types + " AS SELECT outbox." + call);
+        find_complaint(*connection_, "PREPARE spelling" + types + " AS SELECT outbox." + call);
     if (!trouble.empty()) return trouble;
-    trouble = complaint_of(*connection_, "EXECUTE spelling(" + values + ")");
+    trouble = find_complaint(*connection_, "EXECUTE spelling(" + values + ")");
     (void)connection_->exec("DEALLOCATE spelling");
     return trouble;
   }
@@ -92,7 +92,7 @@ TEST_F(PostgresSpellings, every_usual_spelling_of_enqueue_resolves) {
   for (const Spelling& spelling : spellings) {
     const std::string sql =
         std::string("SELECT outbox.enqueue(") + spelling.arguments + ") FROM orders";
-    ASSERT_EQ(complaint_of(*connection_, sql), "") << sql;
+    ASSERT_EQ(find_complaint(*connection_, sql), "") << sql;
     EXPECT_EQ(newest()[0], spelling.key) << sql;
     EXPECT_EQ(newest()[2], "application/json") << sql;
     if (!spelling.payload.empty()) {
@@ -158,12 +158,12 @@ TEST_F(PostgresSpellings, enqueue_many_takes_json_as_any_type) {
 TEST_F(PostgresSpellings, enqueue_many_refuses_what_is_no_array_as_any_type) {
   for (const char* type : {"", "::text", "::varchar", "::json", "::jsonb"}) {
     for (const char* events : {"'{}'", "NULL"})
-      EXPECT_THAT(complaint_of(*connection_,
-                               std::string("SELECT outbox.enqueue_many(") + events + type + ")"),
+      EXPECT_THAT(find_complaint(*connection_,
+                                 std::string("SELECT outbox.enqueue_many(") + events + type + ")"),
                   HasSubstr("events: is not a JSON array"))
           << type;
   }
-  EXPECT_EQ(state_of(*connection_, "SELECT outbox.enqueue_many('{bad')"), "22P02");
+  EXPECT_EQ(find_sqlstate(*connection_, "SELECT outbox.enqueue_many('{bad')"), "22P02");
 }
 
 TEST_F(PostgresSpellings, the_key_of_a_task_is_of_any_scalar_type) {
@@ -192,13 +192,13 @@ TEST_F(PostgresSpellings, the_key_of_a_task_is_of_any_scalar_type) {
     for (const auto& [arguments, key] : keys) {
       const std::string sql =
           std::string("SELECT outbox.enqueue_task('mail', 'send', '{}'") + type + arguments + ")";
-      ASSERT_EQ(complaint_of(*connection_, sql), "") << sql;
+      ASSERT_EQ(find_complaint(*connection_, sql), "") << sql;
       EXPECT_EQ(newest()[0], key) << sql;
       (void)connection_->exec("DELETE FROM outbox.task_unique");
     }
   }
   EXPECT_EQ(
-      complaint_of(
+      find_complaint(
           *connection_,
           "SELECT outbox.enqueue_task(payload => '{}', key => 42, type => 'send', queue => 'mail')"),
       "");
@@ -246,7 +246,7 @@ TEST_F(PostgresSpellings, a_message_has_an_id_of_any_scalar_type) {
             "t");
   for (const char* id : {"NULL", "NULL::text", "NULL::bigint"})
     EXPECT_THAT(
-        complaint_of(*connection_, std::string("SELECT outbox.receive('billing', ") + id + ")"),
+        find_complaint(*connection_, std::string("SELECT outbox.receive('billing', ") + id + ")"),
         HasSubstr("message_id: is null"));
   for (const auto& [types, id] :
        std::vector<std::pair<std::string, std::string>>{{"", "'1'"},

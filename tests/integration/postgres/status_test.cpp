@@ -61,7 +61,7 @@ class PostgresStatus : public PostgresTest {
   }
   std::string newest_settlement() { return value("SELECT max(id) FROM outbox.settlement"); }
   /// The mask of the lane of the event.
-  std::string lane_of(const std::string& seq) {
+  std::string find_lane(const std::string& seq) {
     return value("SELECT 1::bigint << lane FROM outbox.event WHERE seq = " + seq);
   }
 
@@ -167,8 +167,8 @@ TEST_F(PostgresStatus, a_settlement_counts_for_its_lanes) {
   const std::string id = subscribe("mails");
   std::string first = enqueue("a");
   std::string other = enqueue("b");
-  const std::string lane = lane_of(first);
-  ASSERT_NE(lane, lane_of(other)) << "the lanes of keys never change";
+  const std::string lane = find_lane(first);
+  ASSERT_NE(lane, find_lane(other)) << "the lanes of keys never change";
   EXPECT_EQ(value("SELECT outbox.pending('mails')"), "2");
   settle(id, lane, 1);
   EXPECT_EQ(value("SELECT outbox.pending('mails')"), "1");
@@ -292,7 +292,7 @@ TEST_F(PostgresStatus, event_status_has_a_row_for_each_subscription) {
 }
 
 TEST_F(PostgresStatus, pending_names_the_subscription_that_does_not_exist) {
-  EXPECT_THAT(complaint_of(*sql_, "SELECT outbox.pending('mials')"),
+  EXPECT_THAT(find_complaint(*sql_, "SELECT outbox.pending('mials')"),
               HasSubstr("no such subscription: mials"));
 }
 
@@ -323,7 +323,7 @@ TEST_F(PostgresStatus, a_reader_may_ask_and_an_application_may_not) {
   EXPECT_EQ(reader.value("SELECT outbox.pending('mails')"), "1");
   Pg application = connect();
   (void)application.exec("SET ROLE outbox_app");
-  EXPECT_EQ(state_of(application, "SELECT outbox.pending('mails')"), "42501");
+  EXPECT_EQ(find_sqlstate(application, "SELECT outbox.pending('mails')"), "42501");
 }
 
 // ---- look-up indexes

@@ -29,7 +29,7 @@ class PostgresCore : public ::testing::TestWithParam<std::string> {
       database_ = std::make_unique<PostgresDatabase>();
       url_ = url_of_database(*environment("OUTBOX_TEST_PGBOUNCER"), database_->name());
     } else {
-      const std::string programs = programs_of(GetParam());
+      const std::string programs = find_programs(GetParam());
       if (programs.empty())
         GTEST_SKIP() << "needs the programs of PostgreSQL " << GetParam()
                      << ": OUTBOX_TEST_POSTGRES_VERSIONS has none (scripts/test fetches them)";
@@ -45,7 +45,7 @@ class PostgresCore : public ::testing::TestWithParam<std::string> {
   }
 
   /// The folder of this version's programs. The variable has "14.23=FOLDER 15.18=FOLDER ...".
-  static std::string programs_of(const std::string& version) {
+  static std::string find_programs(const std::string& version) {
     std::istringstream all(environment("OUTBOX_TEST_POSTGRES_VERSIONS").value_or(""));
     for (std::string one; all >> one;) {
       if (one.starts_with(version + ".")) return one.substr(one.find('=') + 1);
@@ -89,7 +89,7 @@ class PostgresCore : public ::testing::TestWithParam<std::string> {
     Pg application(url_);
     for (int n = 0; n < kOfEach; ++n) {
       postgres::Transaction tx(application.native());
-      tx.enqueue(event_of("Sent", n));
+      tx.enqueue(make_event("Sent", n));
       if (n % 4 == 3) {
         tx.rollback();
       } else {
@@ -100,7 +100,7 @@ class PostgresCore : public ::testing::TestWithParam<std::string> {
     written_ = std::stoul(admin_->value("SELECT count(*) FROM outbox.event"));
     EXPECT_EQ(written_, kOfEach * 3 - kOfEach / 4 + 1);
   }
-  static Event event_of(const std::string& type, int key) {
+  static Event make_event(const std::string& type, int key) {
     Event event;
     event.aggregate_type = "order";
     event.aggregate_id = std::to_string(key % 3);
@@ -159,7 +159,7 @@ TEST_P(PostgresCore, does_all_that_is_promised) {
                                                     : Outcome::Kind::acked;
   });
   const auto strict_events = sink->recording();
-  const auto inside = relay_of(options);
+  const auto inside = make_relay(options);
   ASSERT_TRUE(inside->use("strict", std::move(sink)));
   ASSERT_TRUE(inside->start());
   admin_->run("SELECT outbox.enqueue('order', '1', 'Poison', '{}'::jsonb)");

@@ -168,10 +168,10 @@ TEST_F(PostgresWakeup, prepared_transactions_need_it_off) {
   const auto sleeper = wakeup();
   ASSERT_TRUE(sleeper->arm().value());
   (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'b', 'c', '{}')");
-  EXPECT_EQ(state_of(writer, "PREPARE TRANSACTION " + name), "0A000");
+  EXPECT_EQ(find_sqlstate(writer, "PREPARE TRANSACTION " + name), "0A000");
   (void)writer.exec(
       "ROLLBACK; SET outbox.wake = off; BEGIN; SELECT outbox.enqueue('a', 'b', 'c', '{}')");
-  EXPECT_EQ(state_of(writer, "PREPARE TRANSACTION " + name), "");
+  EXPECT_EQ(find_sqlstate(writer, "PREPARE TRANSACTION " + name), "");
   (void)writer.exec("COMMIT PREPARED " + name);
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "1");
 }

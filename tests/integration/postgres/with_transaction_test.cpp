@@ -350,7 +350,7 @@ class InDoubtTest : public WithTransaction {
       EXPECT_EQ(thrown.error().effect, Effect::unknown);
       EXPECT_EQ(thrown.error().remedy, Remedy::reconnect);
       EXPECT_THAT(thrown.what(), ::testing::HasSubstr(thrown.transaction()));
-      EXPECT_THAT(thrown.what(), ::testing::HasSubstr("fate_of"));
+      EXPECT_THAT(thrown.what(), ::testing::HasSubstr("find_fate"));
       EXPECT_EQ(thrown.mark()->event, id_);
       return thrown;
     }
@@ -362,7 +362,7 @@ class InDoubtTest : public WithTransaction {
     Pg other(url);
     Fate found = Fate::in_progress;
     EXPECT_TRUE(eventually([&] {
-      found = postgres::fate_of(other.native(), doubt);
+      found = postgres::find_fate(other.native(), doubt);
       return found != Fate::in_progress;
     }));
     return found;
@@ -434,7 +434,7 @@ TEST_F(InDoubtTest, a_server_that_is_killed_in_commit_knows_when_it_is_back) {
   while (std::stoll(later.value("SELECT pg_current_xact_id()")) < std::stoll(doubt.transaction())) {
   }
   try {
-    EXPECT_EQ(postgres::fate_of(later.native(), doubt), Fate::rolled_back);
+    EXPECT_EQ(postgres::find_fate(later.native(), doubt), Fate::rolled_back);
   } catch (const Exception& thrown) {
     EXPECT_EQ(thrown.error().code, Errc::not_found) << "another transaction has that id";
   }
@@ -448,22 +448,22 @@ TEST_F(InDoubtTest, what_cannot_be_told_is_an_error) {
   Pg other(database_->url());
   other.run("BEGIN");
   const std::string open = other.value("SELECT pg_current_xact_id()");
-  EXPECT_EQ(postgres::fate_of(native(), doubt_about(open, {})), Fate::in_progress);
-  EXPECT_THROW((void)postgres::fate_of(other.native(), doubt_about(open, {})), Exception)
+  EXPECT_EQ(postgres::find_fate(native(), doubt_about(open, {})), Fate::in_progress);
+  EXPECT_THROW((void)postgres::find_fate(other.native(), doubt_about(open, {})), Exception)
       << "in a transaction";
   other.run("ROLLBACK");
-  EXPECT_EQ(postgres::fate_of(native(), doubt_about(open, {})), Fate::rolled_back);
+  EXPECT_EQ(postgres::find_fate(native(), doubt_about(open, {})), Fate::rolled_back);
   const std::string committed = other.value("SELECT pg_current_xact_id()");
-  const auto code_of = [&](const InDoubt& doubt) {
+  const auto find_code = [&](const InDoubt& doubt) {
     try {
-      (void)postgres::fate_of(native(), doubt);
+      (void)postgres::find_fate(native(), doubt);
     } catch (const Exception& thrown) {
       return thrown.error().code;
     }
     return Errc::internal;
   };
-  EXPECT_EQ(code_of(doubt_about(committed, {})), Errc::not_found);
-  EXPECT_EQ(code_of(doubt_about(committed, InDoubt::Mark{"outbox", EventId::generate()})),
+  EXPECT_EQ(find_code(doubt_about(committed, {})), Errc::not_found);
+  EXPECT_EQ(find_code(doubt_about(committed, InDoubt::Mark{"outbox", EventId::generate()})),
             Errc::not_found);
   EXPECT_EQ(PQtransactionStatus(native()), PQTRANS_IDLE);
 }

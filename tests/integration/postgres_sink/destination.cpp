@@ -12,14 +12,14 @@
 namespace outbox::test {
 namespace {
 
-std::string content_of(const std::string& path) {
+std::string read_content(const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
 }
 
-std::string bytes_of(std::string_view hex) {
+std::string decode_hex(std::string_view hex) {
   std::string bytes;
   for (std::size_t at = 0; at + 1 < hex.size(); at += 2)
     bytes.push_back(static_cast<char>(hex_value(hex[at]) * 16 + hex_value(hex[at + 1])));
@@ -44,7 +44,7 @@ PostgresDestination::PostgresDestination() {
   admin.exec("ALTER ROLE app PASSWORD " + password);
   admin.exec("GRANT CREATE, USAGE ON SCHEMA public TO app");
   const std::string file = server_.data() + "/pg_hba.conf";
-  const std::string before = content_of(file);
+  const std::string before = read_content(file);
   std::ofstream(file) << "host all app 127.0.0.1/32 scram-sha-256\n" << before;
   admin.exec("SELECT pg_reload_conf()");
   if (!eventually([this] { return !lets_in(url()); }))
@@ -84,7 +84,7 @@ std::vector<Arrived> PostgresDestination::arrived(const std::string& table) cons
   std::vector<Arrived> all;
   for (const PgRow& row :
        admin().exec("SELECT id, key, encode(payload, 'hex') FROM " + table + " ORDER BY n"))
-    all.push_back({.id = row[0].value(), .key = row[1], .body = bytes_of(row[2].value_or(""))});
+    all.push_back({.id = row[0].value(), .key = row[1], .body = decode_hex(row[2].value_or(""))});
   return all;
 }
 

@@ -74,7 +74,7 @@ class PostgresSinkTest : public testing::Test {
   }
 
   /// Sends one message of the load, opening the sink again if it stopped before.
-  [[nodiscard]] Outcome outcome_of(const Load& load, std::size_t place = 0) {
+  [[nodiscard]] Outcome find_outcome(const Load& load, std::size_t place = 0) {
     EXPECT_TRUE(reopen());
     const Message message = load.message(place, ++token_);
     EXPECT_EQ(sink_->send({&message, 1}), 1U);

@@ -19,8 +19,8 @@ TEST_F(PostgresSinkTest, the_sink_makes_its_tables_and_fills_the_columns) {
   load.item(0).headers = {{.name = "tenant", .value = "a \"quote\"\n"},
                           {.name = "none", .value = "", .absent = true}};
   load.add(std::nullopt, "{}");
-  EXPECT_EQ(outcome_of(load, 0).kind, Outcome::Kind::acked);
-  EXPECT_EQ(outcome_of(load, 1).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load, 0).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load, 1).kind, Outcome::Kind::acked);
   const auto rows = server().admin().exec(
       "SELECT id, seq, key, type, payload->>'total', headers->>'tenant', headers ? 'none', "
       "extract(epoch FROM occurred_at)::text FROM " +
@@ -171,7 +171,7 @@ TEST_F(PostgresSinkTest, constraints_that_wait_for_the_commit_find_their_event_t
   EXPECT_EQ(relay.failures().front().outcome.error.origin, "pg:23503");
   expect_each_once(load, {10});
   load.add("alone", "B");
-  EXPECT_EQ(outcome_of(load, 30).kind, Outcome::Kind::rejected);
+  EXPECT_EQ(find_outcome(load, 30).kind, Outcome::Kind::rejected);
 }
 
 TEST_F(PostgresSinkTest, what_a_trigger_raises_is_the_fault_of_the_event) {
@@ -236,7 +236,7 @@ TEST_F(PostgresSinkTest, names_without_a_schema_are_found_as_the_login_finds_the
   open({{"columns.id", "{id}"}, {"columns.mood", "glad"}, {"columns.payload", "{body}"}});
   Load load;
   load.add("k", "{}");
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   EXPECT_EQ(count(second + "." + table_), 1);
   EXPECT_EQ(count(table_), 0) << "the one in public comes later";
   EXPECT_EQ(count(first + "." + delivered_), 1) << "what is made is made in the first schema";
@@ -278,12 +278,12 @@ TEST_F(PostgresSinkTest, what_others_planted_in_the_search_path_is_never_called)
     EXPECT_TRUE(relay.failures().empty());
   }
   load.add("late", "{}");
-  EXPECT_EQ(outcome_of(load, 10).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load, 10).kind, Outcome::Kind::acked);
   sink_->close();
   make_id_unique();
   open({{"dedup_window", "0"}});
   load.add("k", "{}");
-  EXPECT_EQ(outcome_of(load, 11).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load, 11).kind, Outcome::Kind::acked);
   EXPECT_EQ(count(), 12);
 }
 
@@ -293,11 +293,11 @@ TEST_F(PostgresSinkTest, a_table_that_is_missing_for_some_events_blocks_and_is_n
   Load load;
   load.add_many(3, 3);
   load.item(1).event.headers = R"({"tenant":"_other"})";
-  EXPECT_EQ(outcome_of(load, 0).kind, Outcome::Kind::acked);
-  const Outcome outcome = outcome_of(load, 1);
+  EXPECT_EQ(find_outcome(load, 0).kind, Outcome::Kind::acked);
+  const Outcome outcome = find_outcome(load, 1);
   EXPECT_EQ(outcome.kind, Outcome::Kind::blocked);
   EXPECT_THAT(outcome.error.text(), HasSubstr(table_ + "_other"));
-  EXPECT_EQ(outcome_of(load, 2).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load, 2).kind, Outcome::Kind::acked);
 }
 
 TEST_F(PostgresSinkTest, a_name_that_no_table_can_have_is_the_fault_of_its_event) {

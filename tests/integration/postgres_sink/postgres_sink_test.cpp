@@ -116,7 +116,7 @@ TEST_F(PostgresSinkTest, an_event_that_comes_late_is_inserted) {
   Load load;
   load.add_many(10, 10);
   for (const std::size_t place : {5U, 9U, 2U, 9U, 0U})
-    EXPECT_EQ(outcome_of(load, place).kind, Outcome::Kind::acked);
+    EXPECT_EQ(find_outcome(load, place).kind, Outcome::Kind::acked);
   EXPECT_EQ(places(server().arrived(table_), load), (std::vector<std::size_t>{5, 9, 2, 0}));
 }
 
@@ -124,11 +124,11 @@ TEST_F(PostgresSinkTest, a_replay_inserts_the_event_again_and_once) {
   open();
   Load load;
   load.add("k", "B");
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   for (const char* headers : {R"({"outbox-replay":"1"})", R"({"outbox-replay":"2"})"}) {
     load.item(0).event.headers = headers;
     for (int time = 0; time < 2; ++time)
-      EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked) << headers;
+      EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked) << headers;
   }
   EXPECT_EQ(count(), 3);
 }
@@ -139,12 +139,12 @@ TEST_F(PostgresSinkTest, each_subscription_and_each_event_of_an_id_has_its_own_r
   load.add("k", "B");
   load.add("k", "C");
   load.item(1).event.id = load.item(0).event.id;  // no constraint of the log forbids it
-  EXPECT_EQ(outcome_of(load, 0).kind, Outcome::Kind::acked);
-  EXPECT_EQ(outcome_of(load, 1).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load, 0).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load, 1).kind, Outcome::Kind::acked);
   EXPECT_EQ(count(), 2);
   sink_->close();
   open({}, "audit");
-  EXPECT_EQ(outcome_of(load, 0).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load, 0).kind, Outcome::Kind::acked);
   EXPECT_EQ(count(), 3);
 }
 
@@ -154,7 +154,7 @@ TEST_F(PostgresSinkTest, without_ids_a_unique_index_takes_their_place) {
   sink_ = make(settings);
   Load load;
   load.add_many(20, 5);
-  const Outcome refused = outcome_of(load);
+  const Outcome refused = find_outcome(load);
   EXPECT_EQ(refused.kind, Outcome::Kind::blocked);
   EXPECT_THAT(refused.error.text(), HasSubstr("unique index on the column with {id}"));
   make_id_unique();
@@ -184,7 +184,7 @@ TEST_F(PostgresSinkTest, ids_older_than_the_window_are_removed_in_chunks) {
   // One chunk is removed after each batch as long as there are more.
   for (int removed = 1; removed <= 3; ++removed) {
     load.add("more", "B");
-    EXPECT_EQ(outcome_of(load, load.size() - 1).kind, Outcome::Kind::acked);
+    EXPECT_EQ(find_outcome(load, load.size() - 1).kind, Outcome::Kind::acked);
     std::vector<Outcome> none;
     const int left = std::max(0, 2500 - removed * 1000) + 40 + removed + 1;
     EXPECT_TRUE(eventually([&] {
@@ -205,9 +205,9 @@ TEST_F(PostgresSinkTest, a_redelivery_begins_the_window_anew) {
   open({{"dedup_window", "1h"}});
   Load load;
   load.add("k", "B");
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   server().admin().exec("UPDATE " + delivered_ + " SET delivered_at = now() - interval '59min'");
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   EXPECT_EQ(
       server().admin().value("SELECT delivered_at > now() - interval '1min' FROM " + delivered_),
       "t");

@@ -56,11 +56,11 @@ TEST_F(PostgresSinkTest, what_is_missing_is_named_with_the_statement_that_makes_
   open(settings);
   Load load;
   load.add("k", "{}");
-  const Outcome outcome = outcome_of(load);
+  const Outcome outcome = find_outcome(load);
   EXPECT_EQ(outcome.kind, Outcome::Kind::blocked) << "the rights are missing";
   EXPECT_THAT(outcome.error.text(), HasSubstr("INSERT on the table"));
   server().admin().exec("GRANT INSERT ON " + name + " TO app");
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   server().admin().exec("ALTER TABLE " + name + " RENAME COLUMN payload TO body");
   EXPECT_THAT(error_of_open(settings), HasSubstr("has no column \"payload\""));
 }
@@ -94,7 +94,7 @@ TEST_F(PostgresSinkTest, a_server_that_takes_no_writes_blocks_at_once_and_when_i
   open();
   Load load;
   load.add_many(10, 10);
-  EXPECT_EQ(outcome_of(load, 0).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load, 0).kind, Outcome::Kind::acked);
   server().refuse_writes();
   const Message message = load.message(1, 1);
   std::vector<Outcome> outcomes;
@@ -143,7 +143,7 @@ TEST_F(PostgresSinkTest, a_connection_that_ends_while_idle_is_noticed_and_made_a
   Load load;
   load.add("k", "B");
   load.add("k", "C");
-  EXPECT_EQ(outcome_of(load, 0).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load, 0).kind, Outcome::Kind::acked);
   std::atomic<bool> rung{false};
   sink_->on_ready([&] { rung = true; });
   std::vector<Outcome> none;
@@ -164,7 +164,7 @@ TEST_F(PostgresSinkTest, a_connection_that_ends_while_idle_is_noticed_and_made_a
   EXPECT_THAT(none.front().kind,
               testing::AnyOf(Outcome::Kind::blocked, Outcome::Kind::unknown, Outcome::Kind::retry));
   sink_->on_ready({});
-  EXPECT_EQ(outcome_of(load, 1).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load, 1).kind, Outcome::Kind::acked);
   expect_each_once(load);
 }
 

@@ -28,7 +28,7 @@ amqp_bytes_t bytes(const std::string& value) {
   return {.len = value.size(), .bytes = const_cast<char*>(value.data())};
 }
 
-std::string reason_of(const amqp_rpc_reply_t& reply) {
+std::string describe_reply(const amqp_rpc_reply_t& reply) {
   if (reply.reply_type == AMQP_RESPONSE_LIBRARY_EXCEPTION)
     return amqp_error_string2(reply.library_error);
   if (reply.reply_type != AMQP_RESPONSE_SERVER_EXCEPTION) return "no answer";
@@ -142,7 +142,7 @@ RabbitClient::RabbitClient(const SharedRabbit& server) : state_(amqp_new_connect
   amqp_set_rpc_timeout(state_.get(), &limit);
   const amqp_rpc_reply_t reply = amqp_login(state_.get(), "/", 0, 131072, 0, AMQP_SASL_METHOD_PLAIN,
                                             server.username.c_str(), server.password.c_str());
-  if (reply.reply_type != AMQP_RESPONSE_NORMAL) throw std::runtime_error(reason_of(reply));
+  if (reply.reply_type != AMQP_RESPONSE_NORMAL) throw std::runtime_error(describe_reply(reply));
   open_channel();
 }
 
@@ -154,7 +154,7 @@ void RabbitClient::open_channel() {
 void RabbitClient::check(const std::string& what) {
   const amqp_rpc_reply_t reply = amqp_get_rpc_reply(state_.get());
   if (reply.reply_type == AMQP_RESPONSE_NORMAL) return;
-  std::string reason = what + ": " + reason_of(reply);
+  std::string reason = what + ": " + describe_reply(reply);
   if (reply.reply_type == AMQP_RESPONSE_SERVER_EXCEPTION &&
       reply.reply.id == AMQP_CHANNEL_CLOSE_METHOD) {
     amqp_channel_close_ok_t ok{};
@@ -242,7 +242,7 @@ void RabbitClient::take_all(const std::string& queue, std::vector<RabbitMessage>
     const std::uint32_t count = got.message_count;  // the messages that are left
     amqp_message_t read;
     const amqp_rpc_reply_t done = amqp_read_message(state_.get(), kOwnChannel, &read, 0);
-    if (done.reply_type != AMQP_RESPONSE_NORMAL) throw std::runtime_error(reason_of(done));
+    if (done.reply_type != AMQP_RESPONSE_NORMAL) throw std::runtime_error(describe_reply(done));
     read_content(read, message);
     amqp_destroy_message(&read);
     consume(queue, count, into);
@@ -275,7 +275,7 @@ bool RabbitClient::consume_one(std::chrono::seconds limit, std::vector<RabbitMes
   if (reply.reply_type == AMQP_RESPONSE_LIBRARY_EXCEPTION &&
       reply.library_error == AMQP_STATUS_TIMEOUT)
     return false;
-  if (reply.reply_type != AMQP_RESPONSE_NORMAL) throw std::runtime_error(reason_of(reply));
+  if (reply.reply_type != AMQP_RESPONSE_NORMAL) throw std::runtime_error(describe_reply(reply));
   RabbitMessage& message = into.emplace_back();
   message.exchange = text(envelope.exchange);
   message.routing_key = text(envelope.routing_key);

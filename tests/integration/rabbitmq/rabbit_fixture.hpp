@@ -74,8 +74,8 @@ class RabbitSinkTest : public testing::Test {
 
   /// Sends these messages of the load together, without opening anything again, and returns their
   /// outcomes by place.
-  [[nodiscard]] std::map<std::size_t, Outcome> outcomes_of(const Load& load, std::size_t from,
-                                                           std::size_t count) {
+  [[nodiscard]] std::map<std::size_t, Outcome> find_outcomes(const Load& load, std::size_t from,
+                                                             std::size_t count) {
     std::vector<Message> messages;
     for (std::size_t place = from; place < from + count; ++place)
       messages.push_back(load.message(place, place + 1));
@@ -91,8 +91,8 @@ class RabbitSinkTest : public testing::Test {
     EXPECT_EQ(by_place.size(), count) << "one outcome for each";
     return by_place;
   }
-  [[nodiscard]] Outcome outcome_of(const Load& load, std::size_t place = 0) {
-    return outcomes_of(load, place, 1)[place];
+  [[nodiscard]] Outcome find_outcome(const Load& load, std::size_t place = 0) {
+    return find_outcomes(load, place, 1)[place];
   }
 
   static void expect_each_once(RabbitQueue& queue, const Load& load,

@@ -28,7 +28,7 @@ TEST_F(RabbitSinkTest, a_message_has_the_events_properties_and_all_headers) {
   item.headers.push_back({.name = "correlation_id", .value = "request 7"});
   item.event.occurred_at = event::timestamp(1'700'000'000'500'000);
   open();
-  EXPECT_EQ(outcome_of(load).kind, Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Kind::acked);
   const auto& messages = queue.messages();
   ASSERT_EQ(messages.size(), 1U);
   EXPECT_EQ(messages[0].exchange, "");
@@ -86,9 +86,9 @@ TEST_F(RabbitSinkTest, an_exchange_that_depends_on_the_event_gets_its_events) {
   load.item(1).event.aggregate_type = illegal;
   load.item(2).event.aggregate_type = none;
   open({{"exchange", "{aggregate_type}"}});
-  EXPECT_EQ(outcome_of(load, 0).kind, Kind::acked);
-  EXPECT_EQ(outcome_of(load, 1).kind, Kind::rejected);
-  const Outcome missing = outcome_of(load, 2);
+  EXPECT_EQ(find_outcome(load, 0).kind, Kind::acked);
+  EXPECT_EQ(find_outcome(load, 1).kind, Kind::rejected);
+  const Outcome missing = find_outcome(load, 2);
   EXPECT_EQ(missing.kind, Kind::blocked) << missing.error.text();
   EXPECT_TRUE(contains(missing.error.text(), none)) << missing.error.text();
   ASSERT_EQ(queue.messages().size(), 1U);
@@ -106,7 +106,7 @@ TEST_F(RabbitSinkTest, an_event_for_a_missing_exchange_is_found_among_others) {
   const std::string none = exchange.name() + ".none";
   load.item(7).event.aggregate_type = none;
   open({{"exchange", "{aggregate_type}"}});
-  for (const auto& [place, outcome] : outcomes_of(load, 0, load.size())) {
+  for (const auto& [place, outcome] : find_outcomes(load, 0, load.size())) {
     EXPECT_TRUE(outcome.kind == Kind::unknown || (place < 7 && outcome.kind == Kind::acked))
         << place << ": " << outcome.error.text();
   }
@@ -120,7 +120,7 @@ TEST_F(RabbitSinkTest, an_event_for_a_missing_exchange_is_found_among_others) {
     return !outcomes.empty();
   }));
   EXPECT_EQ(outcomes[0].kind, Kind::acked) << outcomes[0].error.text();
-  EXPECT_EQ(outcome_of(load, 7).kind, Kind::blocked);
+  EXPECT_EQ(find_outcome(load, 7).kind, Kind::blocked);
 }
 
 TEST_F(RabbitSinkTest, an_event_that_no_queue_gets_blocks_and_is_delivered_later) {
@@ -131,7 +131,7 @@ TEST_F(RabbitSinkTest, an_event_that_no_queue_gets_blocks_and_is_delivered_later
   load.add_many(20, 20);
   load.item(7).topic = "order.cancelled";
   open({{"exchange", exchange.name()}});
-  for (const auto& [place, outcome] : outcomes_of(load, 0, load.size())) {
+  for (const auto& [place, outcome] : find_outcomes(load, 0, load.size())) {
     EXPECT_EQ(outcome.kind, place == 7 ? Kind::blocked : Kind::acked) << place;
     if (place != 7) continue;
     EXPECT_TRUE(contains(outcome.error.text(), "order.cancelled")) << outcome.error.text();
@@ -140,7 +140,7 @@ TEST_F(RabbitSinkTest, an_event_that_no_queue_gets_blocks_and_is_delivered_later
   }
   EXPECT_EQ(error_of_reopening(), "");
   exchange.give_to(queue, "order.cancelled");
-  EXPECT_EQ(outcome_of(load, 7).kind, Kind::acked);
+  EXPECT_EQ(find_outcome(load, 7).kind, Kind::acked);
   EXPECT_EQ(queue.messages().size(), load.size());
 }
 
@@ -149,10 +149,10 @@ TEST_F(RabbitSinkTest, events_that_no_queue_gets_can_be_parked_or_discarded) {
   Load load("order.placed");
   load.add_many(5, 5);
   open({{"exchange", exchange.name()}, {"unroutable", "reject"}});
-  for (const auto& [place, outcome] : outcomes_of(load, 0, load.size()))
+  for (const auto& [place, outcome] : find_outcomes(load, 0, load.size()))
     EXPECT_EQ(outcome.kind, Kind::rejected) << place;
   open({{"exchange", exchange.name()}, {"unroutable", "discard"}});
-  for (const auto& [place, outcome] : outcomes_of(load, 0, load.size()))
+  for (const auto& [place, outcome] : find_outcomes(load, 0, load.size()))
     EXPECT_EQ(outcome.kind, Kind::acked) << place;
 }
 
@@ -163,7 +163,7 @@ TEST_F(RabbitSinkTest, of_two_events_with_one_id_the_one_without_a_queue_is_foun
   load.item(1).event.id = load.item(0).event.id;
   load.item(1).topic = "test.nowhere";
   open();
-  auto outcomes = outcomes_of(load, 0, 2);
+  auto outcomes = find_outcomes(load, 0, 2);
   EXPECT_EQ(outcomes[0].kind, Kind::acked);
   EXPECT_EQ(outcomes[1].kind, Kind::blocked);
 }
@@ -200,8 +200,8 @@ TEST_F(RabbitTopology, exchange_queue_and_binding_can_be_declared_again_and_agai
   load.item(2).topic = "customer.moved";
   for (int round = 0; round < 2; ++round) {
     open(settings);
-    EXPECT_EQ(outcome_of(load, 0).kind, Kind::acked);
-    EXPECT_EQ(outcome_of(load, 2).kind, Kind::blocked);
+    EXPECT_EQ(find_outcome(load, 0).kind, Kind::acked);
+    EXPECT_EQ(find_outcome(load, 2).kind, Kind::blocked);
   }
   // Without `declare`, anyone finds the exchange and the queue by the same properties.
   EXPECT_EQ(error_of_open({{"exchange", exchange_}, {"queue", queue_}}), "");
@@ -220,7 +220,7 @@ TEST_F(RabbitTopology, without_a_binding_the_queue_gets_everything) {
         {{"declare", "true"}, {"exchange", exchange_}, {"exchange_type", type}, {"queue", queue_}});
     Load load("any.thing");
     load.add_many(1, 1);
-    EXPECT_EQ(outcome_of(load).kind, Kind::acked) << type;
+    EXPECT_EQ(find_outcome(load).kind, Kind::acked) << type;
   }
 }
 
@@ -228,7 +228,7 @@ TEST_F(RabbitTopology, a_queue_alone_is_reached_by_its_name) {
   open({{"declare", "true"}, {"queue", queue_}, {"queue_type", "stream"}});
   Load load(queue_);
   load.add_many(1, 1);
-  EXPECT_EQ(outcome_of(load).kind, Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Kind::acked);
 }
 
 TEST_F(RabbitTopology, what_exists_with_other_properties_is_refused) {
@@ -247,8 +247,8 @@ class RabbitManagement : public RabbitSinkTest {
  protected:
   /// The properties that weaken the queue, or an error. The management API learns of a queue a
   /// little later.
-  [[nodiscard]] static std::string said_of(const std::string& queue,
-                                           const std::string& password = server().password) {
+  [[nodiscard]] static std::string read_warnings(const std::string& queue,
+                                                 const std::string& password = server().password) {
     FieldErrors errors;
     sink::rabbitmq::RabbitSettings settings;
     settings.url = url(server().port);
@@ -256,7 +256,7 @@ class RabbitManagement : public RabbitSinkTest {
     settings.password = password;
     settings.queue = queue;
     settings.management_url = server().management;
-    const auto options = sink::rabbitmq::options_of(settings, errors);
+    const auto options = sink::rabbitmq::parse_options(settings, errors);
     EXPECT_TRUE(errors.empty());
     const auto answer = sink::rabbitmq::ask_about_queue(
         options, std::chrono::steady_clock::now() + std::chrono::seconds(60));
@@ -269,8 +269,8 @@ class RabbitManagement : public RabbitSinkTest {
   }
   static void expect_said(const RabbitQueue& queue, const std::string& words) {
     EXPECT_TRUE(
-        eventually([&] { return said_of(queue.name()) == words; }, std::chrono::seconds(30)))
-        << said_of(queue.name()) << " instead of " << words;
+        eventually([&] { return read_warnings(queue.name()) == words; }, std::chrono::seconds(30)))
+        << read_warnings(queue.name()) << " instead of " << words;
   }
 };
 
@@ -285,8 +285,8 @@ TEST_F(RabbitManagement, says_what_weakens_a_queue) {
 }
 
 TEST_F(RabbitManagement, its_refusals_say_what_to_do) {
-  EXPECT_TRUE(contains(said_of("test.no-such-queue"), "HTTP 404"));
-  const std::string refused = said_of("test.any", "not-the-password");
+  EXPECT_TRUE(contains(read_warnings("test.no-such-queue"), "HTTP 404"));
+  const std::string refused = read_warnings("test.any", "not-the-password");
   EXPECT_TRUE(contains(refused, "HTTP 401")) << refused;
   EXPECT_TRUE(contains(refused, "monitoring")) << refused;
   EXPECT_FALSE(contains(refused, "not-the-password")) << refused;
@@ -297,7 +297,7 @@ TEST_F(RabbitManagement, a_queue_that_cannot_be_checked_is_delivered_to_all_the_
   open({{"queue", queue.name()}, {"management_url", "http://127.0.0.1:1"}});
   Load load(queue.name());
   load.add_many(1, 1);
-  EXPECT_EQ(outcome_of(load).kind, Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Kind::acked);
 }
 
 // ---- what the server refuses
@@ -402,7 +402,7 @@ TEST_F(RabbitSinkTest, an_exchange_deleted_before_a_single_event_blocks) {
   load.add_many(1, 1);
   open({{"exchange", exchange.name()}});
   exchange.remove();
-  const Outcome outcome = outcome_of(load);
+  const Outcome outcome = find_outcome(load);
   EXPECT_EQ(outcome.kind, Kind::blocked) << outcome.error.text();
   EXPECT_TRUE(contains(outcome.error.text(), "NOT_FOUND")) << outcome.error.text();
   EXPECT_FALSE(outcome.error.hint.empty());

@@ -84,7 +84,7 @@ TEST_F(RabbitSinkTest, a_user_who_may_not_write_to_the_exchange_is_blocked) {
   open({{"username", user}, {"password", "secret"}, {"exchange", exchange.name()}});
   Load load("order.placed");
   load.add_many(1, 1);
-  const Outcome outcome = outcome_of(load);
+  const Outcome outcome = find_outcome(load);
   EXPECT_EQ(outcome.kind, Outcome::Kind::blocked);
   EXPECT_TRUE(contains(outcome.error.text(), "ACCESS_REFUSED")) << outcome.error.text();
   EXPECT_TRUE(contains(outcome.error.text(), "set_permissions")) << outcome.error.text();

@@ -111,7 +111,7 @@ TEST_F(RabbitSinkTest, an_event_that_closes_the_channel_is_found_among_others) {
   load.add_many(100, 100);
   set_limit("4194304");
   open({{"url", url(gate.port())}});
-  EXPECT_EQ(outcome_of(load, 0).kind, Kind::acked);
+  EXPECT_EQ(find_outcome(load, 0).kind, Kind::acked);
   set_limit("2097152");
   gate.cut();  // a channel keeps the limit that it began with
   MiniRelay relay(*sink_, load);
@@ -171,7 +171,7 @@ TEST_F(RabbitSinkTest, a_connection_that_dies_while_idle_is_made_again) {
   }));
   gate.set(TcpGate::Mode::open);
   ASSERT_TRUE(eventually([&] { return sink_->open().has_value(); }));
-  EXPECT_EQ(outcome_of(load).kind, Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Kind::acked);
 }
 
 TEST_F(RabbitSinkTest, the_first_of_several_servers_that_answers_is_used) {
@@ -183,7 +183,7 @@ TEST_F(RabbitSinkTest, the_first_of_several_servers_that_answers_is_used) {
   open({{"url", url(dead.port()) + "," + url(silent.port()) + "," + url(server().port)}});
   Load load(queue.name());
   load.add_many(10, 10);
-  for (const auto& [place, outcome] : outcomes_of(load, 0, load.size()))
+  for (const auto& [place, outcome] : find_outcomes(load, 0, load.size()))
     EXPECT_EQ(outcome.kind, Kind::acked) << place;
 }
 

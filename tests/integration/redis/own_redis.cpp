@@ -28,7 +28,7 @@ OwnRedis::OwnRedis(std::vector<std::string> arguments)
   start();
 }
 
-std::unique_ptr<OwnRedis> OwnRedis::replica_of(int port) {
+std::unique_ptr<OwnRedis> OwnRedis::start_replica(int port) {
   auto replica = std::make_unique<OwnRedis>(
       Words{"--replicaof", "127.0.0.1", std::to_string(port), "--repl-diskless-sync-delay", "0"});
   const auto has_data = [port] {

@@ -19,7 +19,7 @@ class OwnRedis {
 
   /// Makes a replica of the server behind this port of the loopback interface. Returns when the
   /// replica has the server's data.
-  [[nodiscard]] static std::unique_ptr<OwnRedis> replica_of(int port);
+  [[nodiscard]] static std::unique_ptr<OwnRedis> start_replica(int port);
 
   [[nodiscard]] int port() const { return port_; }
   [[nodiscard]] RedisClient client() const { return RedisClient(port_); }

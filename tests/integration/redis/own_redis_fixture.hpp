@@ -64,7 +64,7 @@ class OwnRedisTest : public testing::Test {
   }
 
   /// Sends one message of the load, without opening anything again.
-  [[nodiscard]] Outcome outcome_of(const Load& load, std::size_t place = 0) {
+  [[nodiscard]] Outcome find_outcome(const Load& load, std::size_t place = 0) {
     const Message message = load.message(place, place + 1);
     EXPECT_EQ(sink_->send({&message, 1}), 1U);
     std::vector<Outcome> outcomes;

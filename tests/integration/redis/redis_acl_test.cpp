@@ -34,7 +34,7 @@ class RedisAcl : public RedisSinkTest {
     if (!opened) return opened.error();
     Load load(kStream);
     load.add("k", "B");
-    const Outcome outcome = outcome_of(load);
+    const Outcome outcome = find_outcome(load);
     EXPECT_EQ(outcome.kind, Outcome::Kind::blocked) << outcome.error.text();
     EXPECT_FALSE(is_remembered(load));
     return outcome.error;
@@ -79,13 +79,13 @@ TEST_F(RedisAcl, a_redelivery_needs_the_right_to_prolong_and_is_not_acked_withou
   open(login());
   Load load(kStream);
   load.add("k", "B");
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   set_user(without("+pexpire"));
   ASSERT_TRUE(eventually([&] { return sink_->open().has_value(); }));
-  Outcome outcome = outcome_of(load);
+  Outcome outcome = find_outcome(load);
   if (outcome.kind == Outcome::Kind::unknown) {  // changing a user ends its connections
     ASSERT_TRUE(sink_->open().has_value());
-    outcome = outcome_of(load);
+    outcome = find_outcome(load);
   }
   EXPECT_EQ(outcome.kind, Outcome::Kind::blocked);
   EXPECT_EQ(outcome.error.code, Errc::permission_denied) << outcome.error.text();
@@ -99,7 +99,7 @@ TEST_F(RedisAcl, without_the_right_to_ask_the_server_is_not_checked) {
   open(login());
   Load load(kStream);
   load.add("k", "B");
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
 }
 
 TEST_F(RedisAcl, a_right_taken_away_while_it_works_makes_no_duplicate) {
@@ -109,9 +109,9 @@ TEST_F(RedisAcl, a_right_taken_away_while_it_works_makes_no_duplicate) {
   load.add("k", "B");
   load.add("k", "C");
   (void)server().run({"ACL", "SETUSER", "relay", "-set"});
-  EXPECT_EQ(outcome_of(load, 0).kind, Outcome::Kind::acked) << "it is in the stream";
+  EXPECT_EQ(find_outcome(load, 0).kind, Outcome::Kind::acked) << "it is in the stream";
   EXPECT_FALSE(is_remembered(load, 0));
-  const Outcome next = outcome_of(load, 1);
+  const Outcome next = find_outcome(load, 1);
   EXPECT_EQ(next.kind, Outcome::Kind::blocked);
   EXPECT_EQ(next.error.code, Errc::permission_denied) << next.error.text();
   EXPECT_FALSE(sink_->open().has_value());
@@ -135,7 +135,7 @@ TEST_F(RedisAcl, a_message_that_the_server_cuts_off_is_never_acked) {
   open(login());
   Load load(kStream);
   load.add("k", std::string(3'000'000, 'x'), "text/plain");
-  const Outcome outcome = outcome_of(load);
+  const Outcome outcome = find_outcome(load);
   EXPECT_TRUE(outcome.kind == Outcome::Kind::rejected || outcome.kind == Outcome::Kind::unknown)
       << to_string(outcome.kind) << " " << outcome.error.text();
   EXPECT_EQ(length(), 0);

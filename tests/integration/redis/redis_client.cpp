@@ -30,13 +30,13 @@ Reply ask(redisContext* context, const Words& command) {
   return reply;
 }
 
-std::string text_of(const redisReply& reply) {
+std::string to_text(const redisReply& reply) {
   switch (reply.type) {
     case REDIS_REPLY_INTEGER: return std::to_string(reply.integer);
     case REDIS_REPLY_NIL: return "";
     case REDIS_REPLY_ARRAY: {
       std::string all;
-      for (std::size_t i = 0; i < reply.elements; ++i) all += text_of(*reply.element[i]) + "\n";
+      for (std::size_t i = 0; i < reply.elements; ++i) all += to_text(*reply.element[i]) + "\n";
       return all;
     }
     default: return {reply.str, reply.len};
@@ -60,7 +60,7 @@ RedisClient::RedisClient(int port, const std::string& password)
 }
 
 std::string RedisClient::run(const Words& command) {
-  return text_of(*ask(context_.get(), command));
+  return to_text(*ask(context_.get(), command));
 }
 
 bool RedisClient::answers(int port, const std::string& password) {
@@ -86,9 +86,9 @@ std::vector<RedisEntry> RedisClient::entries(const std::string& stream) {
     const redisReply& entry = *reply->element[i];
     const redisReply& fields = *entry.element[1];
     RedisEntry& read = all.emplace_back();
-    read.id = text_of(*entry.element[0]);
+    read.id = to_text(*entry.element[0]);
     for (std::size_t f = 0; f + 1 < fields.elements; f += 2)
-      read.fields.emplace_back(text_of(*fields.element[f]), text_of(*fields.element[f + 1]));
+      read.fields.emplace_back(to_text(*fields.element[f]), to_text(*fields.element[f + 1]));
   }
   return all;
 }

@@ -50,7 +50,7 @@ TEST_F(RedisSinkTest, the_path_of_the_address_is_the_database) {
   open({{"url", server().url() + "/3"}});
   Load load(kStream);
   load.add("k", "B");
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   EXPECT_EQ(length(), 0);
   RedisClient client = server().client();
   (void)client.run({"SELECT", "3"});
@@ -66,8 +66,8 @@ TEST_F(RedisSinkTest, as_many_headers_as_the_script_can_pass_on) {
   const HeaderView header{.name = "name", .value = "value"};
   load.item(0).headers.assign(3898, header);
   load.item(1).headers.assign(3899, header);
-  EXPECT_EQ(outcome_of(load, 0).kind, Outcome::Kind::acked);
-  EXPECT_EQ(outcome_of(load, 1).kind, Outcome::Kind::rejected);
+  EXPECT_EQ(find_outcome(load, 0).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load, 1).kind, Outcome::Kind::rejected);
   EXPECT_EQ(length(), 1);
 }
 
@@ -88,9 +88,9 @@ TEST_F(RedisSinkTest, after_the_window_it_is_added_again) {
   open({{"dedup_window", "50ms"}});
   Load load(kStream);
   load.add("k", "B");
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   ASSERT_TRUE(eventually([&] { return !is_remembered(load); }));
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   EXPECT_EQ(length(), 2);
 }
 
@@ -98,10 +98,10 @@ TEST_F(RedisSinkTest, a_redelivery_prolongs_the_window) {
   open({{"dedup_window", "1h"}});
   Load load(kStream);
   load.add("k", "B");
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   const std::string key = "outbox:dedup:{order.events}:" + load.item(0).id_text;
   (void)server().run({"PEXPIRE", key, "60000"});
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   EXPECT_GT(server().client().number({"PTTL", key}), 3'000'000);
   EXPECT_EQ(length(), 1);
 }
@@ -110,7 +110,7 @@ TEST_F(RedisSinkTest, without_a_window_nothing_is_remembered) {
   open({{"dedup_window", "0"}});
   Load load(kStream);
   load.add("k", "B");
-  for (int time = 0; time < 2; ++time) EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  for (int time = 0; time < 2; ++time) EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   EXPECT_EQ(length(), 2);
   EXPECT_EQ(server().client().number({"DBSIZE"}), 1);
 }
@@ -119,9 +119,9 @@ TEST_F(RedisSinkTest, the_same_event_goes_to_each_of_two_streams) {
   open();
   Load load(kStream);
   load.add("k", "B");
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   load.item(0).topic = "audit";
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   EXPECT_EQ(length(kStream), 1);
   EXPECT_EQ(length("audit"), 1);
 }
@@ -130,11 +130,11 @@ TEST_F(RedisSinkTest, a_replay_adds_the_event_again_and_once) {
   open();
   Load load(kStream);
   load.add("k", "B");
-  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked);
   for (const char* headers : {R"({"outbox-replay":"1"})", R"({"outbox-replay":"2"})"}) {
     load.item(0).event.headers = headers;
     for (int time = 0; time < 2; ++time)
-      EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked) << headers;
+      EXPECT_EQ(find_outcome(load).kind, Outcome::Kind::acked) << headers;
   }
   EXPECT_EQ(length(), 3);
 }
@@ -178,7 +178,8 @@ TEST_F(RedisSinkTest, after_a_crash_of_the_server_a_redelivery_adds_nothing) {
   server().kill();
   server().start();
   MiniRelay again(*sink_, load);
-  ASSERT_TRUE(eventually([&] { return !outcome_of(load).error.message.empty(); })) << "notices it";
+  ASSERT_TRUE(eventually([&] { return !find_outcome(load).error.message.empty(); }))
+      << "notices it";
   ASSERT_TRUE(again.deliver());
   expect_each_once(load);
 }
@@ -188,7 +189,7 @@ TEST_F(RedisSinkTest, a_connection_that_ends_while_idle_is_noticed_and_made_agai
   Load load(kStream);
   load.add("k", "B");
   load.add("k", "C");
-  EXPECT_EQ(outcome_of(load, 0).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load, 0).kind, Outcome::Kind::acked);
   std::atomic<bool> rung{false};
   sink_->on_ready([&] { rung = true; });
   (void)server().run({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
@@ -196,9 +197,9 @@ TEST_F(RedisSinkTest, a_connection_that_ends_while_idle_is_noticed_and_made_agai
   std::vector<Outcome> none;
   sink_->receive(none);
   EXPECT_TRUE(none.empty());
-  EXPECT_EQ(outcome_of(load, 1).kind, Outcome::Kind::blocked);
+  EXPECT_EQ(find_outcome(load, 1).kind, Outcome::Kind::blocked);
   ASSERT_TRUE(sink_->open().has_value());
-  EXPECT_EQ(outcome_of(load, 1).kind, Outcome::Kind::acked);
+  EXPECT_EQ(find_outcome(load, 1).kind, Outcome::Kind::acked);
   sink_->on_ready({});
   expect_each_once(load);
 }

@@ -43,7 +43,7 @@ TEST_F(RedisSinkTest, a_key_of_another_type_blocks_and_is_named) {
   Load load(kStream);
   load.add_many(20, 5);
   (void)server().run({"SET", kStream, "text"});
-  const Outcome outcome = outcome_of(load);
+  const Outcome outcome = find_outcome(load);
   EXPECT_EQ(outcome.kind, Outcome::Kind::blocked);
   EXPECT_EQ(outcome.scope, Outcome::Scope::partition);
   EXPECT_TRUE(contains(outcome.error.text(), "stream order.events: WRONGTYPE"))
@@ -63,7 +63,7 @@ TEST_F(RedisSinkTest, a_master_that_became_a_replica_blocks_until_it_is_one_agai
   Load load(kStream);
   load.add_many(20, 5);
   (void)server().run({"REPLICAOF", "127.0.0.1", std::to_string(other.port())});
-  const Outcome outcome = outcome_of(load);
+  const Outcome outcome = find_outcome(load);
   EXPECT_EQ(outcome.kind, Outcome::Kind::blocked);
   EXPECT_TRUE(contains(outcome.error.text(), "READONLY")) << outcome.error.text();
   const Status opened = sink_->open();
@@ -76,7 +76,7 @@ TEST_F(RedisSinkTest, a_master_that_became_a_replica_blocks_until_it_is_one_agai
 }
 
 TEST_F(RedisSinkTest, of_several_servers_the_one_that_is_the_master_is_used) {
-  const auto replica = OwnRedis::replica_of(server().port());
+  const auto replica = OwnRedis::start_replica(server().port());
   Load load(kStream);
   load.add_many(100, 10);
   open({{"url", replica->url() + "," + server().url()}});
@@ -107,7 +107,7 @@ TEST_F(RedisSinkTest, too_few_replicas_for_the_server_block_before_an_event_is_s
   EXPECT_TRUE(contains(error_of_open(), "NOREPLICAS"));
   Load load(kStream);
   load.add("k", "B");
-  const Outcome outcome = outcome_of(load);
+  const Outcome outcome = find_outcome(load);
   EXPECT_EQ(outcome.kind, Outcome::Kind::blocked);
   EXPECT_TRUE(contains(outcome.error.text(), "NOREPLICAS")) << outcome.error.text();
   EXPECT_EQ(length(), 0);
@@ -120,7 +120,7 @@ class RedisWait : public RedisSinkTest {
   void SetUp() override {
     RedisSinkTest::SetUp();
     if (IsSkipped()) return;
-    replica_ = OwnRedis::replica_of(server().port());
+    replica_ = OwnRedis::start_replica(server().port());
     load_.add_many(200, 20);
   }
   /// Opens a sink that waits for the replica. Tests in which the replica hangs give a short

@@ -35,9 +35,9 @@ class RelayConfiguration : public ::testing::Test {
     return folder_.file(relay + what);
   }
   [[nodiscard]] bool logs(const std::string& relay, const std::string& words) const {
-    return eventually([&] { return log_of(relay).find(words) != std::string::npos; });
+    return eventually([&] { return read_log(relay).find(words) != std::string::npos; });
   }
-  [[nodiscard]] std::string log_of(const std::string& relay) const {
+  [[nodiscard]] std::string read_log(const std::string& relay) const {
     std::ifstream in(file(relay, ".log"));
     std::stringstream text;
     text << in.rdbuf();
@@ -45,7 +45,7 @@ class RelayConfiguration : public ::testing::Test {
   }
   /// The number of log lines that contain the words.
   [[nodiscard]] std::size_t times(const std::string& relay, const std::string& words) const {
-    std::istringstream in(log_of(relay));
+    std::istringstream in(read_log(relay));
     std::size_t count = 0;
     for (std::string line; std::getline(in, line);)
       count += line.find(words) == std::string::npos ? 0 : 1;
@@ -74,10 +74,10 @@ TEST_F(RelayConfiguration, a_relay_without_the_lanes_changes_nothing_and_says_wh
   ASSERT_TRUE(logs("first", "subscription created from the configuration subscription=orders"));
   const auto second = start("second", "OrderPaid");
   ASSERT_TRUE(logs("second", "is not applied"));
-  EXPECT_NE(log_of("second").find(
+  EXPECT_NE(read_log("second").find(
                 R"(event_types: store [\"OrderPlaced\"], configuration [\"OrderPaid\"])"),
             std::string::npos)
-      << log_of("second");
+      << read_log("second");
   EXPECT_EQ(row().config_version, 1);
   write("OrderPlaced", 10);
   ASSERT_TRUE(arrive("first", 10));
@@ -89,7 +89,7 @@ TEST_F(RelayConfiguration, a_relay_without_the_lanes_changes_nothing_and_says_wh
   ASSERT_TRUE(
       logs("second", R"(setting=event_types before="[\"OrderPlaced\"]" after="[\"OrderPaid\"]")"));
   EXPECT_EQ(row().config_version, 2);
-  EXPECT_EQ(times("second", "is not applied"), 1U) << log_of("second");
+  EXPECT_EQ(times("second", "is not applied"), 1U) << read_log("second");
   write("OrderPlaced", 5);
   write("OrderPaid", 10);
   ASSERT_TRUE(arrive("second", 10));
@@ -98,8 +98,8 @@ TEST_F(RelayConfiguration, a_relay_without_the_lanes_changes_nothing_and_says_wh
   EXPECT_EQ(lines_in(file("first", ".out")), 10U);
   EXPECT_EQ(lines_in(file("second", ".out")), 10U);
   for (const char* relay : {"first", "second"}) {
-    EXPECT_EQ(log_of(relay).find("hidden-words"), std::string::npos) << "may be secret";
-    EXPECT_EQ(log_of(relay).find(".out"), std::string::npos) << "may be secret";
+    EXPECT_EQ(read_log(relay).find("hidden-words"), std::string::npos) << "may be secret";
+    EXPECT_EQ(read_log(relay).find(".out"), std::string::npos) << "may be secret";
   }
 }
 
@@ -121,11 +121,12 @@ TEST_F(RelayConfiguration, what_a_person_changed_outlives_a_reconnect_and_is_sai
     ASSERT_TRUE(arrive("relay", static_cast<std::size_t>(3 * (round + 1))));
   }
   EXPECT_EQ(row().config_version, 2);
-  EXPECT_EQ(times("relay", "is not applied"), 1U) << log_of("relay");
+  EXPECT_EQ(times("relay", "is not applied"), 1U) << read_log("relay");
   // Another change makes another difference, which is logged again.
   changed.event_types = {"OrderPaid", "OrderSent"};
   apply(changed);
-  EXPECT_TRUE(eventually([&] { return times("relay", "is not applied") == 2; })) << log_of("relay");
+  EXPECT_TRUE(eventually([&] { return times("relay", "is not applied") == 2; }))
+      << read_log("relay");
   relay->signal(SIGTERM);
   EXPECT_EQ(relay->wait(), 0);
   // After a restart it applies its configuration.

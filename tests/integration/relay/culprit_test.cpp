@@ -131,7 +131,7 @@ TEST_P(Culprit, a_replayed_event_that_kills_the_relay_is_found_and_skipped) {
     }
   }
   {
-    const auto relay = relay_of({.store_url = url_, .subscriptions = {custom("lines")}});
+    const auto relay = make_relay({.store_url = url_, .subscriptions = {custom("lines")}});
     const auto delivered = record(*relay, "lines");
     (void)delivered_once(*relay);
     ASSERT_EQ(delivered->events().size(), 60U);

@@ -67,7 +67,7 @@ class FailingTest : public OnBothStores {
   }
   template <class AnySink>
   std::unique_ptr<Relay> start(std::unique_ptr<AnySink> sink) {
-    auto relay = relay_of({.store_url = url_, .subscriptions = {spec()}});
+    auto relay = make_relay({.store_url = url_, .subscriptions = {spec()}});
     recording_ = sink->recording();
     EXPECT_TRUE(relay->use("mails", std::move(sink)));
     EXPECT_TRUE(relay->start());

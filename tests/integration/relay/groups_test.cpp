@@ -21,14 +21,14 @@ class Replica {
  public:
   Replica(RelayOptions options, const std::shared_ptr<Arrivals>& destination,
           const std::vector<std::string>& subscriptions = {"orders"})
-      : relay_(relay_of(std::move(options))) {
+      : relay_(make_relay(std::move(options))) {
     for (const std::string& name : subscriptions)
       EXPECT_TRUE(relay_->use(name, std::make_unique<ScatterSink>(destination, ScatterOptions{})));
     const Status started = relay_->start();
     EXPECT_TRUE(started) << started.error().text();
   }
   Relay& relay() { return *relay_; }
-  [[nodiscard]] SubscriptionReport orders() const { return report_of(*relay_, "orders"); }
+  [[nodiscard]] SubscriptionReport orders() const { return read_report(*relay_, "orders"); }
   StopReport stop() { return relay_->stop(kStop); }
 
  private:
@@ -112,7 +112,7 @@ TEST_F(Groups, a_service_with_a_relay_stands_beside_one_that_has_not_its_sink) {
   audit.name = "audit";
   audit.sink = "null";
   general.subscriptions = {audit};
-  const auto other = relay_of(general);
+  const auto other = make_relay(general);
   ASSERT_TRUE(other->start());
   Replica service(options("service"), destination_);
   shop_->start();
@@ -122,8 +122,8 @@ TEST_F(Groups, a_service_with_a_relay_stands_beside_one_that_has_not_its_sink) {
   ASSERT_TRUE(eventually(
       [&] { return lanes("general", "default") == 32 && lanes("service", "default") == 32; }));
   EXPECT_TRUE(eventually([&] {
-    return report_of(*other, "audit").delivered > 0 &&
-           report_of(service.relay(), "audit").delivered > 0;
+    return read_report(*other, "audit").delivered > 0 &&
+           read_report(service.relay(), "audit").delivered > 0;
   }));
   EXPECT_TRUE(service.stop().drained);
   EXPECT_TRUE(eventually([&] { return lanes("general", "default") == 64; }));
@@ -146,22 +146,22 @@ TEST_F(Groups, a_relay_serves_the_groups_that_it_is_told) {
   RelayOptions light = options("light");
   light.groups = {"default"};
   light.subscriptions = {of_group("mails", "")};
-  const auto one = relay_of(heavy);
-  const auto two = relay_of(light);
+  const auto one = make_relay(heavy);
+  const auto two = make_relay(light);
   ASSERT_TRUE(one->start());
   ASSERT_TRUE(two->start());
   shop_->start();
-  EXPECT_TRUE(eventually([&] { return report_of(*one, "reports").delivered > 50; }));
-  EXPECT_TRUE(eventually([&] { return report_of(*two, "mails").delivered > 50; }));
-  EXPECT_EQ(report_of(*one, "mails").delivered, 0U);
-  EXPECT_EQ(report_of(*two, "reports").delivered, 0U);
+  EXPECT_TRUE(eventually([&] { return read_report(*one, "reports").delivered > 50; }));
+  EXPECT_TRUE(eventually([&] { return read_report(*two, "mails").delivered > 50; }));
+  EXPECT_EQ(read_report(*one, "mails").delivered, 0U);
+  EXPECT_EQ(read_report(*two, "reports").delivered, 0U);
   EXPECT_EQ(lanes("heavy", "heavy"), 64);
   EXPECT_EQ(lanes("light", "default"), 64);
 
   // "mails" changes its group while events are delivered.
   auto catalog = store::open_store({.url = database_->url()}).value()->catalog().value();
   ASSERT_TRUE(catalog->apply(of_group("mails", "heavy")));
-  EXPECT_TRUE(eventually([&] { return report_of(*one, "mails").delivered > 50; }));
+  EXPECT_TRUE(eventually([&] { return read_report(*one, "mails").delivered > 50; }));
   ASSERT_TRUE(one->stop(kStop).drained);
   shop_->stop();
   ASSERT_TRUE(one->start());

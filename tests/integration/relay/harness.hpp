@@ -31,7 +31,7 @@ inline SubscriptionSpec custom(const std::string& name, std::vector<std::string>
   return spec;
 }
 
-inline std::unique_ptr<Relay> relay_of(RelayOptions options) {
+inline std::unique_ptr<Relay> make_relay(RelayOptions options) {
   auto relay = Relay::create(std::move(options));
   if (!relay) throw std::runtime_error(relay.error().text());
   return std::move(*relay);
@@ -75,7 +75,7 @@ inline RunReport delivered_once(Relay& relay) {
   return *report;
 }
 
-inline SubscriptionReport report_of(const Relay& relay, const std::string& subscription) {
+inline SubscriptionReport read_report(const Relay& relay, const std::string& subscription) {
   for (const SubscriptionReport& report : relay.report().subscriptions) {
     if (report.name == subscription) return report;
   }

@@ -133,7 +133,7 @@ class OneInTen : public RelayOnPostgres {
   [[nodiscard]] bool all_is_delivered(const Relay& relay, int matching) {
     for (auto& [name, place] : destinations_) {
       if (place.meanwhile) place.take();
-      const SubscriptionReport report = report_of(relay, name);
+      const SubscriptionReport report = read_report(relay, name);
       if (report.delivered + report.parked < static_cast<std::uint64_t>(matching)) return false;
     }
     // An event that is slow is set aside and delivered beside the stream.

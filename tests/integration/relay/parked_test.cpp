@@ -28,7 +28,7 @@ class ParkedTest : public OnBothStores {
   /// Starts a relay whose sink rejects each event of type "Poison" so many times.
   std::unique_ptr<Relay> start(const SubscriptionSpec& spec, int rejections) {
     options_.subscriptions = {spec};
-    auto relay = relay_of(options_);
+    auto relay = make_relay(options_);
     auto sink = std::make_unique<testing::FailingSink>(
         [counts = std::map<std::int64_t, int>(), rejections,
          forgiving = forgiving_](const EventView& event) mutable {
@@ -51,7 +51,7 @@ class ParkedTest : public OnBothStores {
   [[nodiscard]] store::ParkedCounts counts() const {
     return store_->parked_events().value()->counts(row().id).value();
   }
-  [[nodiscard]] std::vector<std::int64_t> seqs_of(store::ParkedState state) const {
+  [[nodiscard]] std::vector<std::int64_t> list_seqs(store::ParkedState state) const {
     std::vector<std::int64_t> seqs;
     const auto parked = store_->parked_events().value();
     const auto found = parked->list({.state = state}, 100, false).value();
@@ -98,7 +98,7 @@ TEST_P(ParkedTest, a_dead_event_rests_until_a_person_sends_it_again) {
   ASSERT_TRUE(eventually([&] { return counts().dead == 1 && arrived("a").size() == 1; }));
   EXPECT_EQ(arrived("a"), (std::vector<std::string>{"A2"}));
   *forgiving_ = true;
-  const auto dead = seqs_of(store::ParkedState::dead);
+  const auto dead = list_seqs(store::ParkedState::dead);
   EXPECT_EQ(store_->parked_events().value()->retry(row().id, dead, false).value(), 1U);
   ASSERT_TRUE(eventually([&] { return arrived("a").size() == 2; }));
   ASSERT_TRUE(eventually([&] { return all_gone(); }));
@@ -114,7 +114,7 @@ TEST_P(ParkedTest, a_dead_event_that_blocks_its_key_is_discarded_and_the_key_goe
   write("a", {"A3"});
   ASSERT_TRUE(eventually([&] { return counts().waiting == 2; }));
   EXPECT_TRUE(arrived("a").empty());
-  const auto dead = seqs_of(store::ParkedState::dead);
+  const auto dead = list_seqs(store::ParkedState::dead);
   EXPECT_EQ(store_->parked_events().value()->discard(row().id, dead, "anna", "a test").value(), 1U);
   ASSERT_TRUE(eventually([&] { return arrived("a").size() == 2; }));
   EXPECT_EQ(arrived("a"), (std::vector<std::string>{"A2", "A3"}));
@@ -137,7 +137,7 @@ TEST_P(ParkedTest, the_next_relay_goes_on_with_what_is_parked) {
   const auto relay = start(patient, 0);
   ASSERT_TRUE(eventually([&] { return counts().waiting == 2; }))
       << "it knows what was parked before";
-  const auto retrying = seqs_of(store::ParkedState::retrying);
+  const auto retrying = list_seqs(store::ParkedState::retrying);
   EXPECT_EQ(store_->parked_events().value()->retry(row().id, retrying, false).value(), 1U);
   ASSERT_TRUE(eventually([&] { return arrived("a").size() == 3; }));
   EXPECT_EQ(arrived("a"), (std::vector<std::string>{"Poison", "A2", "A3"}));
@@ -153,7 +153,7 @@ TEST_P(ParkedTest, the_next_relay_sends_what_is_parked_and_has_no_key) {
     ASSERT_TRUE(eventually([&] { return counts().retrying == 1; }));
     EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
   }
-  const auto retrying = seqs_of(store::ParkedState::retrying);
+  const auto retrying = list_seqs(store::ParkedState::retrying);
   EXPECT_EQ(store_->parked_events().value()->retry(row().id, retrying, false).value(), 1U);
   const auto relay = start(patient, 0);
   ASSERT_TRUE(eventually([&] { return all_gone() && arrived("").size() == 1; }));
@@ -164,7 +164,7 @@ TEST_P(ParkedTest, a_dead_event_without_a_key_is_sent_when_a_person_says_so) {
   const auto relay = start(spec(1), 1000);
   ASSERT_TRUE(eventually([&] { return counts().dead == 1; }));
   *forgiving_ = true;
-  const auto dead = seqs_of(store::ParkedState::dead);
+  const auto dead = list_seqs(store::ParkedState::dead);
   EXPECT_EQ(store_->parked_events().value()->retry(row().id, dead, false).value(), 1U);
   ASSERT_TRUE(eventually([&] { return all_gone() && arrived("").size() == 1; }));
 }
@@ -215,7 +215,7 @@ TEST_P(ParkedTest, what_a_gapless_sink_refuses_by_itself_stops_no_other_event) {
     write("bad" + std::to_string(i), {"Poison", "Behind"});
   }
   options_.subscriptions = {spec(1)};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   auto sink = std::make_unique<RefusingSink>();
   const auto opened = sink->opened;
   const auto delivered = sink->delivered;

@@ -90,8 +90,8 @@ class ReadingPlans : public ::testing::TestWithParam<Statistics> {
     }
   }
 
-  [[nodiscard]] Work plan_of(const store::postgres::Query& query,
-                             const std::vector<std::string>& parameters) {
+  [[nodiscard]] Work read_plan(const store::postgres::Query& query,
+                               const std::vector<std::string>& parameters) {
     std::string list;
     for (const std::string& parameter : parameters)
       list += (list.empty() ? "'" : ", '") + parameter + "'";
@@ -148,9 +148,9 @@ void ReadingPlans::a_poll_at_the_head_touches_almost_nothing() {
   const std::string xmax = std::to_string(top_);
   const std::string floor = seq_at(top_);
   // The scans are of the partition at the head and of the default one.
-  expect_index_scans(plan_of(queries_.present_lean, {xmax, floor, std::to_string(kPage), "{}"}), 2,
-                     0);
-  expect_index_scans(plan_of(queries_.present, {xmax, floor, std::to_string(kPage), "{}"}), 2, 0);
+  expect_index_scans(read_plan(queries_.present_lean, {xmax, floor, std::to_string(kPage), "{}"}),
+                     2, 0);
+  expect_index_scans(read_plan(queries_.present, {xmax, floor, std::to_string(kPage), "{}"}), 2, 0);
 }
 
 void ReadingPlans::late_rows_are_found_by_their_transactions() {
@@ -164,15 +164,15 @@ void ReadingPlans::late_rows_are_found_by_their_transactions() {
   const std::int64_t span =
       100 * std::max<std::int64_t>(1, (top_ - 4) / kRows + 1);  // the span of their ids
   const auto touched = static_cast<std::size_t>(span / width_ + 2);
-  const Work late = plan_of(queries_.present, {xmax, seq_at(top_), page, xip});
+  const Work late = read_plan(queries_.present, {xmax, seq_at(top_), page, xip});
   expect_index_scans(late, touched + 2, 100 * per_transaction);
   EXPECT_GT(late.rows, 0);
   // Opening all partitions takes longer than the whole rest of a poll, so that those older than the
   // first late transaction must be pruned.
   EXPECT_LE(late.opened.size(), std::size_t{kPartitions / 2 + 3}) << plan_;
   const Work bounded =
-      plan_of(queries_.bounded,
-              {xmax, seq_at(top_), page, xip, xmax + ":" + xmax + ":", xmax, seq_at(top_), "0"});
+      read_plan(queries_.bounded,
+                {xmax, seq_at(top_), page, xip, xmax + ":" + xmax + ":", xmax, seq_at(top_), "0"});
   expect_index_scans(bounded, touched + 2, 100 * per_transaction);
   EXPECT_GT(bounded.rows, 0);
   EXPECT_LE(bounded.opened.size(), std::size_t{kPartitions / 2 + 3}) << plan_;
@@ -186,14 +186,15 @@ void ReadingPlans::a_page_in_the_middle_of_a_backlog_reads_little_more_than_a_pa
   const std::string s2 = xmax + ":" + xmax + ":";
   // The merge reads the first row of each of these partitions.
   const double most = 2 * kPage + kPartitions + 2;
-  expect_index_scans(plan_of(queries_.present_lean, {middle, position, page, "{}"}), kPartitions,
+  expect_index_scans(read_plan(queries_.present_lean, {middle, position, page, "{}"}), kPartitions,
                      most);
-  expect_index_scans(plan_of(queries_.present, {middle, position, page, "{}"}), kPartitions, most);
-  expect_index_scans(plan_of(queries_.bounded_lean,
-                             {middle, position, page, "{}", s2, xmax, seq_at(top_), position}),
+  expect_index_scans(read_plan(queries_.present, {middle, position, page, "{}"}), kPartitions,
+                     most);
+  expect_index_scans(read_plan(queries_.bounded_lean,
+                               {middle, position, page, "{}", s2, xmax, seq_at(top_), position}),
                      kPartitions, most);
   expect_index_scans(
-      plan_of(queries_.bounded, {middle, position, page, "{}", s2, xmax, seq_at(top_), position}),
+      read_plan(queries_.bounded, {middle, position, page, "{}", s2, xmax, seq_at(top_), position}),
       kPartitions, most);
 }
 
@@ -205,14 +206,14 @@ void ReadingPlans::a_pair_that_ends_early_does_not_look_into_younger_partitions(
   const double rows = (static_cast<double>(kRows) / static_cast<double>(top_ - 4) + 1) *
                       static_cast<double>(width_ + 1);
   const Work work =
-      plan_of(queries_.bounded_lean, {std::to_string(from), seq_at(from), std::to_string(kRows),
-                                      "{}", s2, std::to_string(to), seq_at(to), "0"});
+      read_plan(queries_.bounded_lean, {std::to_string(from), seq_at(from), std::to_string(kRows),
+                                        "{}", s2, std::to_string(to), seq_at(to), "0"});
   expect_index_scans(work, 3, rows + kPage);
 }
 
 void ReadingPlans::large_payloads_are_fetched_by_seq() {
   const std::string seq = seq_at(top_ / 2);
-  expect_index_scans(plan_of(queries_.big_parts, {"{" + seq + "}"}), kPartitions + 1, 2);
+  expect_index_scans(read_plan(queries_.big_parts, {"{" + seq + "}"}), kPartitions + 1, 2);
 }
 
 // All cases are in one test, because the log is costly to make.

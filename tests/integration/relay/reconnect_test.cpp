@@ -61,11 +61,11 @@ class Reconnect : public ::testing::Test {
 
 TEST_F(Reconnect, what_turns_out_to_be_settled_is_not_called_abandoned) {
   options_.subscriptions = {custom("all")};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto all = record(*relay, "all");
   ASSERT_TRUE(relay->start());
   write();
-  ASSERT_TRUE(eventually([&] { return report_of(*relay, "all").delivered == kEvents; }));
+  ASSERT_TRUE(eventually([&] { return read_report(*relay, "all").delivered == kEvents; }));
   // The new row is what the store has if the settlement was committed, and the connection lost
   // before the relay got the answer.
   break_connections(
@@ -84,10 +84,10 @@ TEST_F(Reconnect, what_was_acked_is_not_sent_again_when_settings_change_meanwhil
   SubscriptionSpec lines{.name = "lines", .sink = "file"};
   lines.sink_settings["path"] = folder.file("before");
   options_.subscriptions = {lines};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   ASSERT_TRUE(relay->start());
   write();
-  ASSERT_TRUE(eventually([&] { return report_of(*relay, "lines").delivered == kEvents; }));
+  ASSERT_TRUE(eventually([&] { return read_report(*relay, "lines").delivered == kEvents; }));
   break_connections(
       "UPDATE outbox.subscription SET config_version = config_version + 1, "
       "config = jsonb_set(config, '{sink_settings,path}', to_jsonb('" +
@@ -106,7 +106,7 @@ TEST_F(Reconnect, a_stop_while_it_still_connects_is_heard) {
   TcpGate gate(std::stoi(url.substr(at, end - at)));
   gate.set(TcpGate::Mode::stalled);
   options_.store_url = url.substr(0, at) + std::to_string(gate.port()) + url.substr(end);
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   auto started = std::async(std::launch::async, [&] { return relay->start(); });
   ASSERT_TRUE(eventually([&] { return gate.connections() > 0; }));
   relay->request_stop();

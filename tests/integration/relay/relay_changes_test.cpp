@@ -15,7 +15,7 @@ namespace {
 
 TEST_F(RelayOnPostgres, a_rejected_event_stops_its_subscription_only_and_nothing_is_skipped) {
   options_.subscriptions = {stopping("strict"), custom("lenient")};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto lenient = record(*relay, "lenient");
   const auto forgiving = std::make_shared<std::atomic<bool>>(false);
   auto strict_sink = std::make_unique<testing::FailingSink>([forgiving](const EventView& event) {
@@ -56,7 +56,7 @@ TEST_F(RelayOnPostgres, a_rejected_event_stops_its_subscription_only_and_nothing
 
 TEST_F(RelayOnPostgres, a_rejection_that_cannot_be_written_down_yet_stops_nobody_else) {
   options_.subscriptions = {stopping("strict"), custom("lenient")};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto lenient = record(*relay, "lenient");
   auto strict_sink = std::make_unique<testing::FailingSink>(
       [](const EventView&) { return Outcome::Kind::rejected; });
@@ -68,10 +68,10 @@ TEST_F(RelayOnPostgres, a_rejection_that_cannot_be_written_down_yet_stops_nobody
   person.exec("BEGIN");
   person.exec("UPDATE outbox.subscription SET changed_at = now() WHERE name = 'strict'");
   write(1);
-  ASSERT_TRUE(eventually([&] { return report_of(*relay, "strict").state == "stopped"; }));
+  ASSERT_TRUE(eventually([&] { return read_report(*relay, "strict").state == "stopped"; }));
   // A relay that waited for the row would notice this only after half a minute, and start again.
   ASSERT_TRUE(catalog()->pause("lenient", "to see that it is noticed"));
-  ASSERT_TRUE(eventually([&] { return report_of(*relay, "lenient").state == "paused"; }));
+  ASSERT_TRUE(eventually([&] { return read_report(*relay, "lenient").state == "paused"; }));
   EXPECT_EQ(row("strict").state, store::SubscriptionState::active);
   person.exec("COMMIT");
   EXPECT_TRUE(eventually([&] { return row("strict").state == store::SubscriptionState::stopped; }));
@@ -80,7 +80,7 @@ TEST_F(RelayOnPostgres, a_rejection_that_cannot_be_written_down_yet_stops_nobody
 
 TEST_F(RelayOnPostgres, a_write_about_a_subscription_that_fails_for_a_while_ends_no_delivery) {
   options_.subscriptions = {stopping("strict"), custom("lenient")};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto lenient = record(*relay, "lenient");
   auto strict_sink = std::make_unique<testing::FailingSink>(
       [](const EventView&) { return Outcome::Kind::rejected; });
@@ -105,7 +105,7 @@ TEST_F(RelayOnPostgres, a_write_about_a_subscription_that_fails_for_a_while_ends
 
 TEST_F(RelayOnPostgres, start_returns_although_its_configuration_cannot_be_applied_yet) {
   options_.subscriptions = {custom("a")};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto delivered = record(*relay, "a");
   write(1);
   Pg person(database().url());
@@ -119,7 +119,7 @@ TEST_F(RelayOnPostgres, start_returns_although_its_configuration_cannot_be_appli
 TEST_F(RelayOnPostgres,
        a_destination_that_is_down_pauses_its_subscription_and_it_goes_on_by_itself) {
   options_.subscriptions = {custom("weak"), custom("strong")};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto strong = record(*relay, "strong");
   const auto down = std::make_shared<std::atomic<bool>>(true);
   auto weak_sink = std::make_unique<testing::FailingSink>(
@@ -129,7 +129,7 @@ TEST_F(RelayOnPostgres,
   ASSERT_TRUE(relay->start());
   write(20);
   ASSERT_TRUE(eventually([&] { return strong->events().size() == 20; }));
-  ASSERT_TRUE(eventually([&] { return report_of(*relay, "weak").state == "backing-off"; }));
+  ASSERT_TRUE(eventually([&] { return read_report(*relay, "weak").state == "backing-off"; }));
   EXPECT_EQ(row("weak").state, store::SubscriptionState::active) << "an outage is not a decision";
   EXPECT_TRUE(weak->events().empty());
   *down = false;
@@ -140,7 +140,7 @@ TEST_F(RelayOnPostgres,
 
 TEST_F(RelayOnPostgres, a_pause_and_a_change_take_effect_while_others_deliver) {
   options_.subscriptions = {custom("one"), custom("other")};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto one = record(*relay, "one");
   const auto other = record(*relay, "other");
   ASSERT_TRUE(relay->start());
@@ -149,8 +149,8 @@ TEST_F(RelayOnPostgres, a_pause_and_a_change_take_effect_while_others_deliver) {
   ASSERT_TRUE(eventually([&] { return one->events().size() > 50; }));
 
   ASSERT_TRUE(catalog()->pause("one", "by a person"));
-  ASSERT_TRUE(eventually([&] { return report_of(*relay, "one").state == "paused"; }));
-  EXPECT_EQ(report_of(*relay, "one").reason, "by a person");
+  ASSERT_TRUE(eventually([&] { return read_report(*relay, "one").state == "paused"; }));
+  EXPECT_EQ(read_report(*relay, "one").reason, "by a person");
   const std::size_t paused_at = one->events().size();
   const std::size_t other_at = other->events().size();
   ASSERT_TRUE(eventually([&] { return other->events().size() > other_at + 100; }));
@@ -175,8 +175,8 @@ TEST_F(RelayOnPostgres, a_pause_and_a_change_take_effect_while_others_deliver) {
            other->events().size() >= committed(attempts);
   }));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
-  expect_exactly_once(attempts, deliveries_of(*one), "one");
-  expect_exactly_once(attempts, deliveries_of(*other), "other");
+  expect_exactly_once(attempts, to_deliveries(*one), "one");
+  expect_exactly_once(attempts, to_deliveries(*other), "other");
   bool renamed = false;
   for (const auto& event : one->events()) {
     EXPECT_FALSE(renamed && event.topic != "renamed");
@@ -187,7 +187,7 @@ TEST_F(RelayOnPostgres, a_pause_and_a_change_take_effect_while_others_deliver) {
 TEST_F(RelayOnPostgres, a_new_subscription_starts_at_the_beginning_or_now) {
   write(30);
   options_.subscriptions = {custom("early")};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto early = record(*relay, "early");
   const auto fresh = record(*relay, "fresh");
   const auto complete = record(*relay, "complete");
@@ -215,7 +215,7 @@ TEST_F(RelayOnPostgres, start_now_does_not_lose_what_was_in_flight) {
   SubscriptionSpec now = custom("fresh");
   now.start = Start::now;
   options_.subscriptions = {now};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto fresh = record(*relay, "fresh");
   ASSERT_TRUE(relay->start());
   open.commit();
@@ -229,7 +229,7 @@ TEST_F(RelayOnPostgres, a_sink_that_hangs_while_its_subscription_is_paused_costs
   options_.subscriptions = {custom("hanging"), custom("fine")};
   options_.lease =
       std::chrono::seconds(10);  // a machine that is suspended for a while must not end it
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto fine = record(*relay, "fine");
   const auto arrived = std::make_shared<Arrivals>();
   const auto released = std::make_shared<std::atomic<bool>>(false);
@@ -237,10 +237,10 @@ TEST_F(RelayOnPostgres, a_sink_that_hangs_while_its_subscription_is_paused_costs
   write(3);
   ASSERT_TRUE(relay->start());
   ASSERT_TRUE(eventually(
-      [&] { return fine->events().size() == 3 && report_of(*relay, "hanging").in_window == 3; }));
+      [&] { return fine->events().size() == 3 && read_report(*relay, "hanging").in_window == 3; }));
   const std::int64_t generation = relay->report().generation;
   ASSERT_TRUE(catalog()->pause("hanging", "it hangs"));
-  ASSERT_TRUE(eventually([&] { return report_of(*relay, "hanging").state == "paused"; }));
+  ASSERT_TRUE(eventually([&] { return read_report(*relay, "hanging").state == "paused"; }));
   write(2);
   ASSERT_TRUE(eventually([&] { return fine->events().size() == 5; }));
   renews_past_the_lease();
@@ -255,7 +255,7 @@ TEST_F(RelayOnPostgres, a_sink_that_hangs_while_its_subscription_is_paused_costs
 TEST_F(RelayOnPostgres,
        what_only_a_person_can_mend_is_in_the_status_and_a_stop_gives_the_lanes_back) {
   options_.subscriptions = {custom("all")};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto all = record(*relay, "all");
   write(20);
   ASSERT_TRUE(relay->start());
@@ -270,7 +270,7 @@ TEST_F(RelayOnPostgres,
   EXPECT_EQ(connection.value("SELECT count(*) FROM outbox.lane WHERE owner IS NOT NULL"), "0");
   // Once the sequence is repaired, the trouble is cleared.
   connection.exec("SELECT setval('outbox.event_seq', 20)");
-  const auto next = relay_of(options_);
+  const auto next = make_relay(options_);
   const auto more = record(*next, "all");
   ASSERT_TRUE(next->start());
   write(1);
@@ -284,11 +284,11 @@ TEST_F(RelayOnPostgres, a_stop_that_takes_longer_than_the_lease_is_still_in_orde
       std::chrono::seconds(10);  // a machine that is suspended for a while must not end it
   const auto arrived = std::make_shared<Arrivals>();
   const auto released = std::make_shared<std::atomic<bool>>(false);
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   ASSERT_TRUE(relay->use("hanging", std::make_unique<HoldingSink>(arrived, released)));
   write(3);
   ASSERT_TRUE(relay->start());
-  ASSERT_TRUE(eventually([&] { return report_of(*relay, "hanging").in_window == 3; }));
+  ASSERT_TRUE(eventually([&] { return read_report(*relay, "hanging").in_window == 3; }));
   auto stopped =
       std::async(std::launch::async, [&] { return relay->stop(std::chrono::minutes(5)); });
   renews_past_the_lease();
@@ -297,7 +297,7 @@ TEST_F(RelayOnPostgres, a_stop_that_takes_longer_than_the_lease_is_still_in_orde
   EXPECT_TRUE(report.drained);
   EXPECT_EQ(report.abandoned, 0U);
   EXPECT_EQ(arrived->count(), 3U);
-  const auto next = relay_of(options_);
+  const auto next = make_relay(options_);
   ASSERT_TRUE(next->use("hanging", std::make_unique<HoldingSink>(arrived, released)));
   (void)delivered_once(*next);
   EXPECT_EQ(arrived->count(), 3U) << "nothing is left to repeat";
@@ -310,7 +310,7 @@ TEST_F(RelayOnPostgres, a_file_goes_on_when_its_subscription_is_changed) {
   spec.sink = "file";
   spec.sink_settings["path"] = folder.file("lines.jsonl");
   options_.subscriptions = {spec};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   ASSERT_TRUE(relay->start());
   write(3);
   ASSERT_TRUE(eventually([&] { return lines_in(folder.file("lines.jsonl")) == 3; }));
@@ -319,7 +319,7 @@ TEST_F(RelayOnPostgres, a_file_goes_on_when_its_subscription_is_changed) {
   ASSERT_TRUE(eventually([&] { return row("lines").config_version == 2; }));
   write(3);
   EXPECT_TRUE(eventually([&] { return lines_in(folder.file("lines.jsonl")) == 6; }))
-      << report_of(*relay, "lines").reason;
+      << read_report(*relay, "lines").reason;
 }
 
 /// A sink whose error is what a broken proxy might answer: it is not UTF-8, and has a zero byte.
@@ -345,7 +345,7 @@ class GarbledSink final : public BatchSink {
 
 TEST_F(RelayOnPostgres, a_reason_that_is_no_text_harms_nobody) {
   options_.subscriptions = {stopping("rejecting"), custom("down"), custom("well")};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto well = record(*relay, "well");
   ASSERT_TRUE(relay->use("rejecting", std::make_unique<GarbledSink>(Outcome::Kind::rejected)));
   ASSERT_TRUE(relay->use("down", std::make_unique<GarbledSink>(Outcome::Kind::blocked)));

@@ -45,7 +45,7 @@ class RelayOnPostgres : public ::testing::Test {
   /// Whether the relay is at rest. Both numbers are of one report, since the sink may have an event
   /// before it is reported.
   static bool is_at_rest(const Relay& relay, const std::string& name, std::uint64_t delivered) {
-    const SubscriptionReport report = report_of(relay, name);
+    const SubscriptionReport report = read_report(relay, name);
     return report.delivered == delivered && report.in_window == 0;
   }
   /// Enqueues `count` small events, in one statement.

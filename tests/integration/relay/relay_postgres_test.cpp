@@ -20,10 +20,11 @@ TEST_F(RelayOnPostgres, a_backlog_costs_a_few_statements_per_thousand_events) {
   options_.settle_interval = std::chrono::minutes(10);
   options_.idle_poll = std::chrono::minutes(10);
   write(kThousands * 1000);
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto all = record(*relay, "all");
   ASSERT_TRUE(relay->start());
-  ASSERT_TRUE(eventually([&] { return report_of(*relay, "all").delivered >= kThousands * 1000; }));
+  ASSERT_TRUE(
+      eventually([&] { return read_report(*relay, "all").delivered >= kThousands * 1000; }));
   const std::uint64_t statements = relay->report().statements;
   RecordProperty("statements_per_1000_events",
                  std::to_string(static_cast<double>(statements) / kThousands));
@@ -38,7 +39,7 @@ TEST_F(RelayOnPostgres, at_rest_it_reads_and_writes_nothing) {
   options_.subscriptions = {custom("all")};
   options_.idle_poll = std::chrono::milliseconds(5);
   options_.wake_up = false;
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto all = record(*relay, "all");
   ASSERT_TRUE(relay->start());
   write(10);
@@ -61,7 +62,7 @@ TEST_F(RelayOnPostgres, at_rest_it_reads_and_writes_nothing) {
 
 TEST_F(RelayOnPostgres, a_quiet_cursor_follows_the_head) {
   options_.subscriptions = {custom("all")};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto all = record(*relay, "all");
   ASSERT_TRUE(relay->start());
   write(1);
@@ -81,7 +82,7 @@ TEST_F(RelayOnPostgres, a_quiet_cursor_follows_the_head) {
 TEST_F(RelayOnPostgres, it_wakes_for_every_way_of_writing) {
   options_.subscriptions = {custom("all")};
   options_.idle_poll = std::chrono::minutes(10);  // too long to wait for
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto all = record(*relay, "all");
   ASSERT_TRUE(relay->start());
   Pg connection(database().url());
@@ -163,7 +164,7 @@ TEST_F(RelayOnPostgres, large_events_among_small_ones_stay_within_a_small_window
   }
   options_.subscriptions = {custom("sizes")};
   options_.window_bytes = std::size_t{4} << 20U;
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto sizes = std::make_shared<std::vector<std::size_t>>();
   const auto count = std::make_shared<std::atomic<std::size_t>>(0);
   ASSERT_TRUE(relay->use("sizes", std::make_unique<SizeSink>(sizes, count)));
@@ -186,7 +187,7 @@ TEST_F(RelayOnPostgres, stopping_in_the_middle_loses_and_repeats_nothing) {
   shop.start();
   const auto destination = std::make_shared<Arrivals>();
   for (int round = 0; round < 8; ++round) {
-    const auto relay = relay_of(options_);
+    const auto relay = make_relay(options_);
     ASSERT_TRUE(
         relay->use("scattered", std::make_unique<ScatterSink>(destination, ScatterOptions{})));
     const std::size_t seen = destination->count();
@@ -197,7 +198,7 @@ TEST_F(RelayOnPostgres, stopping_in_the_middle_loses_and_repeats_nothing) {
   }
   shop.stop();
   ASSERT_EQ(shop.trouble(), "");
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   ASSERT_TRUE(
       relay->use("scattered", std::make_unique<ScatterSink>(destination, ScatterOptions{})));
   (void)delivered_once(*relay);

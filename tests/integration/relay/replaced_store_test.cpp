@@ -78,7 +78,7 @@ class OnSqlite final : public Place {
   std::string path_{folder_.file("shop.db")};
 };
 
-std::string text_of(const std::string& path) {
+std::string read_text(const std::string& path) {
   std::ifstream in(path);
   std::stringstream text;
   text << in.rdbuf();
@@ -86,7 +86,7 @@ std::string text_of(const std::string& path) {
 }
 
 std::size_t count_in(const std::string& path, const std::string& words) {
-  const std::string text = text_of(path);
+  const std::string text = read_text(path);
   std::size_t count = 0;
   for (auto at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++count;
   return count;
@@ -112,7 +112,7 @@ TEST_P(ReplacedStore, what_is_enqueued_into_the_new_one_is_delivered) {
   RelayOptions options;
   options.store_url = place_->url();
   options.subscriptions = {custom("all")};
-  const auto relay = relay_of(options);
+  const auto relay = make_relay(options);
   const auto all = record(*relay, "all");
   ASSERT_TRUE(relay->start());
   std::size_t written = 0;
@@ -141,10 +141,10 @@ TEST_P(ReplacedStore, a_relay_with_nothing_subscribed_says_so_again_and_again) {
   const std::string log = folder.file("log");
   const auto relay = start_outbox_relay(config, log);
   EXPECT_TRUE(eventually([&] { return count_in(log, "nothing is delivered") > 1; }))
-      << text_of(log);
+      << read_text(log);
   ASSERT_NO_FATAL_FAILURE(place_->make_anew());
-  EXPECT_TRUE(eventually([&] { return count_in(log, "another outbox") > 0; })) << text_of(log);
-  EXPECT_EQ(count_in(log, "delivers"), 0U) << text_of(log);
+  EXPECT_TRUE(eventually([&] { return count_in(log, "another outbox") > 0; })) << read_text(log);
+  EXPECT_EQ(count_in(log, "delivers"), 0U) << read_text(log);
   relay->signal(SIGTERM);
   EXPECT_EQ(relay->wait(), 0);
 }

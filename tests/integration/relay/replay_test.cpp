@@ -46,7 +46,7 @@ class ReplayTest : public OnBothStores {
     }
   }
   std::unique_ptr<Relay> start(bool gapless = true) {
-    auto relay = relay_of(options_);
+    auto relay = make_relay(options_);
     auto sink = std::make_unique<testing::FailingSink>(
         [control = control_](const EventView& event) {
           if (control->poison && event.event_type == "Poison") return Outcome::Kind::rejected;
@@ -84,7 +84,7 @@ class ReplayTest : public OnBothStores {
   /// Waits until the destination holds up the replay.
   [[nodiscard]] static bool waits(const Relay& relay) {
     return eventually([&] {
-      const auto report = report_of(relay, "mails");
+      const auto report = read_report(relay, "mails");
       return report.state == "replaying" && !report.reason.empty();
     });
   }
@@ -220,7 +220,7 @@ TEST_P(ReplayTest, it_is_stopped_and_resumed) {
   const auto replays = store_->replays().value();
   ASSERT_TRUE(eventually([&] { return find(*id).sent == 15; }));
   EXPECT_EQ(replays->stop(*id, "by a test").value(), true);
-  ASSERT_TRUE(eventually([&] { return report_of(*relay, "mails").state != "replaying"; }));
+  ASSERT_TRUE(eventually([&] { return read_report(*relay, "mails").state != "replaying"; }));
   control_->left = 1000;
   control_->open = true;
   write("k0", {"New"});
@@ -331,13 +331,13 @@ TEST_P(ReplayTest, a_paused_subscription_sends_nothing_again_until_it_is_resumed
   ASSERT_TRUE(settled());
   const auto catalog = store_->catalog().value();
   ASSERT_TRUE(catalog->pause("mails", "a test"));
-  ASSERT_TRUE(eventually([&] { return report_of(*relay, "mails").state == "paused"; }));
+  ASSERT_TRUE(eventually([&] { return read_report(*relay, "mails").state == "paused"; }));
   const auto id = replay();
   ASSERT_TRUE(id) << id.error().text();
   write("k0", {"New"});
   // The pause makes the relay look at the table again. It notices the change and sends nothing.
   ASSERT_TRUE(catalog->pause("mails", "still a test"));
-  ASSERT_TRUE(eventually([&] { return report_of(*relay, "mails").reason == "still a test"; }));
+  ASSERT_TRUE(eventually([&] { return read_report(*relay, "mails").reason == "still a test"; }));
   EXPECT_EQ(arrived(), 10U);
   ASSERT_TRUE(catalog->resume("mails"));
   ASSERT_TRUE(becomes(*id, ReplayState::done));
@@ -393,7 +393,7 @@ TEST_P(ReplayTest, a_changed_subscription_goes_on_with_its_replay) {
   changed.event_types = {"T?"};
   const auto catalog = store_->catalog().value();
   ASSERT_TRUE(catalog->apply(changed).value_or(false));
-  ASSERT_TRUE(eventually([&] { return report_of(*relay, "mails").delivered == 0; }));
+  ASSERT_TRUE(eventually([&] { return read_report(*relay, "mails").delivered == 0; }));
   control_->left = 1000;
   control_->open = true;
   ASSERT_TRUE(becomes(*id, ReplayState::done));

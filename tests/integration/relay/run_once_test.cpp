@@ -17,7 +17,7 @@ class RunOnceTest : public OnBothStores {
     SubscriptionSpec mails = custom("mails");
     mails.event_types = {"Made", "Poison"};
     mails.max_attempts = 1;
-    auto relay = relay_of({.store_url = url_, .subscriptions = {mails}});
+    auto relay = make_relay({.store_url = url_, .subscriptions = {mails}});
     EXPECT_TRUE(relay->use("mails", std::make_unique<testing::FailingSink>(
                                         [forgiving = forgiving_](const EventView& event) {
                                           return event.event_type == "Poison" && !*forgiving
@@ -54,7 +54,7 @@ TEST_P(RunOnceTest, it_says_what_was_delivered_filtered_and_parked) {
 TEST_P(RunOnceTest, an_event_counts_for_each_subscription) {
   write("a", {"Made", "Ignored"});
   const auto once =
-      relay_of({.store_url = url_, .subscriptions = {custom("all"), custom("some", {"Made"})}});
+      make_relay({.store_url = url_, .subscriptions = {custom("all"), custom("some", {"Made"})}});
   const auto all = record(*once, "all");
   const auto some = record(*once, "some");
   const RunReport report = delivered_once(*once);
@@ -89,7 +89,7 @@ TEST_P(RunOnceTest, a_limit_that_comes_first_is_no_error_and_nothing_is_lost) {
   write("a", {"Made", "Made", "Made"});
   const auto released = std::make_shared<std::atomic<bool>>(false);
   const auto arrived = std::make_shared<Arrivals>();
-  const auto once = relay_of({.store_url = url_, .subscriptions = {custom("mails")}});
+  const auto once = make_relay({.store_url = url_, .subscriptions = {custom("mails")}});
   ASSERT_TRUE(once->use("mails", std::make_unique<HoldingSink>(arrived, released)));
   const auto first = once->run_once(milliseconds(200));
   ASSERT_TRUE(first) << first.error().text();
@@ -106,7 +106,7 @@ TEST_P(RunOnceTest, a_stopped_subscription_is_an_error) {
   write("a", {"Poison"});
   SubscriptionSpec mails = custom("mails");
   mails.on_reject = OnReject::stop;
-  const auto once = relay_of({.store_url = url_, .subscriptions = {mails}});
+  const auto once = make_relay({.store_url = url_, .subscriptions = {mails}});
   ASSERT_TRUE(once->use("mails", std::make_unique<testing::FailingSink>(
                                      [](const EventView&) { return Outcome::Kind::rejected; })));
   const auto report = once->run_once(seconds(60));

@@ -30,7 +30,7 @@ TEST_P(SqliteStorm, in_one_process_nothing_is_lost_invented_reordered_or_repeate
   options.window_events = std::max<std::size_t>(GetParam(), 100);
   options.subscriptions = {custom("all"), custom("scattered"), custom("paid", {"OrderPaid"}),
                            custom("slow")};
-  const auto relay = relay_of(options);
+  const auto relay = make_relay(options);
   const auto all = record(*relay, "all");
   const auto paid = record(*relay, "paid");
   const auto scattered = std::make_shared<Arrivals>();
@@ -51,12 +51,12 @@ TEST_P(SqliteStorm, in_one_process_nothing_is_lost_invented_reordered_or_repeate
            paid->events().size() >= committed(of_type(attempts, "OrderPaid"));
   })) << relay->report().last_error;
   EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
-  expect_exactly_once(attempts, deliveries_of(*all), "all");
+  expect_exactly_once(attempts, to_deliveries(*all), "all");
   expect_exactly_once(attempts, scattered->all(), "scattered");
   expect_exactly_once(attempts, slow->all(), "slow");
-  expect_exactly_once(of_type(attempts, "OrderPaid"), deliveries_of(*paid), "paid");
+  expect_exactly_once(of_type(attempts, "OrderPaid"), to_deliveries(*paid), "paid");
 
-  const auto next = relay_of(options);
+  const auto next = make_relay(options);
   std::vector<std::shared_ptr<const testing::Recording>> again;
   for (const char* name : {"all", "scattered", "paid", "slow"})
     again.push_back(record(*next, name));
@@ -136,7 +136,7 @@ TEST(RelayToken, a_stop_that_is_requested_stops_it_in_order) {
   RelayOptions options;
   options.store_url = "sqlite:" + path;
   options.subscriptions = {custom("all")};
-  const auto relay = relay_of(options);
+  const auto relay = make_relay(options);
   const auto all = record(*relay, "all");
   for (int round = 1; round <= 2; ++round) {
     std::stop_source source;

@@ -20,7 +20,7 @@ class StatusReaderTest : public OnBothStores {
     mails.max_attempts = 1;
     RelayOptions options{.store_url = url_};
     options.subscriptions = {mails};
-    const auto relay = relay_of(options);
+    const auto relay = make_relay(options);
     auto sink = std::make_unique<testing::FailingSink>([](const EventView& event) {
       return event.event_type == "Poison" ? Outcome::Kind::rejected : Outcome::Kind::acked;
     });
@@ -28,12 +28,12 @@ class StatusReaderTest : public OnBothStores {
     (void)delivered_once(*relay);
   }
   /// The id of the event with this type.
-  [[nodiscard]] EventId id_of(const std::string& type) const {
+  [[nodiscard]] EventId find_id(const std::string& type) const {
     const auto page = store_->events().value()->list({.event_type = type}, 1, false).value();
     return page.events.at(0).id;
   }
-  [[nodiscard]] EventInSubscription life_of(const std::string& type) const {
-    const auto found = reader().events(id_of(type)).value();
+  [[nodiscard]] EventInSubscription read_life(const std::string& type) const {
+    const auto found = reader().events(find_id(type)).value();
     EXPECT_EQ(found.size(), 1U);
     EXPECT_EQ(found.at(0).event_type, type);
     EXPECT_TRUE(found.at(0).in_log);
@@ -51,12 +51,12 @@ TEST_P(StatusReaderTest, shows_what_became_of_each_event) {
   write("b", {"Poison"});
   deliver();
   write("c", {"Later", "Later"});
-  const EventInSubscription published = life_of("A1");
+  const EventInSubscription published = read_life("A1");
   EXPECT_EQ(published.state, EventState::published);
   EXPECT_TRUE(published.published_by);
-  EXPECT_EQ(life_of("Ignored").state, EventState::filtered);
-  EXPECT_EQ(life_of("Later").state, EventState::pending);
-  const EventInSubscription dead = life_of("Poison");
+  EXPECT_EQ(read_life("Ignored").state, EventState::filtered);
+  EXPECT_EQ(read_life("Later").state, EventState::pending);
+  const EventInSubscription dead = read_life("Poison");
   EXPECT_STREQ(to_string(dead.state), "dead");
   EXPECT_EQ(dead.attempts, 1U);
   EXPECT_NE(dead.error, "");

@@ -37,7 +37,7 @@ TEST_P(Storm, nothing_is_lost_invented_reordered_or_repeated) {
   options.wake_up = GetParam().wake_up;
   options.subscriptions = {custom("all"), custom("scattered"), custom("paid", {"OrderPaid"}),
                            custom("slow")};
-  const auto relay = relay_of(options);
+  const auto relay = make_relay(options);
   const auto all = record(*relay, "all");
   const auto paid = record(*relay, "paid");
   const auto scattered = std::make_shared<Arrivals>();
@@ -82,16 +82,16 @@ TEST_P(Storm, nothing_is_lost_invented_reordered_or_repeated) {
       << relay->report().last_error;
   EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
 
-  expect_exactly_once(attempts, deliveries_of(*all), "all");
+  expect_exactly_once(attempts, to_deliveries(*all), "all");
   expect_exactly_once(attempts, scattered->all(), "scattered");
   expect_exactly_once(attempts, slow->all(), "slow");
-  expect_exactly_once(of_type(attempts, "OrderPaid"), deliveries_of(*paid), "paid");
+  expect_exactly_once(of_type(attempts, "OrderPaid"), to_deliveries(*paid), "paid");
   Pg connection(database.url());
   for (const char* name : {"all", "scattered", "paid", "slow"})
     EXPECT_EQ(ledger_fault(connection, name), "") << name;
 
   // Everything was settled: the next relay finds nothing to do.
-  const auto next = relay_of(options);
+  const auto next = make_relay(options);
   std::vector<std::shared_ptr<const testing::Recording>> again;
   for (const char* name : {"all", "scattered", "paid", "slow"})
     again.push_back(record(*next, name));
@@ -107,7 +107,7 @@ TEST_P(Storm, connections_that_are_killed_lose_reorder_and_repeat_nothing) {
   options.window_events = GetParam().window_events;
   options.wake_up = GetParam().wake_up;
   options.subscriptions = {custom("all"), custom("scattered")};
-  const auto relay = relay_of(options);
+  const auto relay = make_relay(options);
   const auto all = record(*relay, "all");
   const auto scattered = std::make_shared<Arrivals>();
   ASSERT_TRUE(relay->use(
@@ -137,7 +137,7 @@ TEST_P(Storm, connections_that_are_killed_lose_reorder_and_repeat_nothing) {
       std::chrono::minutes(5)))
       << relay->report().last_error;
   EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
-  expect_exactly_once(attempts, deliveries_of(*all), "all");
+  expect_exactly_once(attempts, to_deliveries(*all), "all");
   expect_exactly_once(attempts, scattered->all(), "scattered");
 }
 

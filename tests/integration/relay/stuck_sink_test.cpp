@@ -56,7 +56,7 @@ class GatedSink final : public BatchSink {
  protected:
   [[nodiscard]] std::size_t deliver(std::span<const Message> batch, Outcome& /*failure*/) override {
     gate_->pass();
-    for (const Message& message : batch) destination_->arrive(delivery_of(message));
+    for (const Message& message : batch) destination_->arrive(to_delivery(message));
     return batch.size();
   }
 
@@ -71,7 +71,7 @@ class StuckSink : public ::testing::Test {
     migrate_sqlite(path_);
     options_.store_url = "sqlite:" + path_;
     options_.subscriptions = {custom("stuck"), custom("well")};
-    relay_ = relay_of(options_);
+    relay_ = make_relay(options_);
     (void)relay_->use("stuck", std::make_unique<GatedSink>(gate_, arrived_));
     well_ = record(*relay_, "well");
   }
@@ -92,7 +92,7 @@ class StuckSink : public ::testing::Test {
     // The test waits for the settlement, too: a loop that has something to settle gets no more time
     // than one that is stuck.
     ASSERT_TRUE(eventually([&] {
-      const SubscriptionReport well = report_of(*relay_, "well");
+      const SubscriptionReport well = read_report(*relay_, "well");
       return well.delivered == 3 && well.in_window == 0;
     }));
   }
@@ -100,7 +100,7 @@ class StuckSink : public ::testing::Test {
     store_ = store::open_store({.url = options_.store_url}).value();
     return store_->catalog().value();
   }
-  [[nodiscard]] std::string state_of(const std::string& name) const {
+  [[nodiscard]] std::string read_state(const std::string& name) const {
     for (const auto& one : relay_->report().subscriptions) {
       if (one.name == name) return one.state;
     }
@@ -123,7 +123,7 @@ TEST_F(StuckSink, does_not_keep_the_relay_from_stopping) {
   EXPECT_FALSE(report.drained);
   EXPECT_EQ(report.abandoned, 3U);
   // Another relay gets the lanes at once, and delivers what was in doubt.
-  const auto next = relay_of(options_);
+  const auto next = make_relay(options_);
   const auto again = record(*next, "stuck");
   const auto well = record(*next, "well");
   (void)delivered_once(*next);
@@ -133,24 +133,24 @@ TEST_F(StuckSink, does_not_keep_the_relay_from_stopping) {
 
 TEST_F(StuckSink, can_be_paused_and_the_others_follow_their_changes) {
   options_.lease = seconds(4);
-  relay_ = relay_of(options_);
+  relay_ = make_relay(options_);
   ASSERT_TRUE(relay_->use("stuck", std::make_unique<GatedSink>(gate_, arrived_)));
   well_ = record(*relay_, "well");
   start_and_get_stuck();
   const auto subscriptions = catalog();
   ASSERT_TRUE(subscriptions->pause("stuck", "by the test"));
-  ASSERT_TRUE(eventually([&] { return state_of("stuck") == "paused"; }));
+  ASSERT_TRUE(eventually([&] { return read_state("stuck") == "paused"; }));
   ASSERT_TRUE(subscriptions->pause("well", "by the test"));
-  ASSERT_TRUE(eventually([&] { return state_of("well") == "paused"; }));
+  ASSERT_TRUE(eventually([&] { return read_state("well") == "paused"; }));
   ASSERT_TRUE(subscriptions->resume("well"));
   write(1);
   EXPECT_TRUE(well_->wait_for(4, seconds(30)));
   // After the resume the subscription cannot start before the call has ended. Then it continues by
   // itself.
   ASSERT_TRUE(subscriptions->resume("stuck"));
-  ASSERT_TRUE(eventually([&] { return state_of("stuck") == "broken"; }));
+  ASSERT_TRUE(eventually([&] { return read_state("stuck") == "broken"; }));
   gate_->open();
-  EXPECT_TRUE(eventually([&] { return state_of("stuck") == "delivering"; }));
+  EXPECT_TRUE(eventually([&] { return read_state("stuck") == "delivering"; }));
   EXPECT_TRUE(eventually([&] { return arrived_->count() >= 4; }));
   EXPECT_TRUE(relay_->stop(seconds(30)).drained);
   EXPECT_EQ(arrived_->count(), 4U) << "what the call delivered in the end was known";
@@ -179,7 +179,7 @@ TEST_F(StuckSink, what_was_acked_and_could_not_be_settled_is_said_at_the_stop) {
   gate_->open();
   options_.settle_interval = std::chrono::hours(1);
   options_.subscriptions = {custom("well")};
-  relay_ = relay_of(options_);
+  relay_ = make_relay(options_);
   well_ = record(*relay_, "well");
   ASSERT_TRUE(relay_->start());
   write(1);

@@ -83,7 +83,7 @@ std::map<std::int64_t, int> times(const testing::Recording& recording) {
 
 TEST_P(SubscriptionChanges, a_reset_under_load_loses_nothing_and_the_ledger_holds) {
   options_.subscriptions = {custom("orders"), custom("other")};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto orders = record(*relay, "orders");
   const auto other = record(*relay, "other");
   ASSERT_TRUE(relay->start());
@@ -122,7 +122,7 @@ TEST_P(SubscriptionChanges, what_is_skipped_is_counted_and_never_delivered) {
   ASSERT_TRUE(changes_->reset("orders", now));
   EXPECT_EQ(pending("orders"), 0);
   write("k", {"Placed"});
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto orders = record(*relay, "orders");
   ASSERT_TRUE(relay->start());
   ASSERT_TRUE(eventually([&] { return pending("orders") == 0; }));
@@ -134,7 +134,7 @@ TEST_P(SubscriptionChanges, what_is_skipped_is_counted_and_never_delivered) {
 TEST_P(SubscriptionChanges, a_reset_to_the_middle_begins_there) {
   options_.subscriptions = {custom("orders")};
   write("k", {"A", "B", "C", "D"});
-  auto relay = relay_of(options_);
+  auto relay = make_relay(options_);
   auto orders = record(*relay, "orders");
   ASSERT_TRUE(relay->start());
   ASSERT_TRUE(eventually([&] { return pending("orders") == 0 && orders->events().size() == 4; }));
@@ -165,7 +165,7 @@ TEST_P(SubscriptionChanges, parked_events_that_come_again_go_and_the_others_stay
     });
     return sink;
   };
-  auto relay = relay_of(options_);
+  auto relay = make_relay(options_);
   ASSERT_TRUE(relay->use("orders", make()));
   ASSERT_TRUE(relay->start());
   write("a", {"Poison", "Fine"});
@@ -192,7 +192,7 @@ TEST_P(SubscriptionChanges, parked_events_that_come_again_go_and_the_others_stay
   EXPECT_TRUE(parked().empty());
   EXPECT_EQ(verified("orders"), "");
   *mended = true;
-  relay = relay_of(options_);
+  relay = make_relay(options_);
   auto sink = make();
   const auto again = sink->recording();
   ASSERT_TRUE(relay->use("orders", std::move(sink)));
@@ -209,7 +209,7 @@ TEST_P(SubscriptionChanges, what_stays_parked_is_retried_after_a_reset) {
                  std::chrono::milliseconds(50), std::chrono::hours(1)};
   options_.subscriptions = {spec};
   const auto mended = std::make_shared<std::atomic<bool>>(false);
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   auto sink = std::make_unique<testing::FailingSink>([mended](const EventView& event) {
     return event.event_type == "Poison" && !*mended ? Outcome::Kind::rejected
                                                     : Outcome::Kind::acked;
@@ -239,7 +239,7 @@ TEST_P(SubscriptionChanges, renamed_under_load_it_goes_on_where_it_was) {
   spec.sink = "file";
   spec.sink_settings = {{"path", folder_.file("lines")}};
   options_.subscriptions = {spec};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   ASSERT_TRUE(relay->start());
   Writer writer(*this);
   std::string name = "orders";
@@ -257,7 +257,7 @@ TEST_P(SubscriptionChanges, renamed_under_load_it_goes_on_where_it_was) {
   EXPECT_EQ(verified("invoices"), "");
   EXPECT_EQ(changes_->former_names().value().size(), 2U);
   // A relay that still has the first name creates no subscription, and delivers the rest.
-  const auto again = relay_of(options_);
+  const auto again = make_relay(options_);
   ASSERT_TRUE(again->start());
   write("k", {"Placed"});
   EXPECT_TRUE(eventually([&] { return delivered() == written + 1; }));
@@ -265,7 +265,7 @@ TEST_P(SubscriptionChanges, renamed_under_load_it_goes_on_where_it_was) {
 }
 
 /// Says what is wrong with the lines of the file; empty if nothing is.
-std::string fault_of(const std::string& file) {
+std::string find_fault(const std::string& file) {
   std::set<std::string> ids;
   std::map<std::string, std::int64_t> newest;
   std::ifstream in(file);
@@ -288,10 +288,10 @@ TEST_P(SubscriptionChanges, a_file_that_is_renamed_under_load_keeps_its_owner) {
   options_.subscriptions = {spec};
   // Either of two relays can have the lanes of the subscription.
   options_.name = "first";
-  const auto first = relay_of(options_);
+  const auto first = make_relay(options_);
   ASSERT_TRUE(first->start());
   options_.name = "second";
-  const auto second = relay_of(options_);
+  const auto second = make_relay(options_);
   ASSERT_TRUE(second->start());
   Writer writer(*this, 20);
   std::string name = "orders";
@@ -303,7 +303,7 @@ TEST_P(SubscriptionChanges, a_file_that_is_renamed_under_load_keeps_its_owner) {
     EXPECT_EQ(row().group, "file:orders");
     name = next;
     EXPECT_TRUE(eventually([&] {
-      return !report_of(*first, name).name.empty() || !report_of(*second, name).name.empty();
+      return !read_report(*first, name).name.empty() || !read_report(*second, name).name.empty();
     }));
   }
   const std::size_t written = writer.stop();
@@ -311,20 +311,20 @@ TEST_P(SubscriptionChanges, a_file_that_is_renamed_under_load_keeps_its_owner) {
   EXPECT_TRUE(first->stop(std::chrono::seconds(20)).drained);
   EXPECT_TRUE(second->stop(std::chrono::seconds(20)).drained);
   EXPECT_EQ(lines(), written);
-  EXPECT_EQ(fault_of(folder_.file("lines")), "");
+  EXPECT_EQ(find_fault(folder_.file("lines")), "");
   EXPECT_EQ(verified(name), "");
 }
 
 TEST_P(SubscriptionChanges, dropped_under_load_it_stops_and_others_go_on) {
   options_.subscriptions = {custom("orders"), custom("other")};
-  const auto relay = relay_of(options_);
+  const auto relay = make_relay(options_);
   const auto orders = record(*relay, "orders");
   const auto other = record(*relay, "other");
   ASSERT_TRUE(relay->start());
   Writer writer(*this);
   EXPECT_TRUE(eventually([&] { return orders->events().size() > 50; }));
   ASSERT_TRUE(changes_->drop("orders"));
-  EXPECT_TRUE(eventually([&] { return report_of(*relay, "orders").name.empty(); }));
+  EXPECT_TRUE(eventually([&] { return read_report(*relay, "orders").name.empty(); }));
   const std::size_t held = orders->events().size();
   const std::size_t then = writer.written();
   EXPECT_TRUE(eventually([&] { return other->events().size() > then + 50; }));

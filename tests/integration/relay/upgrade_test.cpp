@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Store, Upgrade, ::testing::Values(true, false),
 TEST_P(Upgrade, what_runs_goes_on_and_what_starts_is_refused) {
   RelayOptions options{.store_url = url_};
   options.subscriptions = {custom("orders")};
-  auto relay = relay_of(options);
+  auto relay = make_relay(options);
   auto recording = record(*relay, "orders");
   ASSERT_TRUE(relay->start());
   // The writer never stops, so that the migration comes in the middle of its work.
@@ -140,7 +140,7 @@ TEST_P(Upgrade, what_runs_goes_on_and_what_starts_is_refused) {
   ASSERT_TRUE(worker);
   EXPECT_THAT((*worker)->start().error().text(), HasSubstr("use a newer outbox"));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(20)).drained);
-  auto again = relay_of(options);
+  auto again = make_relay(options);
   (void)record(*again, "orders");
   EXPECT_THAT(again->start().error().text(), HasSubstr("use a newer outbox"));
 
@@ -153,7 +153,7 @@ TEST_P(Upgrade, what_runs_goes_on_and_what_starts_is_refused) {
   // A program of the old version may run again, and delivers the rest. What the first relay
   // delivered does not come again.
   take_back();
-  relay = relay_of(options);
+  relay = make_relay(options);
   const auto rest = record(*relay, "orders");
   ASSERT_TRUE(relay->start());
   EXPECT_TRUE(eventually([&] {

@@ -143,7 +143,7 @@ class RetentionTest : public PostgresTest {
     }
     return std::to_string(count) + " " + std::to_string(hash);
   }
-  static std::string sum_of(const std::vector<std::string>& ids) {
+  static std::string read_sum(const std::vector<std::string>& ids) {
     std::uint64_t hash = 0;
     for (const std::string& id : ids) hash += event::id_hash(EventId::parse(id).value());
     return std::to_string(ids.size()) + " " + std::to_string(hash);

@@ -35,8 +35,8 @@ TEST_F(PostgresRetention, what_all_have_passed_goes_and_is_in_the_ledger) {
   settle(second);
   EXPECT_EQ(prune().events, 1);
   EXPECT_THAT(events(), ElementsAre(young));
-  EXPECT_EQ(pruned(first), sum_of({old}));
-  EXPECT_EQ(pruned(second), sum_of({old}));
+  EXPECT_EQ(pruned(first), read_sum({old}));
+  EXPECT_EQ(pruned(second), read_sum({old}));
 }
 
 TEST_F(PostgresRetention, a_subscription_that_rests_holds_what_it_has_not_passed) {
@@ -193,8 +193,8 @@ TEST_F(PostgresRetention, the_ledger_counts_from_where_a_subscription_began) {
   settle(whole);
   settle(later);
   EXPECT_EQ(prune().events, 2);
-  EXPECT_EQ(pruned(whole), sum_of({before, after}));
-  EXPECT_EQ(pruned(later), sum_of({after}));
+  EXPECT_EQ(pruned(whole), read_sum({before, after}));
+  EXPECT_EQ(pruned(later), read_sum({after}));
 }
 
 // Without this lock a claim, or a new subscription, could begin in a partition that is removed at
@@ -331,7 +331,7 @@ TEST_F(PostgresRetention, the_default_partition_is_emptied_too) {
   EXPECT_EQ(prune().events, 0);
   settle(subscription);
   EXPECT_EQ(prune().events, 2);
-  EXPECT_EQ(pruned(subscription), sum_of({old, late}));
+  EXPECT_EQ(pruned(subscription), read_sum({old, late}));
 }
 
 TEST_F(PostgresRetention, events_are_archived_before_they_go) {
@@ -390,7 +390,7 @@ TEST_F(PostgresRetention, the_relays_role_removes_only_what_has_passed) {
   settle(subscription);
   EXPECT_EQ(role.value(remove), "t");
   role.run("SET ROLE outbox_app");
-  EXPECT_EQ(state_of(role, remove), "42501");
+  EXPECT_EQ(find_sqlstate(role, remove), "42501");
 }
 
 }  // namespace

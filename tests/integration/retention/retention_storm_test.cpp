@@ -43,7 +43,7 @@ class PostgresRetentionStorm : public RetentionTest {
         ++count;
         hash += event::id_hash(EventId::parse(id).value());
       }
-      EXPECT_EQ(std::to_string(count) + " " + std::to_string(hash), sum_of(ids)) << name;
+      EXPECT_EQ(std::to_string(count) + " " + std::to_string(hash), read_sum(ids)) << name;
       store::SubscriptionProgress totals;
       totals.id = row.id;
       EXPECT_TRUE(ok(catalog->add_totals(totals)));
@@ -115,7 +115,7 @@ TEST_F(PostgresRetentionStorm, a_relay_removes_history_by_itself_and_stops_at_on
   options.subscriptions = {custom("orders")};
   options.retention = std::chrono::milliseconds(0);
   options.archive = folder_.path();
-  const auto relay = relay_of(options);
+  const auto relay = make_relay(options);
   const auto recording = record(*relay, "orders");
   ASSERT_TRUE(relay->start());
   (void)enqueue();

@@ -100,7 +100,7 @@ std::string fresh_queue(const std::string& suffix) {
   return "outbox-test-" + std::to_string(::getpid()) + "-" + std::to_string(++number) + suffix;
 }
 
-Arrived arrived_of(const SqsMessage& message) {
+Arrived make_arrived(const SqsMessage& message) {
   std::optional<std::string> key;
   if (message.attributes.contains("outbox-key")) {
     key = message.attribute("outbox-key");

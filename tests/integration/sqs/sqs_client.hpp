@@ -46,7 +46,7 @@ class SqsClient {
 [[nodiscard]] std::string fresh_queue(const std::string& suffix = "");
 
 /// The message in the form that the conformance suites use.
-[[nodiscard]] Arrived arrived_of(const SqsMessage& message);
+[[nodiscard]] Arrived make_arrived(const SqsMessage& message);
 
 /// The port of the shared server of OUTBOX_TEST_SQS (http://127.0.0.1:PORT).
 [[nodiscard]] std::optional<int> shared_sqs();

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = Outcome::Kind;
 
-std::vector<Kind> kinds_of(const std::vector<std::string>& bodies, MiniRelay& relay) {
+std::vector<Kind> list_kinds(const std::vector<std::string>& bodies, MiniRelay& relay) {
   std::vector<Kind> kinds(bodies.size(), Kind::acked);
   for (const auto& failure : relay.failures()) kinds[failure.place] = failure.outcome.kind;
   return kinds;
@@ -194,7 +194,7 @@ TEST_F(SqsSink, each_entry_has_its_own_outcome) {
   Load load;
   for (const std::string& body : bodies) load.add(body, body, "text/plain");
   Sending sending(make({{"queue", "picky"}}), load);
-  EXPECT_EQ(kinds_of(bodies, sending.relay()),
+  EXPECT_EQ(list_kinds(bodies, sending.relay()),
             (std::vector<Kind>{Kind::acked, Kind::rejected, Kind::retry, Kind::unknown,
                                Kind::blocked, Kind::acked}));
   EXPECT_EQ(requests("SendMessageBatch").size(), 1U);

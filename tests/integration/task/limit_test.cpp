@@ -53,12 +53,12 @@ class TaskLimitTest : public WorkerTest {
       EXPECT_TRUE(found->ok()) << row.spec.name << ": " << found->ledger.fault_count;
     }
   }
-  [[nodiscard]] TaskState state_of(const EventId& id) const {
+  [[nodiscard]] TaskState read_state(const EventId& id) const {
     return store_->task_queues().value()->task(id).value().value().state;
   }
   EventId enqueue_one(const std::string& type, const std::string& payload) const {
     const Event event =
-        event_of({.queue = "mail", .type = type, .payload = payload, .content_type = "text/plain"});
+        to_event({.queue = "mail", .type = type, .payload = payload, .content_type = "text/plain"});
     return store_->writer().value()->write({&event, 1}).value().front();
   }
   static std::vector<std::string> numbered(const std::string& word, int count) {
@@ -112,7 +112,7 @@ TEST_P(TaskLimitTest, a_limit_holds_for_all_priorities_of_a_type) {
     task.payload = std::to_string(i);
     task.content_type = "text/plain";
     task.priority = i % 4 + 1;
-    events.push_back(event_of(std::move(task)));
+    events.push_back(to_event(std::move(task)));
   }
   ASSERT_TRUE(store_->writer().value()->write(events));
   const auto worker = start();
@@ -131,12 +131,12 @@ TEST_P(TaskLimitTest, a_limit_that_comes_later_neither_loses_nor_repeats_a_task)
   const EventId late = enqueue_one("print", "late");
   enqueue("send", numbered("s2-", 50));
   enqueue("print", numbered("p2-", 50));
-  EXPECT_EQ(state_of(late), TaskState::pending);
+  EXPECT_EQ(read_state(late), TaskState::pending);
   handlers_.on("print", {.max_running = 1},
                [this](std::string_view payload, const TaskRun& run) { runs_.add(payload, run); });
   worker = start();
   EXPECT_TRUE(eventually([&] { return runs_.count() == 201 && all_is_done(); }));
-  EXPECT_EQ(state_of(late), TaskState::completed);
+  EXPECT_EQ(read_state(late), TaskState::completed);
   EXPECT_TRUE(worker->stop(seconds(10)).drained);
   // A worker that knows no limit leaves the type where it is.
   note("print");
@@ -176,7 +176,7 @@ TEST_P(TaskLimitTest, a_type_is_paused_and_resumed_while_workers_run) {
   };
   EXPECT_TRUE(eventually([&] { return of_type('b') == (written - 1) / 2; }));
   EXPECT_LT(of_type('a'), (written - 1) / 2) << "it was paused before the last ones were written";
-  EXPECT_EQ(state_of(waits), TaskState::pending);
+  EXPECT_EQ(read_state(waits), TaskState::pending);
   const auto before = of_type('a');
   enqueue("a", {"a-last"});
   enqueue("b", {"b-last"});
@@ -186,7 +186,7 @@ TEST_P(TaskLimitTest, a_type_is_paused_and_resumed_while_workers_run) {
   resume("a");
   EXPECT_TRUE(eventually([&] { return runs_.count() == static_cast<std::size_t>(written); }));
   EXPECT_TRUE(eventually([&] { return all_is_done(); }));
-  EXPECT_EQ(state_of(waits), TaskState::completed);
+  EXPECT_EQ(read_state(waits), TaskState::completed);
   for (const auto& [payload, runs] : runs_of_payloads()) EXPECT_EQ(runs, 1U) << payload;
   expect_that_the_ledgers_hold();
 }

@@ -36,12 +36,12 @@ class ReplacedTaskTest : public TaskRulesTest {
     unique.payload = "new";
     return unique;
   }
-  [[nodiscard]] std::ptrdiff_t runs_of(const std::string& payload) const {
+  [[nodiscard]] std::ptrdiff_t count_runs(const std::string& payload) const {
     const auto all = runs_.all();
     return std::count_if(all.begin(), all.end(),
                          [&](const auto& run) { return run.payload == payload; });
   }
-  [[nodiscard]] TaskState state_of(const EventId& id) const {
+  [[nodiscard]] TaskState read_state(const EventId& id) const {
     return store_->task_queues().value()->task(id).value().value().state;
   }
   /// Expects that the old task is cancelled as soon as the transaction is over, and stays so, also
@@ -49,15 +49,15 @@ class ReplacedTaskTest : public TaskRulesTest {
   void replace_and_expect_that_it_is_cancelled(Application& application, const EventId& old,
                                                const std::function<void()>& let_go = {}) {
     const EventId fresh = application.enqueue(new_task());
-    EXPECT_EQ(state_of(old), TaskState::cancelled);
-    EXPECT_TRUE(eventually([&] { return runs_of("new") == 1; }));
-    EXPECT_TRUE(eventually([&] { return state_of(fresh) == TaskState::completed; }));
+    EXPECT_EQ(read_state(old), TaskState::cancelled);
+    EXPECT_TRUE(eventually([&] { return count_runs("new") == 1; }));
+    EXPECT_TRUE(eventually([&] { return read_state(fresh) == TaskState::completed; }));
     if (let_go) let_go();
     for (const auto& row : parked())
       (void)store_->parked_events().value()->retry(row.subscription, std::vector{row.seq}, false);
     EXPECT_TRUE(eventually([&] { return all_is_done(); }));
-    EXPECT_EQ(runs_of("new"), 1);
-    EXPECT_EQ(state_of(old), TaskState::cancelled);
+    EXPECT_EQ(count_runs("new"), 1);
+    EXPECT_EQ(read_state(old), TaskState::cancelled);
   }
   void set_paused(bool paused) const {
     const auto catalog = store_->catalog().value();
@@ -88,11 +88,11 @@ TEST_P(ReplacedTaskTest, in_the_log_before_there_is_a_worker) {
   Application application(url_);
   const EventId old = application.enqueue(old_task());
   application.enqueue(new_task());
-  EXPECT_EQ(state_of(old), TaskState::cancelled);
+  EXPECT_EQ(read_state(old), TaskState::cancelled);
   const auto worker = start();
-  EXPECT_TRUE(eventually([&] { return runs_of("new") == 1 && all_is_done(); }));
-  EXPECT_EQ(runs_of("old"), 0);
-  EXPECT_EQ(state_of(old), TaskState::cancelled);
+  EXPECT_TRUE(eventually([&] { return count_runs("new") == 1 && all_is_done(); }));
+  EXPECT_EQ(count_runs("old"), 0);
+  EXPECT_EQ(read_state(old), TaskState::cancelled);
 }
 
 TEST_P(ReplacedTaskTest, in_the_log_while_its_type_is_paused) {
@@ -102,7 +102,7 @@ TEST_P(ReplacedTaskTest, in_the_log_while_its_type_is_paused) {
   ASSERT_TRUE(eventually([&] { return is_apart(); }));
   const EventId old = application.enqueue(old_task());
   replace_and_expect_that_it_is_cancelled(application, old, [&] { set_paused(false); });
-  EXPECT_EQ(runs_of("old"), 0);
+  EXPECT_EQ(count_runs("old"), 0);
 }
 
 TEST_P(ReplacedTaskTest, scheduled) {
@@ -113,7 +113,7 @@ TEST_P(ReplacedTaskTest, scheduled) {
   const EventId old = application.enqueue(later);
   ASSERT_TRUE(eventually([&] { return parked().size() == 1; }));
   replace_and_expect_that_it_is_cancelled(application, old);
-  EXPECT_EQ(runs_of("old"), 0);
+  EXPECT_EQ(count_runs("old"), 0);
 }
 
 TEST_P(ReplacedTaskTest, waiting_for_a_retry) {
@@ -123,7 +123,7 @@ TEST_P(ReplacedTaskTest, waiting_for_a_retry) {
   const EventId old = application.enqueue(old_task());
   ASSERT_TRUE(eventually([&] { return parked(store::ParkedState::retrying).size() == 1; }));
   replace_and_expect_that_it_is_cancelled(application, old);
-  EXPECT_EQ(runs_of("old"), 1);
+  EXPECT_EQ(count_runs("old"), 1);
 }
 
 TEST_P(ReplacedTaskTest, waiting_behind_its_key) {
@@ -139,8 +139,8 @@ TEST_P(ReplacedTaskTest, waiting_behind_its_key) {
   const EventId old = application.enqueue(behind);
   ASSERT_TRUE(eventually([&] { return parked().size() == 2; }));
   replace_and_expect_that_it_is_cancelled(application, old, [&] { gate.open(); });
-  EXPECT_EQ(runs_of("old"), 0);
-  EXPECT_EQ(runs_of("first"), 1);
+  EXPECT_EQ(count_runs("old"), 0);
+  EXPECT_EQ(count_runs("first"), 1);
 }
 
 TEST_P(ReplacedTaskTest, running_and_then_waiting_for_a_retry) {
@@ -152,14 +152,14 @@ TEST_P(ReplacedTaskTest, running_and_then_waiting_for_a_retry) {
   const EventId old = application.enqueue(old_task());
   ASSERT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 1; }));
   application.enqueue(new_task());
-  EXPECT_EQ(state_of(old), TaskState::running) << "what runs goes on";
+  EXPECT_EQ(read_state(old), TaskState::running) << "what runs goes on";
   gate.open();
-  EXPECT_TRUE(eventually([&] { return runs_of("new") == 1; }));
+  EXPECT_TRUE(eventually([&] { return count_runs("new") == 1; }));
   for (const auto& row : parked())
     (void)store_->parked_events().value()->retry(row.subscription, std::vector{row.seq}, false);
   EXPECT_TRUE(eventually([&] { return all_is_done(); }));
-  EXPECT_EQ(runs_of("old"), 1);
-  EXPECT_EQ(state_of(old), TaskState::cancelled);
+  EXPECT_EQ(count_runs("old"), 1);
+  EXPECT_EQ(read_state(old), TaskState::cancelled);
 }
 
 TEST_P(ReplacedTaskTest, dead_it_stays_for_a_person) {
@@ -169,18 +169,18 @@ TEST_P(ReplacedTaskTest, dead_it_stays_for_a_person) {
   const EventId old = application.enqueue(old_task());
   ASSERT_TRUE(eventually([&] { return parked(store::ParkedState::dead).size() == 1; }));
   application.enqueue(new_task());
-  EXPECT_TRUE(eventually([&] { return runs_of("new") == 1; }));
-  EXPECT_EQ(state_of(old), TaskState::dead) << "it had given up its key";
+  EXPECT_TRUE(eventually([&] { return count_runs("new") == 1; }));
+  EXPECT_EQ(read_state(old), TaskState::dead) << "it had given up its key";
 }
 
 TEST_P(ReplacedTaskTest, by_a_transaction_that_is_rolled_back_it_runs) {
   Application application(url_);
   const EventId old = application.enqueue(old_task());
   application.enqueue(new_task(), false);
-  EXPECT_EQ(state_of(old), TaskState::pending);
+  EXPECT_EQ(read_state(old), TaskState::pending);
   const auto worker = start();
-  EXPECT_TRUE(eventually([&] { return runs_of("old") == 1 && all_is_done(); }));
-  EXPECT_EQ(runs_of("new"), 0);
+  EXPECT_TRUE(eventually([&] { return count_runs("old") == 1 && all_is_done(); }));
+  EXPECT_EQ(count_runs("new"), 0);
 }
 
 /// If its row stayed, the replaced task would hold the key of its successor until its own time has
@@ -198,9 +198,9 @@ TEST_P(ReplacedTaskTest, its_row_goes_and_leaves_its_key_to_others) {
   Task now = new_task();
   now.key = "account";
   application.enqueue(now);
-  EXPECT_TRUE(eventually([&] { return runs_of("new") == 1 && all_is_done(); }));
-  EXPECT_EQ(runs_of("old"), 0);
-  EXPECT_EQ(state_of(old), TaskState::cancelled);
+  EXPECT_TRUE(eventually([&] { return count_runs("new") == 1 && all_is_done(); }));
+  EXPECT_EQ(count_runs("old"), 0);
+  EXPECT_EQ(read_state(old), TaskState::cancelled);
 }
 
 /// Each task is replaced by the next one.
@@ -215,8 +215,8 @@ TEST_P(ReplacedTaskTest, of_many_the_last_one_runs) {
     application.enqueue(later);
   }
   application.enqueue(new_task());
-  EXPECT_TRUE(eventually([&] { return runs_of("new") == 1 && all_is_done(); }));
-  EXPECT_EQ(runs_of("old"), 0);
+  EXPECT_TRUE(eventually([&] { return count_runs("new") == 1 && all_is_done(); }));
+  EXPECT_EQ(count_runs("old"), 0);
 }
 
 #ifdef OUTBOX_WITH_POSTGRES
@@ -242,12 +242,12 @@ TEST_P(ReplacedInAnOpenTransaction,
   EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::retrying).size() == 1; }))
       << "nobody waits for the transaction";
   other.run("COMMIT");
-  EXPECT_TRUE(eventually([&] { return runs_of("new") == 1; }));
+  EXPECT_TRUE(eventually([&] { return count_runs("new") == 1; }));
   for (const auto& row : parked())
     (void)store_->parked_events().value()->retry(row.subscription, std::vector{row.seq}, false);
   EXPECT_TRUE(eventually([&] { return all_is_done(); }));
-  EXPECT_EQ(runs_of("old"), 1);
-  EXPECT_EQ(state_of(old), TaskState::cancelled);
+  EXPECT_EQ(count_runs("old"), 1);
+  EXPECT_EQ(read_state(old), TaskState::cancelled);
 }
 
 /// Neither transaction sees what the other one writes.
@@ -265,9 +265,9 @@ TEST_P(ReplacedInAnOpenTransaction, its_row_goes_although_it_was_set_aside_befor
   const auto worker = start(options);
   EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::retrying).size() == 1; }));
   other.run("COMMIT");
-  EXPECT_TRUE(eventually([&] { return runs_of("new") == 1 && all_is_done(); }));
-  EXPECT_EQ(runs_of("old"), 0);
-  EXPECT_EQ(state_of(old), TaskState::cancelled);
+  EXPECT_TRUE(eventually([&] { return count_runs("new") == 1 && all_is_done(); }));
+  EXPECT_EQ(count_runs("old"), 0);
+  EXPECT_EQ(read_state(old), TaskState::cancelled);
 }
 #endif
 

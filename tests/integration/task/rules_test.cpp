@@ -54,7 +54,7 @@ TEST_P(TaskRulesTest, many_scheduled_tasks_that_are_due_at_once_are_all_done_onc
     Task one = task("send", std::to_string(i));
     one.execute_at = due;
     if (i % 10 == 0) one.key = "k" + std::to_string(i % 500);
-    events.push_back(event_of(one));
+    events.push_back(to_event(one));
   }
   ASSERT_TRUE(store_->writer().value()->write(events));
   EXPECT_TRUE(eventually([&] { return all == kTasks && all_is_done(); }));
@@ -206,7 +206,7 @@ TEST_P(TaskRulesTest, sql_says_and_shows_all_of_it) {
   const auto enqueue = [&](const std::string& arguments) {
     return sql.value("SELECT outbox.enqueue_task('mail', 'report', '{}'::jsonb" + arguments + ")");
   };
-  const auto error_of = [&](const std::string& arguments) {
+  const auto find_error = [&](const std::string& arguments) {
     try {
       return enqueue(arguments);
     } catch (const PgError& error) {
@@ -236,13 +236,13 @@ TEST_P(TaskRulesTest, sql_says_and_shows_all_of_it) {
   })) << status(unique, "state, error");
 
   using ::testing::HasSubstr;
-  EXPECT_THAT(error_of(", priority => 5"), HasSubstr("priority: must be from 1 to 4"));
-  EXPECT_THAT(error_of(", max_attempts => 0"), HasSubstr("max_attempts: must be from 1 to 1000"));
-  EXPECT_THAT(error_of(", on_conflict => 'x'"), HasSubstr("on_conflict: 'x' is unknown"));
-  EXPECT_THAT(error_of(", on_done => '{}'"), HasSubstr("on_done: is no event"));
-  EXPECT_THAT(error_of(", headers => '[]', max_attempts => 2"), HasSubstr("headers"));
+  EXPECT_THAT(find_error(", priority => 5"), HasSubstr("priority: must be from 1 to 4"));
+  EXPECT_THAT(find_error(", max_attempts => 0"), HasSubstr("max_attempts: must be from 1 to 1000"));
+  EXPECT_THAT(find_error(", on_conflict => 'x'"), HasSubstr("on_conflict: 'x' is unknown"));
+  EXPECT_THAT(find_error(", on_done => '{}'"), HasSubstr("on_done: is no event"));
+  EXPECT_THAT(find_error(", headers => '[]', max_attempts => 2"), HasSubstr("headers"));
   enqueue(", unique_key => 'e', execute_at => now() + interval '1 hour'");
-  EXPECT_THAT(error_of(", unique_key => 'e', on_conflict => 'error'"),
+  EXPECT_THAT(find_error(", unique_key => 'e', on_conflict => 'error'"),
               HasSubstr("unique_key: task "));
   EXPECT_EQ(
       sql.value(

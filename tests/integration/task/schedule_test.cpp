@@ -69,7 +69,7 @@ class ScheduleTest : public OnBothStores {
     const auto put = schedules_->apply(schedule, next_at);
     ASSERT_TRUE(put) << put.error().text();
   }
-  store::ScheduleRow row_of(const std::string& name) {
+  store::ScheduleRow read_row(const std::string& name) {
     const auto rows = schedules_->list();
     EXPECT_TRUE(rows) << rows.error().text();
     for (const auto& row : *rows) {
@@ -133,8 +133,8 @@ TEST_P(ScheduleTest, however_many_workers_each_tick_is_one_task) {
   const auto three = start({often("often")});
   EXPECT_TRUE(eventually([&] { return ticks("often").size() >= 6; }));
   const auto found = ended("often");
-  EXPECT_EQ(found, times(first, row_of("often").next_at_us - kSecond, kSecond));
-  EXPECT_EQ(row_of("often").last_at_us, row_of("often").next_at_us - kSecond);
+  EXPECT_EQ(found, times(first, read_row("often").next_at_us - kSecond, kSecond));
+  EXPECT_EQ(read_row("often").last_at_us, read_row("often").next_at_us - kSecond);
   for (const auto& worker : {one.get(), two.get(), three.get()})
     EXPECT_TRUE(worker->stop(seconds(10)).drained);
   expect_sound_ledger("task.mail");
@@ -149,7 +149,7 @@ TEST_P(ScheduleTest, a_worker_that_leaves_takes_no_tick_with_it) {
     EXPECT_TRUE(eventually([&] { return ticks("often").size() >= 2 * i; }));
   }
   const auto found = ended("often");
-  EXPECT_EQ(found, times(first, row_of("often").next_at_us - kSecond, kSecond));
+  EXPECT_EQ(found, times(first, read_row("often").next_at_us - kSecond, kSecond));
 }
 
 TEST_P(ScheduleTest, a_worker_writes_its_schedules_and_leaves_the_others) {
@@ -158,22 +158,22 @@ TEST_P(ScheduleTest, a_worker_writes_its_schedules_and_leaves_the_others) {
   mine.payload = R"({"a": 1})";
   {
     const auto worker = start({mine});
-    EXPECT_TRUE(eventually([&] { return row_of("mine").schedule == mine; }));
-    EXPECT_EQ(row_of("mine").next_at_us, newest_daily() + kDay);
-    EXPECT_EQ(row_of("other").next_at_us, now_ + kHour);
+    EXPECT_TRUE(eventually([&] { return read_row("mine").schedule == mine; }));
+    EXPECT_EQ(read_row("mine").next_at_us, newest_daily() + kDay);
+    EXPECT_EQ(read_row("other").next_at_us, now_ + kHour);
   }
   mine.payload = "[]";
   const auto worker = start({mine});
-  EXPECT_TRUE(eventually([&] { return row_of("mine").schedule == mine; }));
+  EXPECT_TRUE(eventually([&] { return read_row("mine").schedule == mine; }));
   EXPECT_THAT(ticks("mine"), IsEmpty());
 }
 
 TEST_P(ScheduleTest, missed_ticks_are_made_up_for_as_the_schedule_says) {
   for (const MissedTicks missed : {MissedTicks::one, MissedTicks::skip, MissedTicks::all})
-    put(daily(std::string(word_of(missed)), missed), newest_daily() - 2 * kDay);
+    put(daily(std::string(to_word(missed)), missed), newest_daily() - 2 * kDay);
   const auto worker = start();
   for (const std::string name : {"one", "skip", "all"})
-    EXPECT_TRUE(eventually([&] { return row_of(name).next_at_us == newest_daily() + kDay; }))
+    EXPECT_TRUE(eventually([&] { return read_row(name).next_at_us == newest_daily() + kDay; }))
         << name;
   EXPECT_THAT(ended("one"), ElementsAre(event::time_text(newest_daily())));
   EXPECT_THAT(ended("skip"), IsEmpty());
@@ -186,12 +186,12 @@ TEST_P(ScheduleTest, a_paused_one_misses_nothing) {
   put(often("often"), now_);
   const auto worker = start({daily("paused", MissedTicks::all), often("often")});
   EXPECT_TRUE(eventually([&] { return ticks("often").size() >= 3; }));
-  EXPECT_TRUE(row_of("paused").paused) << "starting a worker does not resume it";
+  EXPECT_TRUE(read_row("paused").paused) << "starting a worker does not resume it";
   const auto plan = schedule::Ticks::of(daily("paused", MissedTicks::all)).value();
-  EXPECT_TRUE(schedules_->resume(row_of("paused"), *plan.next_us(now_)).value());
+  EXPECT_TRUE(schedules_->resume(read_row("paused"), *plan.next_us(now_)).value());
   const std::size_t before = ticks("often").size();
   EXPECT_TRUE(eventually([&] { return ticks("often").size() >= before + 2; }));
-  EXPECT_EQ(row_of("paused").next_at_us, newest_daily() + kDay);
+  EXPECT_EQ(read_row("paused").next_at_us, newest_daily() + kDay);
   EXPECT_THAT(ticks("paused"), IsEmpty());
 }
 
@@ -205,9 +205,9 @@ TEST_P(ScheduleTest, one_that_cannot_tick_holds_no_other_up) {
   put(often("often"), now_);
   const auto worker = start();
   EXPECT_TRUE(eventually([&] { return ticks("often").size() >= 3; }));
-  EXPECT_EQ(row_of("wrong").next_at_us, now_ - kDay)
+  EXPECT_EQ(read_row("wrong").next_at_us, now_ - kDay)
       << "it stays due, for a worker that knows the zone";
-  EXPECT_EQ(row_of("worse").next_at_us, now_ - kDay);
+  EXPECT_EQ(read_row("worse").next_at_us, now_ - kDay);
 }
 
 TEST_P(ScheduleTest, wrong_ones_are_refused_with_their_name) {

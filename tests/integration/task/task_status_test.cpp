@@ -10,7 +10,7 @@
 
 #include "integration/relay/both_stores.hpp"
 #include "store/parked.hpp"
-#include "support/error_of.hpp"
+#include "support/catch_error.hpp"
 #include "support/sqlite.hpp"
 
 namespace outbox::test {
@@ -220,7 +220,7 @@ TEST_P(TaskStatusTest, it_can_be_asked_in_a_transaction_which_goes_on) {
 
 TEST_P(TaskStatusTest, an_application_is_told_nothing_by_notices_and_what_is_wrong_by_errors) {
   if (!pg_) {
-    EXPECT_EQ(error_of([] { (void)sqlite::task_status(nullptr, EventId::generate()); }).code,
+    EXPECT_EQ(catch_error([] { (void)sqlite::task_status(nullptr, EventId::generate()); }).code,
               Errc::invalid_argument);
     return;
   }
@@ -232,11 +232,12 @@ TEST_P(TaskStatusTest, an_application_is_told_nothing_by_notices_and_what_is_wro
   EXPECT_EQ(notices, 0);
   PQsetNoticeReceiver(
       pg_->native(), [](void*, const PGresult*) {}, nullptr);
-  const Error none = error_of([] { (void)postgres::task_status(nullptr, EventId::generate()); });
+  const Error none = catch_error([] { (void)postgres::task_status(nullptr, EventId::generate()); });
   EXPECT_THAT(none.message, HasSubstr("the connection is null"));
   pg_->run("BEGIN");
   PQclear(PQexec(pg_->native(), "SELECT 1 / 0"));
-  EXPECT_EQ(error_of([&] { (void)look(EventId::generate()); }).remedy, Remedy::retry_transaction);
+  EXPECT_EQ(catch_error([&] { (void)look(EventId::generate()); }).remedy,
+            Remedy::retry_transaction);
   pg_->run("ROLLBACK");
 }
 

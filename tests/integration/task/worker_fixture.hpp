@@ -106,7 +106,7 @@ class WorkerTest : public OnBothStores {
                std::size_t priority = 2) const {
     std::vector<Event> events;
     for (const std::string& payload : payloads)
-      events.push_back(event_of({.queue = queue,
+      events.push_back(to_event({.queue = queue,
                                  .type = type,
                                  .payload = payload,
                                  .key = key,

@@ -473,7 +473,7 @@ TEST_P(WorkerTest, any_language_enqueues_and_looks_at_a_task_by_sql) {
   const auto enqueue = [&](const std::string& arguments) {
     return sql.value("SELECT outbox.enqueue_task(" + arguments + ")");
   };
-  const auto error_of = [&](const std::string& arguments) {
+  const auto find_error = [&](const std::string& arguments) {
     try {
       return enqueue(arguments);
     } catch (const PgError& error) {
@@ -506,11 +506,11 @@ TEST_P(WorkerTest, any_language_enqueues_and_looks_at_a_task_by_sql) {
   EXPECT_EQ(sql.value("SELECT count(*) FROM outbox.task_status('" + undone + "')"), "0");
   EXPECT_EQ(runs_.count(), 2U);
 
-  EXPECT_THAT(error_of("'a b', 'x', '{}'"),
+  EXPECT_THAT(find_error("'a b', 'x', '{}'"),
               ::testing::HasSubstr("queue: 'a b' is no name of a queue"));
-  EXPECT_THAT(error_of("NULL, 'x', '{}'"), ::testing::HasSubstr("queue: NULL"));
-  EXPECT_THAT(error_of("'mail', NULL, '{}'"), ::testing::HasSubstr("type: is null"));
-  EXPECT_THAT(error_of("'mail', 'x', '{'"), ::testing::HasSubstr("payload"));
+  EXPECT_THAT(find_error("NULL, 'x', '{}'"), ::testing::HasSubstr("queue: NULL"));
+  EXPECT_THAT(find_error("'mail', NULL, '{}'"), ::testing::HasSubstr("type: is null"));
+  EXPECT_THAT(find_error("'mail', 'x', '{'"), ::testing::HasSubstr("payload"));
 }
 #endif
 

@@ -14,7 +14,7 @@
 namespace outbox {
 namespace {
 
-std::int64_t milliseconds_of(const EventId& id) {
+std::int64_t read_milliseconds(const EventId& id) {
   std::int64_t ms = 0;
   for (std::size_t i = 0; i < 6; ++i) ms = ms << 8U | id.bytes[i];
   return ms;
@@ -32,8 +32,8 @@ TEST(EventId, is_a_uuid_of_version_7_with_the_present_time) {
   EXPECT_EQ(id.bytes[6] >> 4U, 7);
   EXPECT_EQ(id.bytes[8] >> 6U, 2);
   // Assumes that earlier ids of this program have not run ahead of the clock.
-  EXPECT_GE(milliseconds_of(id), before);
-  EXPECT_LE(milliseconds_of(id), after);
+  EXPECT_GE(read_milliseconds(id), before);
+  EXPECT_LE(read_milliseconds(id), after);
 }
 
 TEST(EventId, ids_of_one_thread_grow) {

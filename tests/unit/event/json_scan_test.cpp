@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string fault_of(std::string_view text) {
+std::string find_fault(std::string_view text) {
   const auto fault = json_fault(text);
   return fault ? std::to_string(fault->offset) + " " + fault->what : "";
 }
@@ -25,21 +25,21 @@ TEST(JsonScan, accepts_json) {
                            R"({"a":[1,{"b":null}],"":""})", "\t\r\n[ 1 , 2 ]\n",
                            R"(["\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00"])", "\"\xc3\xa9\"", "1e999",
                            R"({"a":1,"a":2})", R"("\u0000")"}) {
-    EXPECT_EQ(fault_of(text), "") << text;
+    EXPECT_EQ(find_fault(text), "") << text;
   }
 }
 
 TEST(JsonScan, says_what_is_wrong_and_where) {
-  EXPECT_EQ(fault_of(""), "0 it ends too early");
-  EXPECT_EQ(fault_of("{\"a\": tru}"), "6 expected a value");
-  EXPECT_EQ(fault_of("[1 2]"), "3 expected ',' or ']'");
-  EXPECT_EQ(fault_of("{\"a\":1 \"b\"}"), "7 expected ',' or '}'");
-  EXPECT_EQ(fault_of("{a:1}"), "1 expected '\"'");
-  EXPECT_EQ(fault_of("{\"a\" 1}"), "5 expected ':'");
-  EXPECT_EQ(fault_of("\"abc"), "4 string without end");
-  EXPECT_EQ(fault_of("{} {}"), "3 something follows the value");
-  EXPECT_EQ(fault_of("\"a\nb\""), "2 control character in a string");
-  EXPECT_EQ(fault_of("\"\xff\""), "1 not UTF-8");
+  EXPECT_EQ(find_fault(""), "0 it ends too early");
+  EXPECT_EQ(find_fault("{\"a\": tru}"), "6 expected a value");
+  EXPECT_EQ(find_fault("[1 2]"), "3 expected ',' or ']'");
+  EXPECT_EQ(find_fault("{\"a\":1 \"b\"}"), "7 expected ',' or '}'");
+  EXPECT_EQ(find_fault("{a:1}"), "1 expected '\"'");
+  EXPECT_EQ(find_fault("{\"a\" 1}"), "5 expected ':'");
+  EXPECT_EQ(find_fault("\"abc"), "4 string without end");
+  EXPECT_EQ(find_fault("{} {}"), "3 something follows the value");
+  EXPECT_EQ(find_fault("\"a\nb\""), "2 control character in a string");
+  EXPECT_EQ(find_fault("\"\xff\""), "1 not UTF-8");
 }
 
 TEST(JsonScan, refuses_what_lenient_parsers_let_through) {

@@ -16,7 +16,7 @@ std::string complaint(const Task& task) {
 }
 
 TEST(Task, is_an_event_of_its_queue) {
-  const Event event = event_of(report());
+  const Event event = to_event(report());
   EXPECT_EQ(event.aggregate_type, "outbox-task:reports");
   EXPECT_EQ(event.aggregate_id, "acme");
   EXPECT_EQ(event.event_type, "report.make");
@@ -30,7 +30,7 @@ TEST(Task, an_error_names_the_field_of_the_task) {
   Task task = report();
   task.queue = "";
   EXPECT_EQ(complaint(task), "queue: is empty");
-  EXPECT_THROW((void)event_of(task), Exception);
+  EXPECT_THROW((void)to_event(task), Exception);
   task.queue = "re ports";
   EXPECT_EQ(complaint(task), "queue: 're ports' is no name of a queue");
   task = report();

@@ -34,7 +34,7 @@ EventView order(int number) {
   return event;
 }
 
-SubscriptionSpec spec_of(const Options& options, const std::string& topic = "t") {
+SubscriptionSpec make_spec(const Options& options, const std::string& topic = "t") {
   SubscriptionSpec spec{.name = "orders", .sink = "kafka"};
   spec.format = "debezium";
   spec.format_options = options;
@@ -45,7 +45,7 @@ SubscriptionSpec spec_of(const Options& options, const std::string& topic = "t")
 /// The message as kcat -J shows it, without what the broker adds.
 Json sent(const EventView& event, const Options& options, const std::string& topic) {
   RenderBuffer buffer;
-  const Renderer renderer = Renderer::create(spec_of(options, topic)).value();
+  const Renderer renderer = Renderer::create(make_spec(options, topic)).value();
   renderer.render(1, event, buffer);
   const Message& message = buffer.messages().front();
   Json headers = Json::array();
@@ -124,7 +124,7 @@ TEST(FormatDebezium, expanded_json_keeps_what_it_is_told_to_keep) {
 
 TEST(FormatDebezium, options_that_make_no_sense_are_refused) {
   const auto error = [](const Options& options) {
-    const auto made = Renderer::create(spec_of(options));
+    const auto made = Renderer::create(make_spec(options));
     return made ? std::string() : made.error().message;
   };
   EXPECT_EQ(error({{"expand_json", "true"}}),

@@ -109,7 +109,7 @@ std::string hex(std::string_view bytes) {
   return text;
 }
 
-std::string message_of(const TaskMessage& task) {
+std::string write_message(const TaskMessage& task) {
   std::string bytes;
   append_message(bytes, task);
   return bytes;
@@ -119,29 +119,29 @@ std::string message_of(const TaskMessage& task) {
 TEST(AsynqMessage, has_the_bytes_that_asynq_writes) {
   const HeaderView header{.name = "ce_id", .value = "abc"};
   EXPECT_EQ(
-      hex(message_of({.type = "email:welcome",
-                      .payload = R"({"user_id":42})",
-                      .id = "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d",
-                      .queue = "default",
-                      .max_retry = 25,
-                      .timeout = std::chrono::minutes(30),
-                      .headers = {&header, 1}})),
+      hex(write_message({.type = "email:welcome",
+                         .payload = R"({"user_id":42})",
+                         .id = "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d",
+                         .queue = "default",
+                         .max_retry = 25,
+                         .timeout = std::chrono::minutes(30),
+                         .headers = {&header, 1}})),
       "0a0d656d61696c3a77656c636f6d65120e7b22757365725f6964223a34327d1a2439623164656234642d336237642d346261642d39"
       "6264642d326230643762336463623664220764656661756c74281940880e7a0c0a0563655f69641203616263");
 }
 
 TEST(AsynqMessage, has_its_retention_and_leaves_out_what_is_zero) {
-  EXPECT_EQ(hex(message_of({.type = "t",
-                            .payload = {},
-                            .id = "i",
-                            .queue = "q",
-                            .retention = std::chrono::hours(24),
-                            .headers = {}})),
+  EXPECT_EQ(hex(write_message({.type = "t",
+                               .payload = {},
+                               .id = "i",
+                               .queue = "q",
+                               .retention = std::chrono::hours(24),
+                               .headers = {}})),
             "0a0174"
             "1a0169"
             "220171"
             "6080a305");
-  EXPECT_EQ(message_of({}), "");
+  EXPECT_EQ(write_message({}), "");
 }
 
 TEST(AsynqMessage, keeps_the_order_of_the_headers_and_leaves_out_absent_ones) {
@@ -150,7 +150,7 @@ TEST(AsynqMessage, keeps_the_order_of_the_headers_and_leaves_out_absent_ones) {
                                 {.name = "a", .value = ""}};
   TaskMessage task;
   task.headers = headers;
-  EXPECT_EQ(hex(message_of(task)),
+  EXPECT_EQ(hex(write_message(task)),
             "7a060a0162120131"
             "7a050a01611200");
 }
@@ -188,7 +188,7 @@ class AsynqCommand : public testing::Test {
  protected:
   static Tasks tasks(const AsynqSettings& settings) {
     FieldErrors errors;
-    TaskOptions options = task_options_of(settings, errors);
+    TaskOptions options = make_task_options(settings, errors);
     EXPECT_TRUE(errors.empty());
     return Tasks(std::move(options));
   }
@@ -200,7 +200,7 @@ class AsynqCommand : public testing::Test {
     all.at(5) = all.at(7) = "...";
     return all;
   }
-  static std::vector<std::string> first_of(Tasks& tasks, const Message& message) {
+  static std::vector<std::string> list_first(Tasks& tasks, const Message& message) {
     const auto call = tasks.call(message, "HASH");
     if (!call) return {call.error().text()};
     return {call->first.begin(), call->first.end()};
@@ -238,12 +238,12 @@ TEST_F(AsynqCommand, a_queue_is_named_once_on_a_connection) {
   using Words = std::vector<std::string>;
   const Words order{"SADD", "asynq:queues", "order"};
   const Words other{"SADD", "asynq:queues", "other"};
-  EXPECT_EQ(first_of(made, load_.message(0, 1)), order);
-  EXPECT_EQ(first_of(made, load_.message(0, 1)), Words());
-  EXPECT_EQ(first_of(made, load_.message(1, 1)), other);
-  EXPECT_EQ(first_of(made, load_.message(0, 1)), Words());
+  EXPECT_EQ(list_first(made, load_.message(0, 1)), order);
+  EXPECT_EQ(list_first(made, load_.message(0, 1)), Words());
+  EXPECT_EQ(list_first(made, load_.message(1, 1)), other);
+  EXPECT_EQ(list_first(made, load_.message(0, 1)), Words());
   made.connected();
-  EXPECT_EQ(first_of(made, load_.message(0, 1)), order);
+  EXPECT_EQ(list_first(made, load_.message(0, 1)), order);
 }
 
 TEST_F(AsynqCommand, only_so_many_queues_are_remembered) {
@@ -255,19 +255,19 @@ TEST_F(AsynqCommand, only_so_many_queues_are_remembered) {
   for (std::size_t i = 0; i <= kMostQueues; ++i) ids.push_back("q" + std::to_string(i));
   for (const std::string& id : ids) {
     load_.item(0).event.aggregate_id = id;
-    if (!first_of(made, load_.message(0, 1)).empty()) ++named;
+    if (!list_first(made, load_.message(0, 1)).empty()) ++named;
   }
   EXPECT_EQ(named, kMostQueues + 1);
   load_.item(0).event.aggregate_id = ids.back();
-  EXPECT_TRUE(first_of(made, load_.message(0, 1)).empty());
+  EXPECT_TRUE(list_first(made, load_.message(0, 1)).empty());
   load_.item(0).event.aggregate_id = ids.front();
-  EXPECT_FALSE(first_of(made, load_.message(0, 1)).empty()) << "forgotten, and named again";
+  EXPECT_FALSE(list_first(made, load_.message(0, 1)).empty()) << "forgotten, and named again";
 }
 
 // ---- what people are told
 
 TEST(AsynqErrors, name_this_sink_and_its_settings) {
-  const auto purpose = purpose_of({});
+  const auto purpose = make_purpose({});
   for (const char* reply : {"OOM command not allowed when used memory > 'maxmemory'.",
                             "READONLY You can't write against a read only replica.",
                             "WRONGPASS invalid username-password pair",
@@ -279,14 +279,14 @@ TEST(AsynqErrors, name_this_sink_and_its_settings) {
     EXPECT_FALSE(error.hint.empty()) << reply;
     EXPECT_FALSE(contains(error.hint, "redis.")) << error.hint;
     EXPECT_FALSE(contains(error.hint, "stream")) << error.hint;
-    EXPECT_EQ(sink::hiredis::kind_of(reply), Outcome::Kind::blocked);
+    EXPECT_EQ(sink::hiredis::outcome_kind(reply), Outcome::Kind::blocked);
   }
 }
 
 TEST(AsynqErrors, an_id_that_another_task_has_is_the_fault_of_the_event) {
   const char* const reply = "OUTBOX there is a task of another type with this id";
-  EXPECT_EQ(sink::hiredis::kind_of(reply), Outcome::Kind::rejected);
-  const Error error = sink::hiredis::describe(reply, "queue default", purpose_of({}));
+  EXPECT_EQ(sink::hiredis::outcome_kind(reply), Outcome::Kind::rejected);
+  const Error error = sink::hiredis::describe(reply, "queue default", make_purpose({}));
   EXPECT_EQ(error.code, Errc::already_exists);
   EXPECT_TRUE(contains(error.hint, "task_id")) << error.hint;
 }
@@ -295,7 +295,7 @@ TEST(AsynqServer, that_removes_keys_loses_tasks) {
   sink::hiredis::ServerFacts facts;
   facts.maxmemory = "1000";
   facts.maxmemory_policy = "allkeys-lru";
-  const auto found = weaknesses_of(facts, false, purpose_of({}));
+  const auto found = find_weaknesses(facts, false, make_purpose({}));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_TRUE(contains(found[0].consequence, "tasks")) << found[0].consequence;
   EXPECT_TRUE(contains(found[0].hint, "noeviction"));

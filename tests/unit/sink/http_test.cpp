@@ -36,7 +36,7 @@ SubscriptionSpec spec(Given settings) {
   return made;
 }
 
-std::string complaint_of(const SubscriptionSpec& spec) {
+std::string find_complaint(const SubscriptionSpec& spec) {
   const Status checked = sink::check_settings(spec);
   return checked ? "" : checked.error().text();
 }
@@ -44,12 +44,12 @@ std::string complaint_of(const SubscriptionSpec& spec) {
 /// Adds an address to the settings.
 std::string complaint(Given settings) {
   settings.emplace("url", "https://hooks.example.com/");
-  return complaint_of(spec(std::move(settings)));
+  return find_complaint(spec(std::move(settings)));
 }
 
 TEST(HttpSettings, an_address_is_all_that_is_needed) {
   EXPECT_EQ(complaint(Given{}), "");
-  EXPECT_TRUE(contains(complaint_of(spec({})), "http.url: is missing"));
+  EXPECT_TRUE(contains(find_complaint(spec({})), "http.url: is missing"));
 }
 
 TEST(HttpSettings, every_setting_is_checked) {
@@ -92,15 +92,15 @@ TEST(HttpSettings, every_setting_is_checked) {
 
 TEST(HttpSettings, a_batch_needs_json_and_has_no_headers_of_single_events) {
   SubscriptionSpec batches = spec({{"url", "https://h/"}, {"batch", "10"}});
-  EXPECT_TRUE(contains(complaint_of(batches), "http.batch: needs a format"));
+  EXPECT_TRUE(contains(find_complaint(batches), "http.batch: needs a format"));
   batches.format = "cloudevents";
-  EXPECT_TRUE(contains(complaint_of(batches), "http.batch: needs a format"));
+  EXPECT_TRUE(contains(find_complaint(batches), "http.batch: needs a format"));
   for (const char* format : {"json", "cloudevents-json"}) {
     batches.format = format;
-    EXPECT_EQ(complaint_of(batches), "") << format;
+    EXPECT_EQ(find_complaint(batches), "") << format;
   }
   batches.headers["x-shop"] = "north";
-  EXPECT_TRUE(contains(complaint_of(batches), "headers: cannot be sent"));
+  EXPECT_TRUE(contains(find_complaint(batches), "headers: cannot be sent"));
 }
 
 // ---- the URL
@@ -239,7 +239,7 @@ TEST(HttpBody, must_be_json_unless_it_is_something_else) {
 TEST(HttpBody, goes_with_one_event_in_a_request) {
   SubscriptionSpec batches = spec({{"url", "https://h/"}, {"batch", "10"}, {"body", "[{seq}]"}});
   batches.format = "json";
-  EXPECT_TRUE(contains(complaint_of(batches), "http.body: cannot be sent with http.batch"));
+  EXPECT_TRUE(contains(find_complaint(batches), "http.body: cannot be sent with http.batch"));
   EXPECT_EQ(complaint({{"body", "[{seq}]"}}), "");
   EXPECT_TRUE(contains(complaint({{"body_type", "text/xml"}}), "http.body_type"));
 }
@@ -254,7 +254,7 @@ TEST(HttpHeaders, what_can_be_a_field_is_sent) {
         HeaderView{.name = "traceparent",
         .value = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
         HeaderView{.name = "authorization", .value = "Bearer x"}})
-    EXPECT_EQ(fault_of(good, {}), std::nullopt) << good.name;
+    EXPECT_EQ(find_fault(good, {}), std::nullopt) << good.name;
 }
 
 TEST(HttpHeaders, text_never_becomes_protocol) {
@@ -262,22 +262,22 @@ TEST(HttpHeaders, text_never_becomes_protocol) {
   for (const std::string_view value :
        {std::string_view("a\r\nb: c"), std::string_view("a\nb"), std::string_view("a\rb"), nul,
         std::string_view("a\x7f"), std::string_view("\x1b[2J")})
-    EXPECT_NE(fault_of({.name = "x", .value = value}, {}), std::nullopt);
+    EXPECT_NE(find_fault({.name = "x", .value = value}, {}), std::nullopt);
   for (const std::string_view name :
        {std::string_view(""), std::string_view("a b"), std::string_view("a:b"),
         std::string_view("a\r\nb"), std::string_view("sch\xc3\xb6n"), std::string_view(":path"),
         std::string_view("a\0b", 3)})
-    EXPECT_NE(fault_of({.name = name, .value = "x"}, {}), std::nullopt);
+    EXPECT_NE(find_fault({.name = name, .value = "x"}, {}), std::nullopt);
 }
 
 TEST(HttpHeaders, no_message_sets_what_frames_or_signs_it) {
   for (const char* name : {"Host", "content-length", "Transfer-Encoding", "connection", "Upgrade",
                            "TE", "trailer", "keep-alive", "Proxy-Authorization", "expect",
                            "Webhook-Signature", "webhook-id", "webhook-timestamp"})
-    EXPECT_NE(fault_of({.name = name, .value = "x"}, {}), std::nullopt) << name;
-  EXPECT_NE(fault_of({.name = "Authorization", .value = "x"}, {.authorization = true}),
+    EXPECT_NE(find_fault({.name = name, .value = "x"}, {}), std::nullopt) << name;
+  EXPECT_NE(find_fault({.name = "Authorization", .value = "x"}, {.authorization = true}),
             std::nullopt);
-  EXPECT_NE(fault_of({.name = "Idempotency-Key", .value = "x"}, {.idempotency_key = true}),
+  EXPECT_NE(find_fault({.name = "Idempotency-Key", .value = "x"}, {.idempotency_key = true}),
             std::nullopt);
 }
 
@@ -337,8 +337,8 @@ std::vector<BatchedEvent> parts(std::initializer_list<const char*> bodies) {
 }
 
 TEST(HttpBatch, is_an_array_in_order) {
-  EXPECT_EQ(array_of(parts({"{}"})), "[{}]");
-  EXPECT_EQ(array_of(parts({R"({"a":1})", "2", "\"x\""})), R"([{"a":1},2,"x"])");
+  EXPECT_EQ(join_array(parts({"{}"})), "[{}]");
+  EXPECT_EQ(join_array(parts({R"({"a":1})", "2", "\"x\""})), R"([{"a":1},2,"x"])");
 }
 
 TEST(HttpBatch, has_the_id_of_its_event_or_of_exactly_these) {
@@ -425,9 +425,9 @@ TEST_F(HttpComposer, an_array_takes_what_goes_to_the_same_place) {
   load_.item(3).event.aggregate_type = "invoice";
   auto& made = composer({{"batch", "10"}});
   const auto all = messages();
-  EXPECT_EQ(array_of(made.compose(all).value().parts), "[0,1,2]");
-  EXPECT_EQ(array_of(made.compose(std::span(all).subspan(3)).value().parts), "[3]");
-  EXPECT_EQ(array_of(composer({{"batch", "2"}}).compose(all).value().parts), "[0,1]");
+  EXPECT_EQ(join_array(made.compose(all).value().parts), "[0,1,2]");
+  EXPECT_EQ(join_array(made.compose(std::span(all).subspan(3)).value().parts), "[3]");
+  EXPECT_EQ(join_array(composer({{"batch", "2"}}).compose(all).value().parts), "[0,1]");
 }
 
 TEST_F(HttpComposer, an_array_is_closed_before_it_is_too_large) {
@@ -438,8 +438,8 @@ TEST_F(HttpComposer, an_array_is_closed_before_it_is_too_large) {
 TEST_F(HttpComposer, halves_have_every_part_once) {
   for (int i = 0; i < 5; ++i) load_.add(std::to_string(i), std::to_string(i));
   const auto [first, second] = halves(composer({{"batch", "10"}}).compose(messages()).value());
-  EXPECT_EQ(array_of(first.parts), "[0,1]");
-  EXPECT_EQ(array_of(second.parts), "[2,3,4]");
+  EXPECT_EQ(join_array(first.parts), "[0,1]");
+  EXPECT_EQ(join_array(second.parts), "[2,3,4]");
   EXPECT_EQ(first.url, second.url);
   EXPECT_EQ(first.headers, second.headers);
   EXPECT_TRUE(second.is_array);
@@ -463,7 +463,7 @@ TEST_F(HttpComposer, an_event_that_cannot_be_expressed_is_refused) {
 
 const std::vector<std::string> kSecrets{"hush", "c2VjcmV0"};
 
-Outcome outcome_of(Answer answer, bool url_varies = false) {
+Outcome make_outcome(Answer answer, bool url_varies = false) {
   return judge(answer, {.origin = "https://h:443",
                         .url_varies = url_varies,
                         .deadline = std::chrono::seconds(20),
@@ -471,7 +471,7 @@ Outcome outcome_of(Answer answer, bool url_varies = false) {
 }
 
 Outcome answered(long status, bool url_varies = false) {
-  return outcome_of({.status = status, .sent = true}, url_varies);
+  return make_outcome({.status = status, .sent = true}, url_varies);
 }
 
 TEST(HttpAnswer, what_each_status_means) {
@@ -506,7 +506,7 @@ TEST(HttpAnswer, an_address_that_depends_on_the_event_may_be_its_fault) {
 
 TEST(HttpAnswer, a_pause_is_granted_within_limits) {
   const auto pause = [](long status, long seconds) {
-    return outcome_of(
+    return make_outcome(
                {.status = status, .sent = true, .retry_after = std::chrono::seconds(seconds)})
         .retry_after;
   };
@@ -519,15 +519,15 @@ TEST(HttpAnswer, a_pause_is_granted_within_limits) {
 }
 
 TEST(HttpAnswer, only_a_whole_answer_counts_as_success) {
-  EXPECT_EQ(outcome_of({.code = CURLE_PARTIAL_FILE, .status = 200, .sent = true}).kind,
+  EXPECT_EQ(make_outcome({.code = CURLE_PARTIAL_FILE, .status = 200, .sent = true}).kind,
             Kind::unknown);
-  EXPECT_EQ(outcome_of({.code = CURLE_OPERATION_TIMEDOUT, .status = 202, .sent = true}).kind,
+  EXPECT_EQ(make_outcome({.code = CURLE_OPERATION_TIMEDOUT, .status = 202, .sent = true}).kind,
             Kind::unknown);
   EXPECT_EQ(
-      outcome_of({.code = CURLE_WRITE_ERROR, .status = 200, .sent = true, .longer = true}).kind,
+      make_outcome({.code = CURLE_WRITE_ERROR, .status = 200, .sent = true, .longer = true}).kind,
       Kind::acked)
       << "only the rest was not read";
-  EXPECT_EQ(outcome_of({.code = CURLE_PARTIAL_FILE, .status = 422, .sent = true}).kind,
+  EXPECT_EQ(make_outcome({.code = CURLE_PARTIAL_FILE, .status = 422, .sent = true}).kind,
             Kind::rejected);
 }
 
@@ -535,26 +535,26 @@ TEST(HttpAnswer, without_an_answer_it_matters_whether_anything_was_sent) {
   for (const CURLcode code :
        {CURLE_OPERATION_TIMEDOUT, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING,
         CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_COULDNT_CONNECT, CURLE_ABORTED_BY_CALLBACK})
-    EXPECT_EQ(outcome_of({.code = code, .sent = true}).kind, Kind::unknown) << code;
+    EXPECT_EQ(make_outcome({.code = code, .sent = true}).kind, Kind::unknown) << code;
   for (const CURLcode code :
        {CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_OPERATION_TIMEDOUT,
         CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
         CURLE_SSL_CERTPROBLEM})
-    EXPECT_EQ(outcome_of({.code = code}).kind, Kind::blocked) << code;
+    EXPECT_EQ(make_outcome({.code = code}).kind, Kind::blocked) << code;
   for (const CURLcode code : {CURLE_ABORTED_BY_CALLBACK, CURLE_SEND_ERROR, CURLE_OUT_OF_MEMORY})
-    EXPECT_EQ(outcome_of({.code = code}).kind, Kind::retry) << code;
+    EXPECT_EQ(make_outcome({.code = code}).kind, Kind::retry) << code;
 }
 
 TEST(HttpAnswer, says_why) {
-  const auto timed_out = outcome_of({.code = CURLE_OPERATION_TIMEDOUT, .sent = true}).error;
+  const auto timed_out = make_outcome({.code = CURLE_OPERATION_TIMEDOUT, .sent = true}).error;
   EXPECT_EQ(timed_out.message, "http: https://h:443 did not answer within 20s");
   EXPECT_EQ(timed_out.origin, "curl:28");
   const auto refused =
-      outcome_of({.code = CURLE_COULDNT_CONNECT, .refused = "10.0.0.7, a private network"});
+      make_outcome({.code = CURLE_COULDNT_CONNECT, .refused = "10.0.0.7, a private network"});
   EXPECT_EQ(refused.kind, Kind::blocked);
   EXPECT_TRUE(contains(refused.error.message, "10.0.0.7, a private network"));
   EXPECT_TRUE(contains(refused.error.hint, "allow_networks"));
-  const auto proxy = outcome_of({.code = CURLE_RECV_ERROR, .proxy_status = 407, .sent = true});
+  const auto proxy = make_outcome({.code = CURLE_RECV_ERROR, .proxy_status = 407, .sent = true});
   EXPECT_EQ(proxy.kind, Kind::blocked);
   EXPECT_TRUE(contains(proxy.error.message, "the proxy answered 407"));
 }
@@ -567,7 +567,7 @@ TEST(HttpAnswer, quotes_a_little_of_the_body_and_no_secret) {
   EXPECT_EQ(excerpt(std::string(300, 'x'), {}), std::string(200, 'x') + "...");
   EXPECT_EQ(excerpt(std::string(199, 'x') + "\xc3\xbc" + "yy", {}), std::string(199, 'x') + "...");
   EXPECT_EQ(excerpt("", {}), "");
-  EXPECT_EQ(outcome_of({.status = 400, .sent = true, .body = "no hush"}).error.message,
+  EXPECT_EQ(make_outcome({.status = 400, .sent = true, .body = "no hush"}).error.message,
             "http: https://h:443 answered 400: \"no ***\"");
 }
 

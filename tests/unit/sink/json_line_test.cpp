@@ -10,7 +10,7 @@
 namespace outbox::test {
 namespace {
 
-std::string line_of(const Message& message) {
+std::string make_line(const Message& message) {
   std::string line;
   sink::append_json_line(line, message);
   return line;
@@ -20,7 +20,7 @@ class JsonLine : public testing::Test {
  protected:
   std::string line(std::string body, std::string content_type) {
     load_.add("42", std::move(body), std::move(content_type));
-    return line_of(load_.message(load_.size() - 1, 1));
+    return make_line(load_.message(load_.size() - 1, 1));
   }
   /// The end of the line, without its headers.
   std::string body_member(std::string body, std::string content_type) {
@@ -47,7 +47,7 @@ TEST_F(JsonLine, begins_as_the_file_sink_expects) {
 
 TEST_F(JsonLine, without_a_key_says_null) {
   load_.add(std::nullopt, "1");
-  EXPECT_NE(line_of(load_.message(0, 1)).find(R"("key":null)"), std::string::npos);
+  EXPECT_NE(make_line(load_.message(0, 1)).find(R"("key":null)"), std::string::npos);
 }
 
 TEST_F(JsonLine, keeps_json_as_it_stands) {

@@ -108,7 +108,7 @@ TEST(KafkaSettings, without_tls_others_than_this_machine_can_listen_in) {
   const auto weak = [](const char* brokers, const char* protocol, bool insecure = false) {
     const Conf conf(rd_kafka_conf_new());
     EXPECT_FALSE(set_property(conf.get(), "security.protocol", protocol));
-    const auto found = weaknesses_of({.brokers = brokers, .tls = {.insecure = insecure}}, *conf);
+    const auto found = find_weaknesses({.brokers = brokers, .tls = {.insecure = insecure}}, *conf);
     return found.empty() ? std::string() : found.front().setting;
   };
   EXPECT_EQ(weak("10.0.0.1:9092", "plaintext"), "no TLS");
@@ -233,7 +233,7 @@ TEST(KafkaTopicName, is_what_brokers_accept) {
 
 TEST(KafkaErrors, say_who_is_at_fault) {
   const auto expect = [](Fault fault, std::initializer_list<rd_kafka_resp_err_t> codes) {
-    for (const auto code : codes) EXPECT_EQ(fault_of(code), fault) << rd_kafka_err2name(code);
+    for (const auto code : codes) EXPECT_EQ(find_fault(code), fault) << rd_kafka_err2name(code);
   };
   expect(Fault::message,
          {RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE,

@@ -18,7 +18,7 @@ using namespace sink::nats;  // NOLINT(google-build-using-namespace)
 using Given = std::map<std::string, std::string>;
 using Json = nlohmann::json;
 
-SubscriptionSpec spec_of(Given settings) {
+SubscriptionSpec make_spec(Given settings) {
   SubscriptionSpec spec;
   spec.name = "orders";
   spec.sink = "nats";
@@ -29,7 +29,7 @@ SubscriptionSpec spec_of(Given settings) {
 /// What is wrong, as "message (hint: ...)"; empty if nothing is.
 std::string complaint(Given settings) {
   settings.emplace("url", "nats://a");
-  const Status checked = sink::check_settings(spec_of(std::move(settings)));
+  const Status checked = sink::check_settings(make_spec(std::move(settings)));
   return checked ? "" : checked.error().text();
 }
 
@@ -45,8 +45,8 @@ TEST(NatsSettings, an_address_is_all_that_is_needed) {
   for (const char* url :
        {"nats://a", "nats://a:4223,tls://b", "nats://u:p%40ss@a", "tls://[::1]:1"})
     EXPECT_EQ(complaint({{"url", url}}), "") << url;
-  EXPECT_TRUE(sink::make_sink(spec_of({{"url", "nats://a"}})));
-  EXPECT_FALSE(sink::check_settings(spec_of({})));
+  EXPECT_TRUE(sink::make_sink(make_spec({{"url", "nats://a"}})));
+  EXPECT_FALSE(sink::check_settings(make_spec({})));
 }
 
 TEST(NatsSettings, wrong_addresses_are_refused_and_not_shown) {
@@ -82,7 +82,7 @@ TEST(NatsSettings, names_and_pairs) {
 
 TEST(NatsSettings, a_topic_must_make_a_subject) {
   const auto wrong = [](std::string topic) {
-    SubscriptionSpec spec = spec_of({{"url", "nats://a"}});
+    SubscriptionSpec spec = make_spec({{"url", "nats://a"}});
     spec.topic = std::move(topic);
     const Status checked = sink::check_settings(spec);
     return checked ? "" : checked.error().text();

@@ -145,7 +145,7 @@ Fields of_nats(const Message& message) {
 }
 
 Fields of_rabbitmq(const Message& message) {
-  if (sink::rabbitmq::refusal_of(message, "shop", 1 << 20)) return std::nullopt;
+  if (sink::rabbitmq::find_refusal(message, "shop", 1 << 20)) return std::nullopt;
   sink::rabbitmq::Publication made(format::Template::compile("exchange", "shop").value());
   EXPECT_TRUE(made.exchange_for(message).has_value());
   const amqp_table_t headers = made.properties_for(message).headers;
@@ -159,7 +159,7 @@ Fields of_rabbitmq(const Message& message) {
 }
 
 Fields of_sqs(const Message& message) {
-  const auto attributes = sink::sqs::attributes_of(message, "base64", {});
+  const auto attributes = sink::sqs::make_attributes(message, "base64", {});
   if (!attributes) return std::nullopt;
   std::vector<Field> fields;
   for (const sink::sqs::Attribute& one : *attributes) {

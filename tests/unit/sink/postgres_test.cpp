@@ -93,7 +93,7 @@ TEST(PostgresSettings, without_a_window_a_column_must_have_the_id) {
 
 // ---- names
 
-std::string table_of(std::string_view text, const EventView& event = {}) {
+std::string choose_table(std::string_view text, const EventView& event = {}) {
   event::Arena arena;
   const auto compiled = TableTemplate::compile("table", text);
   return compiled ? compiled->render(event, arena).quoted() : compiled.error().text();
@@ -102,12 +102,12 @@ std::string table_of(std::string_view text, const EventView& event = {}) {
 TEST(PostgresTable, an_event_cannot_choose_the_schema_unless_the_template_says_so) {
   EventView event;
   event.aggregate_type = "pg_catalog.secret";
-  EXPECT_EQ(table_of("{aggregate_type}", event), R"("pg_catalog.secret")");
-  EXPECT_EQ(table_of("inbox.{aggregate_type}", event), R"("inbox"."pg_catalog.secret")");
-  EXPECT_EQ(table_of("{aggregate_type}.x", event), R"("pg_catalog.secret"."x")");
-  EXPECT_EQ(table_of("a{{.b}}.c"), R"("a{"."b}.c")");
-  EXPECT_EQ(table_of(R"(In"box)"), R"("In""box")");
-  EXPECT_EQ(table_of("{header:tenant}.x"), "\"\"") << "no schema must not become any schema";
+  EXPECT_EQ(choose_table("{aggregate_type}", event), R"("pg_catalog.secret")");
+  EXPECT_EQ(choose_table("inbox.{aggregate_type}", event), R"("inbox"."pg_catalog.secret")");
+  EXPECT_EQ(choose_table("{aggregate_type}.x", event), R"("pg_catalog.secret"."x")");
+  EXPECT_EQ(choose_table("a{{.b}}.c"), R"("a{"."b}.c")");
+  EXPECT_EQ(choose_table(R"(In"box)"), R"("In""box")");
+  EXPECT_EQ(choose_table("{header:tenant}.x"), "\"\"") << "no schema must not become any schema";
 }
 
 TEST(PostgresTable, what_the_server_would_change_or_refuse_is_refused) {
@@ -127,8 +127,8 @@ TEST(PostgresColumns, have_defaults_and_take_what_they_say) {
   std::vector<std::string> names;
   for (const Column& column : defaults) names.push_back(column.name);
   EXPECT_THAT(names, ElementsAre("headers", "id", "key", "occurred_at", "payload", "seq", "type"));
-  ASSERT_NE(id_of(defaults), nullptr);
-  EXPECT_EQ(id_of(defaults)->name, "id");
+  ASSERT_NE(find_id(defaults), nullptr);
+  EXPECT_EQ(find_id(defaults)->name, "id");
 
   Load load;
   load.add(std::nullopt, "B");
@@ -164,7 +164,7 @@ TEST(PostgresErrors, say_whose_fault_it_is) {
       {"25P04", Verdict::lost},    {"40003", Verdict::lost},
   };
   for (const auto& [sqlstate, verdict] : cases)
-    EXPECT_EQ(verdict_of(sqlstate), verdict) << sqlstate;
+    EXPECT_EQ(find_verdict(sqlstate), verdict) << sqlstate;
 }
 
 TEST(PostgresErrors, do_not_repeat_values_of_events) {
@@ -261,7 +261,7 @@ class FakeServer {
 };
 
 /// Row n has token n and key n % keys.
-std::vector<Row> rows_of(std::size_t count, std::size_t keys) {
+std::vector<Row> make_rows(std::size_t count, std::size_t keys) {
   std::vector<Row> rows;
   for (std::size_t place = 0; place < count; ++place)
     rows.push_back({.token = place,
@@ -281,7 +281,7 @@ std::vector<Statement> insert_places(std::span<const Row* const> rows) {
 }
 
 std::vector<Outcome> deliver(FakeServer& server, std::size_t count, std::size_t keys) {
-  Batch batch(rows_of(count, keys), std::chrono::seconds(10), insert_places);
+  Batch batch(make_rows(count, keys), std::chrono::seconds(10), insert_places);
   for (auto round = batch.next(); !round.empty(); round = batch.next())
     batch.answered(server.ask(round));
   EXPECT_FALSE(server.open()) << "a transaction is left open";

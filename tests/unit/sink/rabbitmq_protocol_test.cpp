@@ -30,17 +30,17 @@ struct Read {
 std::string shown(const amqp_frame_t& frame) {
   if (frame.frame_type == AMQP_FRAME_HEARTBEAT) return "heartbeat";
   if (frame.frame_type == AMQP_FRAME_BODY)
-    return "body " + std::string(text_of(frame.payload.body_fragment));
+    return "body " + std::string(to_text(frame.payload.body_fragment));
   if (frame.frame_type == AMQP_FRAME_HEADER) {
     const auto& properties =
         *static_cast<const amqp_basic_properties_t*>(frame.payload.properties.decoded);
     return "header " + std::to_string(frame.payload.properties.body_size) + " " +
-           std::string(text_of(properties.type));
+           std::string(to_text(properties.type));
   }
   if (frame.payload.method.id != AMQP_BASIC_PUBLISH_METHOD) return "another method";
   const auto& method = *static_cast<const amqp_basic_publish_t*>(frame.payload.method.decoded);
-  return "publish " + std::string(text_of(method.exchange)) + " " +
-         std::string(text_of(method.routing_key));
+  return "publish " + std::string(to_text(method.exchange)) + " " +
+         std::string(to_text(method.routing_key));
 }
 
 /// Reads as if `at_a_time` bytes arrived at a time.
@@ -65,13 +65,13 @@ Read read(std::string_view bytes, std::size_t at_a_time) {
   return read;
 }
 
-std::string publication_of(FrameWriter& writer, std::string_view body) {
+std::string make_publication(FrameWriter& writer, std::string_view body) {
   std::string out;
   amqp_basic_publish_t method{};
-  method.exchange = bytes_of("shop");
-  method.routing_key = bytes_of("order.events");
+  method.exchange = to_bytes("shop");
+  method.routing_key = to_bytes("order.events");
   amqp_basic_properties_t properties{};
-  properties.type = bytes_of("OrderPlaced");
+  properties.type = to_bytes("OrderPlaced");
   properties._flags = AMQP_BASIC_TYPE_FLAG;
   EXPECT_TRUE(writer.method(out, 1, AMQP_BASIC_PUBLISH_METHOD, &method));
   EXPECT_TRUE(writer.content(out, 1, properties, body));
@@ -80,9 +80,9 @@ std::string publication_of(FrameWriter& writer, std::string_view body) {
 
 TEST(RabbitFrames, are_read_as_they_were_written_wherever_they_are_cut) {
   FrameWriter writer;
-  std::string out = publication_of(writer, "one");
+  std::string out = make_publication(writer, "one");
   FrameWriter::heartbeat(out);
-  out += publication_of(writer, "");
+  out += make_publication(writer, "");
   const std::vector<std::string> expected{
       "publish shop order.events", "header 3 OrderPlaced", "body one", "heartbeat",
       "publish shop order.events", "header 0 OrderPlaced"};
@@ -95,7 +95,7 @@ TEST(RabbitFrames, a_body_is_split_into_frames_of_the_agreed_size) {
   const std::size_t fits = kLeastFrame - 8;
   for (const std::size_t size : {fits - 1, fits, fits + 1, 3 * fits, 3 * fits + 1}) {
     const std::string body(size, 'x');
-    const Read found = read(publication_of(writer, body), 1000);
+    const Read found = read(make_publication(writer, body), 1000);
     ASSERT_FALSE(found.garbage);
     std::string joined;
     for (std::size_t i = 2; i < found.frames.size(); ++i) {
@@ -113,12 +113,12 @@ TEST(RabbitFrames, what_does_not_fit_is_not_written_at_all) {
   std::string out = "before";
   amqp_basic_publish_t method{};
   const std::string long_key(256, 'x');
-  method.routing_key = bytes_of(long_key);
+  method.routing_key = to_bytes(long_key);
   EXPECT_FALSE(writer.method(out, 1, AMQP_BASIC_PUBLISH_METHOD, &method));
   const std::string large(kLeastFrame, 'x');
-  amqp_table_entry_t entry = entry_of("large", large);
+  amqp_table_entry_t entry = make_entry("large", large);
   amqp_basic_properties_t properties{};
-  properties.headers = table_of({&entry, 1});
+  properties.headers = make_table({&entry, 1});
   properties._flags = AMQP_BASIC_HEADERS_FLAG;
   EXPECT_FALSE(writer.content(out, 1, properties, "body"));
   EXPECT_EQ(out, "before");
@@ -241,9 +241,9 @@ TEST_F(RabbitConnection, frames_that_came_before_the_end_are_read) {
 
 TEST_F(RabbitConnection, what_does_not_fit_leaves_the_buffer_as_it_was) {
   const std::string large(kLeastFrame, 'x');
-  amqp_table_entry_t entry = entry_of("large", large);
+  amqp_table_entry_t entry = make_entry("large", large);
   amqp_basic_properties_t properties{};
-  properties.headers = table_of({&entry, 1});
+  properties.headers = make_table({&entry, 1});
   properties._flags = AMQP_BASIC_HEADERS_FLAG;
   EXPECT_FALSE(connection_->publish({}, properties, "body"));
   EXPECT_EQ(connection_->unsent(), 0U);

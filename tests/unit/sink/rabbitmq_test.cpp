@@ -119,14 +119,14 @@ TEST(RabbitSettings, who_gives_no_login_is_the_guest_or_has_a_certificate) {
   const Endpoint own{.scheme = "amqps", .username = "u", .password = "p", .host = "a", .path = {}};
   const Endpoint none{.scheme = "amqps", .username = {}, .password = {}, .host = "a", .path = {}};
   RabbitOptions options;
-  EXPECT_EQ(login_of(options, own).username, "u");
-  EXPECT_EQ(login_of(options, none).username, "guest");
+  EXPECT_EQ(make_login(options, own).username, "u");
+  EXPECT_EQ(make_login(options, none).username, "guest");
   options.plain.tls.certificate = "client.pem";
-  EXPECT_EQ(login_of(options, none).username, "");
+  EXPECT_EQ(make_login(options, none).username, "");
   options.plain.username = "v";
   options.plain.password = "w";
-  EXPECT_EQ(login_of(options, own).username, "v");
-  EXPECT_EQ(login_of(options, own).password, "w");
+  EXPECT_EQ(make_login(options, own).username, "v");
+  EXPECT_EQ(make_login(options, own).password, "w");
 }
 
 TEST(RabbitSettings, names_are_checked) {
@@ -152,7 +152,7 @@ Publication publication(const std::string& exchange) {
   return Publication(std::move(*compiled));
 }
 
-std::string exchange_of(const std::string& exchange, const std::string& aggregate_type) {
+std::string find_exchange(const std::string& exchange, const std::string& aggregate_type) {
   Load load;
   load.add("k", "B").event.aggregate_type = aggregate_type;
   Publication made = publication(exchange);
@@ -161,14 +161,14 @@ std::string exchange_of(const std::string& exchange, const std::string& aggregat
 }
 
 TEST(RabbitExchange, may_depend_on_the_event) {
-  EXPECT_EQ(exchange_of("shop", "Order"), "shop");
-  EXPECT_EQ(exchange_of("", "Order"), "");
-  EXPECT_EQ(exchange_of("shop.{aggregate_type|lower}", "Order"), "shop.order");
+  EXPECT_EQ(find_exchange("shop", "Order"), "shop");
+  EXPECT_EQ(find_exchange("", "Order"), "");
+  EXPECT_EQ(find_exchange("shop.{aggregate_type|lower}", "Order"), "shop.order");
 }
 
 TEST(RabbitExchange, an_event_cannot_choose_the_default_one_or_a_name_that_none_can_have) {
-  EXPECT_TRUE(contains(exchange_of("{aggregate_type}", ""), "refused: "));
-  EXPECT_TRUE(contains(exchange_of("{aggregate_type}", "a\nb"), "control characters"));
+  EXPECT_TRUE(contains(find_exchange("{aggregate_type}", ""), "refused: "));
+  EXPECT_TRUE(contains(find_exchange("{aggregate_type}", "a\nb"), "control characters"));
 }
 
 // ---- what is sent
@@ -191,7 +191,7 @@ Sent sent(const Message& message) {
       {"type", AMQP_BASIC_TYPE_FLAG, properties.type},
       {"app_id", AMQP_BASIC_APP_ID_FLAG, properties.app_id}};
   for (const auto& [name, flag, text] : texts) {
-    if ((properties._flags & flag) != 0) sent.properties[name] = text_of(text);
+    if ((properties._flags & flag) != 0) sent.properties[name] = to_text(text);
   }
   if ((properties._flags & AMQP_BASIC_TIMESTAMP_FLAG) != 0)
     sent.properties["timestamp"] = std::to_string(properties.timestamp);
@@ -199,11 +199,11 @@ Sent sent(const Message& message) {
     sent.properties["delivery_mode"] = std::to_string(properties.delivery_mode);
   for (int i = 0; i < properties.headers.num_entries; ++i) {
     const amqp_table_entry_t& entry = properties.headers.entries[i];
-    const std::string name(text_of(entry.key));
+    const std::string name(to_text(entry.key));
     if (entry.value.kind == AMQP_FIELD_KIND_VOID) {
       sent.without_value.push_back(name);
     } else {
-      sent.headers[name] = text_of(entry.value.value.bytes);
+      sent.headers[name] = to_text(entry.value.value.bytes);
     }
   }
   return sent;
@@ -248,7 +248,7 @@ TEST(RabbitMessage, a_property_that_is_too_long_is_left_out) {
 }
 
 std::string refusal(const Load& load, const std::string& exchange = "e") {
-  const auto refused = refusal_of(load.message(0, 1), exchange, 1000);
+  const auto refused = find_refusal(load.message(0, 1), exchange, 1000);
   return refused ? refused->text() : "";
 }
 
@@ -422,7 +422,7 @@ TEST(RabbitErrors, a_code_says_who_is_at_fault) {
       {541, Fault::connection},  {503, Fault::connection},  {504, Fault::connection},
       {505, Fault::connection},  {999, Fault::connection}};
   for (const auto& [code, fault] : expected)
-    EXPECT_EQ(fault_of(static_cast<std::uint16_t>(code)), fault) << code;
+    EXPECT_EQ(find_fault(static_cast<std::uint16_t>(code)), fault) << code;
 }
 
 TEST(RabbitErrors, every_error_says_where_what_and_what_to_do) {

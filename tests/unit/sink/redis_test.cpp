@@ -224,15 +224,15 @@ TEST(RedisCommand, what_cannot_be_an_entry_is_the_fault_of_the_event) {
 // ---- errors
 
 Error described(std::string_view reply, std::string_view where) {
-  return describe(reply, where, purpose_of({}));
+  return describe(reply, where, make_purpose({}));
 }
 
 TEST(RedisErrors, the_code_is_the_first_word) {
-  EXPECT_EQ(code_of("OOM command not allowed"), "OOM");
-  EXPECT_EQ(code_of("WRONGTYPE"), "WRONGTYPE");
-  EXPECT_EQ(code_of("ERR unknown command"), "ERR");
-  EXPECT_EQ(code_of("Something else"), "ERR");
-  EXPECT_EQ(code_of(""), "ERR");
+  EXPECT_EQ(parse_code("OOM command not allowed"), "OOM");
+  EXPECT_EQ(parse_code("WRONGTYPE"), "WRONGTYPE");
+  EXPECT_EQ(parse_code("ERR unknown command"), "ERR");
+  EXPECT_EQ(parse_code("Something else"), "ERR");
+  EXPECT_EQ(parse_code(""), "ERR");
 }
 
 TEST(RedisErrors, only_a_message_that_is_too_large_is_the_fault_of_its_event) {
@@ -251,28 +251,28 @@ TEST(RedisErrors, only_a_message_that_is_too_large_is_the_fault_of_its_event) {
         "MASTERDOWN Link with MASTER is down",
         "ERR The user executing the script can't run this command or subcommand script: x",
         "ERR max number of clients reached"}) {
-    EXPECT_EQ(kind_of(reply), Outcome::Kind::blocked) << reply;
+    EXPECT_EQ(outcome_kind(reply), Outcome::Kind::blocked) << reply;
     const Error error = described(reply, "redis://a:6379");
     EXPECT_FALSE(error.hint.empty()) << reply;
     EXPECT_TRUE(contains(error.message, "redis://a:6379")) << error.message;
     EXPECT_TRUE(contains(error.message, reply)) << error.message;
     EXPECT_EQ(error.effect, Effect::none);
   }
-  EXPECT_EQ(kind_of("ERR of a future version"), Outcome::Kind::blocked);
-  EXPECT_EQ(kind_of("ERR Protocol error: invalid bulk length"), Outcome::Kind::rejected);
+  EXPECT_EQ(outcome_kind("ERR of a future version"), Outcome::Kind::blocked);
+  EXPECT_EQ(outcome_kind("ERR Protocol error: invalid bulk length"), Outcome::Kind::rejected);
   EXPECT_EQ(described("ERR Protocol error: invalid bulk length", "stream s").code, Errc::too_large);
 }
 
 TEST(RedisErrors, where_in_the_script_an_error_arose_is_not_part_of_it) {
   const char* const oom =
       "@user_script: 10: -OOM command not allowed when used memory > 'maxmemory'.";
-  EXPECT_EQ(code_of(oom), "OOM");
+  EXPECT_EQ(parse_code(oom), "OOM");
   EXPECT_EQ(described(oom, "stream s").message,
             "redis: stream s: OOM command not allowed when used memory > 'maxmemory'.");
   EXPECT_EQ(
       described("@user_script: 3: The user executing the script can't run this command", "s").code,
       Errc::permission_denied);
-  EXPECT_EQ(code_of("@user_script"), "ERR");
+  EXPECT_EQ(parse_code("@user_script"), "ERR");
 }
 
 TEST(RedisErrors, arguments_that_the_server_quotes_are_not_shown) {
@@ -284,14 +284,14 @@ TEST(RedisErrors, arguments_that_the_server_quotes_are_not_shown) {
 
 // ---- what a server says of itself
 
-ServerFacts facts_of(std::string_view info) {
+ServerFacts parse_facts(std::string_view info) {
   ServerFacts facts;
   read_info(info, facts);
   return facts;
 }
 
 TEST(RedisServer, info_is_read) {
-  const ServerFacts facts = facts_of(
+  const ServerFacts facts = parse_facts(
       "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n\r\n# Memory\r\nmaxmemory:1000\r\n"
       "maxmemory_human:1K\r\nmaxmemory_policy:allkeys-lru\r\n# Persistence\r\naof_enabled:0\r\n"
       "# Replication\r\nrole:master\r\nlast:");
@@ -300,16 +300,16 @@ TEST(RedisServer, info_is_read) {
   EXPECT_EQ(facts.maxmemory_policy, "allkeys-lru");
   EXPECT_EQ(facts.aof_enabled, "0");
   EXPECT_EQ(facts.role, "master");
-  EXPECT_EQ(facts_of("server_mode:cluster").mode, "cluster");
-  EXPECT_EQ(facts_of("").mode, "");
+  EXPECT_EQ(parse_facts("server_mode:cluster").mode, "cluster");
+  EXPECT_EQ(parse_facts("").mode, "");
 }
 
 TEST(RedisServer, one_that_cannot_take_events_is_refused) {
-  EXPECT_FALSE(refusal_of(ServerFacts(), "a", "redis").has_value());
+  EXPECT_FALSE(find_refusal(ServerFacts(), "a", "redis").has_value());
   EXPECT_FALSE(
-      refusal_of(facts_of("redis_mode:standalone\r\nrole:master"), "a", "redis").has_value());
+      find_refusal(parse_facts("redis_mode:standalone\r\nrole:master"), "a", "redis").has_value());
   for (const char* info : {"redis_mode:cluster", "redis_mode:sentinel", "role:slave"}) {
-    const auto refused = refusal_of(facts_of(info), "redis://a:1", "redis");
+    const auto refused = find_refusal(parse_facts(info), "redis://a:1", "redis");
     ASSERT_TRUE(refused.has_value()) << info;
     EXPECT_TRUE(contains(refused->message, "redis://a:1"));
     EXPECT_FALSE(refused->hint.empty());
@@ -318,7 +318,7 @@ TEST(RedisServer, one_that_cannot_take_events_is_refused) {
 
 std::string risks(const ServerFacts& facts, bool waits = false) {
   std::string all;
-  for (const sink::Weakness& risk : weaknesses_of(facts, waits, purpose_of({}))) {
+  for (const sink::Weakness& risk : find_weaknesses(facts, waits, make_purpose({}))) {
     all += risk.setting + ". ";
     EXPECT_FALSE(risk.consequence.empty());
     EXPECT_FALSE(risk.hint.empty());
@@ -327,7 +327,7 @@ std::string risks(const ServerFacts& facts, bool waits = false) {
 }
 
 TEST(RedisServer, settings_that_can_lose_events_are_named) {
-  ServerFacts safe = facts_of("maxmemory:1000\r\nmaxmemory_policy:noeviction\r\naof_enabled:1");
+  ServerFacts safe = parse_facts("maxmemory:1000\r\nmaxmemory_policy:noeviction\r\naof_enabled:1");
   safe.appendfsync = "always";
   EXPECT_EQ(risks(safe), "");
   EXPECT_EQ(risks(ServerFacts()), "") << "what is not known is not claimed";
@@ -351,27 +351,27 @@ TEST(RedisServer, settings_that_can_lose_events_are_named) {
 
 TEST(RedisServer, the_smallest_limit_counts) {
   ServerFacts facts;
-  EXPECT_EQ(most_bytes_of(facts, 0), std::size_t{512} << 20U);
-  EXPECT_EQ(most_bytes_of(facts, 1000), 1000U);
+  EXPECT_EQ(limit_bytes(facts, 0), std::size_t{512} << 20U);
+  EXPECT_EQ(limit_bytes(facts, 1000), 1000U);
   facts.bulk_limit = 5000;
-  EXPECT_EQ(most_bytes_of(facts, 0), 5000U);
-  EXPECT_EQ(most_bytes_of(facts, 9000), 5000U);
+  EXPECT_EQ(limit_bytes(facts, 0), 5000U);
+  EXPECT_EQ(limit_bytes(facts, 9000), 5000U);
   facts.query_limit = 4000;
-  EXPECT_EQ(most_bytes_of(facts, 0), 4000U);
+  EXPECT_EQ(limit_bytes(facts, 0), 4000U);
 }
 
 TEST(RedisServer, the_limit_is_named) {
   ServerFacts facts;
-  EXPECT_FALSE(limit_of(facts, 0, "redis")) << "the server does not say";
+  EXPECT_FALSE(find_limit(facts, 0, "redis")) << "the server does not say";
   EXPECT_FALSE(own_limit(0, "redis"));
-  EXPECT_EQ(limit_of(facts, 1000, "asynq")->setting, "asynq.max_message_bytes");
+  EXPECT_EQ(find_limit(facts, 1000, "asynq")->setting, "asynq.max_message_bytes");
   facts.bulk_limit = 5000;
-  EXPECT_EQ(limit_of(facts, 0, "redis")->setting, "proto-max-bulk-len of the server");
-  EXPECT_EQ(limit_of(facts, 9000, "redis")->bytes, 5000);
+  EXPECT_EQ(find_limit(facts, 0, "redis")->setting, "proto-max-bulk-len of the server");
+  EXPECT_EQ(find_limit(facts, 9000, "redis")->bytes, 5000);
   EXPECT_EQ(own_limit(9000, "redis")->bytes, 9000);
-  EXPECT_EQ(limit_of(facts, 1000, "redis")->setting, "redis.max_message_bytes");
+  EXPECT_EQ(find_limit(facts, 1000, "redis")->setting, "redis.max_message_bytes");
   facts.query_limit = 4000;
-  EXPECT_EQ(limit_of(facts, 9000, "redis")->setting, "client-query-buffer-limit of the server");
+  EXPECT_EQ(find_limit(facts, 9000, "redis")->setting, "client-query-buffer-limit of the server");
 }
 
 // ---- in flight

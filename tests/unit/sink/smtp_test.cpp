@@ -37,7 +37,7 @@ SubscriptionSpec spec(Given settings) {
   return made;
 }
 
-std::string complaint_of(const SubscriptionSpec& spec) {
+std::string find_complaint(const SubscriptionSpec& spec) {
   const Status checked = sink::check_settings(spec);
   return checked ? "" : checked.error().text();
 }
@@ -49,16 +49,18 @@ Given complete(Given settings) {
   settings.emplace("to", "{json:email}");
   return settings;
 }
-std::string complaint(Given settings) { return complaint_of(spec(complete(std::move(settings)))); }
+std::string complaint(Given settings) {
+  return find_complaint(spec(complete(std::move(settings))));
+}
 
 TEST(SmtpSettings, a_server_a_sender_and_a_recipient_are_all_that_is_needed) {
   EXPECT_EQ(complaint(Given{}), "");
   EXPECT_TRUE(
-      contains(complaint_of(spec({{"from", "a@b"}, {"to", "a@b"}})), "smtp.url: is missing"));
-  EXPECT_TRUE(
-      contains(complaint_of(spec({{"url", "smtp://h"}, {"to", "a@b"}})), "smtp.from: is missing"));
-  EXPECT_TRUE(
-      contains(complaint_of(spec({{"url", "smtp://h"}, {"from", "a@b"}})), "smtp.to: is missing"));
+      contains(find_complaint(spec({{"from", "a@b"}, {"to", "a@b"}})), "smtp.url: is missing"));
+  EXPECT_TRUE(contains(find_complaint(spec({{"url", "smtp://h"}, {"to", "a@b"}})),
+                       "smtp.from: is missing"));
+  EXPECT_TRUE(contains(find_complaint(spec({{"url", "smtp://h"}, {"from", "a@b"}})),
+                       "smtp.to: is missing"));
 }
 
 TEST(SmtpSettings, every_setting_is_checked) {
@@ -143,20 +145,20 @@ TEST(SmtpSettings, nothing_goes_unencrypted_by_accident) {
 
 TEST(SmtpSettings, parking_what_is_in_doubt_needs_a_subscription_that_does_not_send_it_again) {
   SubscriptionSpec parks = spec(complete({{"on_unknown", "park"}}));
-  EXPECT_TRUE(contains(complaint_of(parks), "smtp.on_unknown: is park"));
+  EXPECT_TRUE(contains(find_complaint(parks), "smtp.on_unknown: is park"));
   parks.max_attempts = 1;
-  EXPECT_EQ(complaint_of(parks), "");
+  EXPECT_EQ(find_complaint(parks), "");
   parks.delays = {std::chrono::seconds(1)};
-  EXPECT_TRUE(contains(complaint_of(parks), "smtp.on_unknown: is park"));
+  EXPECT_TRUE(contains(find_complaint(parks), "smtp.on_unknown: is park"));
   parks.on_reject = OnReject::stop;
-  EXPECT_EQ(complaint_of(parks), "");
+  EXPECT_EQ(find_complaint(parks), "");
 }
 
 TEST(SmtpSettings, a_body_in_a_file_is_read_where_the_sink_is_made) {
   const TempDir folder;
   const std::string file = folder.file("body.html");
   const SubscriptionSpec spec_of_file = spec(complete({{"body_file", file}}));
-  EXPECT_EQ(complaint_of(spec_of_file), "") << "another machine may have it";
+  EXPECT_EQ(find_complaint(spec_of_file), "") << "another machine may have it";
   FieldErrors here;
   sink::find_kind("smtp")->check_here(spec_of_file, here);
   EXPECT_TRUE(here.of("smtp.body_file"));
@@ -306,9 +308,9 @@ TEST(SmtpHeaderText, what_could_be_another_field_is_at_fault) {
   for (const std::string& bad :
        {std::string("a\r\nBcc: b"), std::string("a\nb"), std::string("a\rb"),
         std::string("a\0b", 3), std::string("\x1b[2J"), std::string("a\x7f"), std::string("a\xff")})
-    EXPECT_TRUE(fault_of(bad).has_value());
+    EXPECT_TRUE(find_fault(bad).has_value());
   for (const char* good : {"", "a", "a\tb", "gr\xc3\xbc\xc3\x9f dich"})
-    EXPECT_FALSE(fault_of(good).has_value()) << good;
+    EXPECT_FALSE(find_fault(good).has_value()) << good;
 }
 
 // ---- bodies
@@ -602,7 +604,7 @@ TEST(SmtpDialogue, takes_answers_as_they_come) {
 
 // ---- what it means
 
-Outcome outcome_of(Ending ending, bool park = false) {
+Outcome make_outcome(Ending ending, bool park = false) {
   return judge(ending, {.server = "smtp://h:587",
                         .message_id = "<id@example.com>",
                         .deadline = std::chrono::minutes(15),
@@ -611,21 +613,21 @@ Outcome outcome_of(Ending ending, bool park = false) {
 }
 
 TEST(SmtpAnswer, only_the_answer_to_the_whole_mail_delivers_it) {
-  EXPECT_EQ(outcome_of({.stage = Stage::content, .reply = 250, .whole = true}).kind, Kind::acked);
+  EXPECT_EQ(make_outcome({.stage = Stage::content, .reply = 250, .whole = true}).kind, Kind::acked);
   EXPECT_EQ(
-      outcome_of(
+      make_outcome(
           {.code = CURLE_WEIRD_SERVER_REPLY, .stage = Stage::content, .reply = 251, .whole = true})
           .kind,
       Kind::acked);
   EXPECT_EQ(
-      outcome_of({.code = CURLE_RECV_ERROR, .stage = Stage::content, .reply = 250, .whole = true})
+      make_outcome({.code = CURLE_RECV_ERROR, .stage = Stage::content, .reply = 250, .whole = true})
           .kind,
       Kind::acked)
       << "what came after it does not matter";
   for (const Stage stage :
        {Stage::connect, Stage::hello, Stage::login, Stage::sender, Stage::recipients, Stage::data})
-    EXPECT_NE(outcome_of({.stage = stage, .reply = 250}).kind, Kind::acked);
-  EXPECT_EQ(outcome_of({.stage = Stage::content, .whole = true}).kind, Kind::unknown);
+    EXPECT_NE(make_outcome({.stage = stage, .reply = 250}).kind, Kind::acked);
+  EXPECT_EQ(make_outcome({.stage = Stage::content, .whole = true}).kind, Kind::unknown);
 }
 
 TEST(SmtpAnswer, a_refusal_is_about_what_was_asked) {
@@ -647,10 +649,10 @@ TEST(SmtpAnswer, a_refusal_is_about_what_was_asked) {
            {Stage::data, 554, Kind::rejected},       {Stage::content, 421, Kind::retry},
            {Stage::content, 451, Kind::retry},       {Stage::content, 552, Kind::rejected},
            {Stage::content, 554, Kind::rejected}}) {
-    const Outcome got = outcome_of({.code = CURLE_SEND_ERROR,
-                                    .stage = one.stage,
-                                    .reply = one.reply,
-                                    .whole = one.stage == Stage::content});
+    const Outcome got = make_outcome({.code = CURLE_SEND_ERROR,
+                                      .stage = one.stage,
+                                      .reply = one.reply,
+                                      .whole = one.stage == Stage::content});
     EXPECT_EQ(got.kind, one.kind) << one.reply << ": " << got.error.text();
     EXPECT_EQ(got.error.effect, Effect::none);
     EXPECT_EQ(got.error.origin, "smtp:" + std::to_string(one.reply));
@@ -662,22 +664,23 @@ TEST(SmtpAnswer, without_one_it_matters_how_far_the_mail_came) {
   for (const CURLcode code :
        {CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_OPERATION_TIMEDOUT, CURLE_GOT_NOTHING}) {
     for (const Stage stage : {Stage::connect, Stage::hello, Stage::tls, Stage::login})
-      EXPECT_EQ(outcome_of({.code = code, .stage = stage}).kind, Kind::blocked);
+      EXPECT_EQ(make_outcome({.code = code, .stage = stage}).kind, Kind::blocked);
     for (const Stage stage : {Stage::sender, Stage::recipients, Stage::data, Stage::content})
-      EXPECT_EQ(outcome_of({.code = code, .stage = stage}).kind, Kind::retry);
-    const Outcome doubt = outcome_of({.code = code, .stage = Stage::content, .whole = true});
+      EXPECT_EQ(make_outcome({.code = code, .stage = stage}).kind, Kind::retry);
+    const Outcome doubt = make_outcome({.code = code, .stage = Stage::content, .whole = true});
     EXPECT_EQ(doubt.kind, Kind::unknown);
     EXPECT_EQ(doubt.error.effect, Effect::unknown);
     EXPECT_TRUE(contains(doubt.error.message, "<id@example.com>")) << doubt.error.text();
   }
-  EXPECT_EQ(outcome_of({.code = CURLE_ABORTED_BY_CALLBACK}).kind, Kind::retry);
+  EXPECT_EQ(make_outcome({.code = CURLE_ABORTED_BY_CALLBACK}).kind, Kind::retry);
   EXPECT_EQ(
-      outcome_of({.code = CURLE_ABORTED_BY_CALLBACK, .stage = Stage::content, .whole = true}).kind,
+      make_outcome({.code = CURLE_ABORTED_BY_CALLBACK, .stage = Stage::content, .whole = true})
+          .kind,
       Kind::unknown);
   for (const CURLcode code :
        {CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_USE_SSL_FAILED,
         CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_LOGIN_DENIED}) {
-    const Outcome got = outcome_of({.code = code});
+    const Outcome got = make_outcome({.code = code});
     EXPECT_EQ(got.kind, Kind::blocked) << code;
     EXPECT_TRUE(contains(got.error.message, "smtp://h:587")) << got.error.text();
     EXPECT_FALSE(got.error.hint.empty());
@@ -686,21 +689,22 @@ TEST(SmtpAnswer, without_one_it_matters_how_far_the_mail_came) {
 
 TEST(SmtpAnswer, what_is_in_doubt_can_be_parked_and_says_so) {
   const Outcome parked =
-      outcome_of({.code = CURLE_RECV_ERROR, .stage = Stage::content, .whole = true}, true);
+      make_outcome({.code = CURLE_RECV_ERROR, .stage = Stage::content, .whole = true}, true);
   EXPECT_EQ(parked.kind, Kind::rejected);
   EXPECT_EQ(parked.error.effect, Effect::unknown);
   EXPECT_TRUE(contains(parked.error.message, "may have sent it")) << parked.error.text();
   EXPECT_TRUE(contains(parked.error.hint, "outbox parked discard"));
-  EXPECT_EQ(outcome_of({.code = CURLE_RECV_ERROR, .stage = Stage::content}, true).kind, Kind::retry)
+  EXPECT_EQ(make_outcome({.code = CURLE_RECV_ERROR, .stage = Stage::content}, true).kind,
+            Kind::retry)
       << "it was not sent";
 }
 
 TEST(SmtpAnswer, quotes_the_server_but_no_secret_and_no_address_of_a_person) {
-  const Outcome got = outcome_of({.code = CURLE_SEND_ERROR,
-                                  .stage = Stage::recipients,
-                                  .reply = 550,
-                                  .reply_text = "5.1.1 <ada@example.com>: no such user, hush",
-                                  .recipient = 2});
+  const Outcome got = make_outcome({.code = CURLE_SEND_ERROR,
+                                    .stage = Stage::recipients,
+                                    .reply = 550,
+                                    .reply_text = "5.1.1 <ada@example.com>: no such user, hush",
+                                    .recipient = 2});
   EXPECT_EQ(
       got.error.message,
       "smtp: smtp://h:587 answered 550 to RCPT (recipient 2): \"5.1.1 <***>: no such user, ***\"");

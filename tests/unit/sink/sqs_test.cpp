@@ -110,11 +110,11 @@ TEST(SqsSettings, the_others_are_checked) {
 }
 
 TEST(SqsSettings, the_region_and_the_address_of_aws) {
-  EXPECT_EQ(region_of("sqs.eu-central-1.amazonaws.com"), "eu-central-1");
-  EXPECT_EQ(region_of("sqs-fips.us-east-1.amazonaws.com"), "us-east-1");
-  EXPECT_EQ(region_of("vpce-1-2.sqs.us-east-1.vpce.amazonaws.com"), "us-east-1");
+  EXPECT_EQ(parse_region("sqs.eu-central-1.amazonaws.com"), "eu-central-1");
+  EXPECT_EQ(parse_region("sqs-fips.us-east-1.amazonaws.com"), "us-east-1");
+  EXPECT_EQ(parse_region("vpce-1-2.sqs.us-east-1.vpce.amazonaws.com"), "us-east-1");
   for (const char* none : {"localhost", "sqs", "sqs.", "queue.amazonaws.com", ""})
-    EXPECT_EQ(region_of(none), "") << none;
+    EXPECT_EQ(parse_region(none), "") << none;
   const auto address = [](SqsSettings settings) {
     FieldErrors errors;
     return read_options(std::move(settings), "orders", errors).value().endpoint.shown();
@@ -224,7 +224,7 @@ class SqsAttributes : public testing::Test {
   }
   std::vector<std::string> names(std::vector<std::string> first = {}) {
     std::vector<std::string> found;
-    attributes_ = attributes_of(load_.message(0, 1), "", first).value();
+    attributes_ = make_attributes(load_.message(0, 1), "", first).value();
     for (const Attribute& one : attributes_) found.push_back(one.name);
     return found;
   }
@@ -284,7 +284,7 @@ TEST_F(SqsAttributes, what_cannot_be_one_is_with_the_rest) {
 TEST_F(SqsAttributes, bytes_that_are_no_text_reject_the_event) {
   load_.add("42", "{}");
   header("x", "\xff");
-  EXPECT_FALSE(attributes_of(load_.message(0, 1), "", {}));
+  EXPECT_FALSE(make_attributes(load_.message(0, 1), "", {}));
 }
 
 TEST_F(SqsAttributes, those_of_cloud_events_stay_together) {
@@ -426,7 +426,7 @@ RequestContext context(bool queue_varies = false) {
 
 Outcome refused(long status, const std::string& body, bool queue_varies = false) {
   const auto outcome =
-      failure_of({.status = status, .sent = true, .body = body}, context(queue_varies));
+      find_failure({.status = status, .sent = true, .body = body}, context(queue_varies));
   EXPECT_TRUE(outcome);
   return outcome.value_or(Outcome{.kind = Kind::acked});
 }
@@ -501,14 +501,14 @@ TEST(SqsAnswer, quotes_what_sqs_says_but_no_secret) {
 }
 
 TEST(SqsAnswer, a_pause_is_passed_on) {
-  const auto outcome = failure_of(
+  const auto outcome = find_failure(
       {.status = 503, .sent = true, .retry_after = std::chrono::seconds(7), .body = ""}, context());
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->retry_after, std::chrono::seconds(7));
 }
 
 TEST(SqsAnswer, a_refusal_that_breaks_off_before_its_code_blames_nobody) {
-  const auto outcome = failure_of(
+  const auto outcome = find_failure(
       {.code = CURLE_PARTIAL_FILE, .status = 400, .sent = true, .body = "{\"__ty"}, context());
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->kind, Kind::retry);
@@ -516,7 +516,7 @@ TEST(SqsAnswer, a_refusal_that_breaks_off_before_its_code_blames_nobody) {
 
 TEST(SqsAnswer, without_an_answer_it_matters_whether_anything_was_sent) {
   const auto kind = [](CURLcode code, bool sent) {
-    return failure_of({.code = code, .sent = sent}, context()).value().kind;
+    return find_failure({.code = code, .sent = sent}, context()).value().kind;
   };
   EXPECT_EQ(kind(CURLE_OPERATION_TIMEDOUT, true), Kind::unknown);
   EXPECT_EQ(kind(CURLE_RECV_ERROR, true), Kind::unknown);
@@ -524,14 +524,14 @@ TEST(SqsAnswer, without_an_answer_it_matters_whether_anything_was_sent) {
   EXPECT_EQ(kind(CURLE_COULDNT_CONNECT, false), Kind::blocked);
   EXPECT_EQ(kind(CURLE_SEND_ERROR, false), Kind::retry);
   EXPECT_EQ(kind(CURLE_ABORTED_BY_CALLBACK, false), Kind::retry);
-  const auto refused = failure_of({.code = CURLE_COULDNT_CONNECT}, context()).value().error;
+  const auto refused = find_failure({.code = CURLE_COULDNT_CONNECT}, context()).value().error;
   EXPECT_TRUE(contains(refused.hint, "check sqs.region")) << refused.text();
 }
 
 std::vector<Kind> kinds(const std::string& body, std::size_t entries) {
   std::vector<Kind> all;
   for (const Outcome& one :
-       outcomes_of({.status = 200, .sent = true, .body = body}, entries, context())) {
+       read_outcomes({.status = 200, .sent = true, .body = body}, entries, context())) {
     all.push_back(one.kind);
     EXPECT_EQ(one.kind == Kind::acked, one.error.message.empty());
   }
@@ -559,9 +559,9 @@ TEST(SqsAnswer, what_is_not_said_is_in_doubt) {
 
 TEST(SqsAnswer, the_url_of_a_queue) {
   EXPECT_EQ(
-      queue_url_of({.status = 200, .body = R"({"QueueUrl":"https://h/1/q"})"}, context()).value(),
+      read_queue_url({.status = 200, .body = R"({"QueueUrl":"https://h/1/q"})"}, context()).value(),
       "https://h/1/q");
-  const auto none = queue_url_of({.status = 200, .body = "{}"}, context());
+  const auto none = read_queue_url({.status = 200, .body = "{}"}, context());
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().kind, Kind::blocked);
 }

@@ -60,7 +60,7 @@ Columns without(const std::string& name) {
 TEST(AdoptChanges, the_same_columns_have_none) { EXPECT_TRUE(changes(columns()).empty()); }
 
 TEST(AdoptChanges, the_columns_that_were_stored_are_read_back) {
-  const Columns back = columns_of(columns_json(columns()));
+  const Columns back = parse_columns(columns_json(columns()));
   ASSERT_EQ(back.size(), columns().size());
   EXPECT_EQ(back[2].name, "body");
   EXPECT_EQ(back[2].type, "jsonb");
@@ -130,7 +130,7 @@ TEST(AdoptChanges, what_was_said_is_kept_but_for_columns_that_are_gone) {
   said.said.values = {{"content_type", "text/plain"}};
   said.said.headers = {{"tenant", "x-tenant"}};
   said.said.sent_values = {"DONE", "gone"};
-  const AdoptShape stored = adopt_shape_of(to_json(said));
+  const AdoptShape stored = parse_adopt_shape(to_json(said));
   const std::vector<std::string> all{
       "--column", "occurred_at=made", "--column",      "order=",
       "--column", "payload=body",     "--value",       "content_type=text/plain",

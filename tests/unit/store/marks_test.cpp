@@ -15,7 +15,7 @@ namespace {
 using Mark = std::pair<std::uint64_t, std::int64_t>;
 
 /// The floor by its definition: the greatest l of the marks with w < xmax.
-std::int64_t floor_of(const std::vector<Mark>& marks, std::uint64_t xmax) {
+std::int64_t find_floor(const std::vector<Mark>& marks, std::uint64_t xmax) {
   std::int64_t floor = 0;
   for (const auto& [w, l] : marks) {
     if (w < xmax) floor = std::max(floor, l);
@@ -63,7 +63,7 @@ RC_GTEST_PROP(MarkBookProperty, the_floor_is_the_definition, ()) {
     book.note(mark.first, mark.second);
     noted.push_back(mark);
     for (std::uint64_t xmax = 0; xmax <= 61; ++xmax)
-      RC_ASSERT(book.floor(xmax) == floor_of(noted, xmax));
+      RC_ASSERT(book.floor(xmax) == find_floor(noted, xmax));
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 using State = LogPiece::State;
 
-std::string line_of(const EventView& event) {
+std::string make_line(const EventView& event) {
   std::string line;
   append_archive_line(line, event);
   return line;
@@ -36,7 +36,7 @@ EventView an_event() {
 
 TEST(Archive, a_line_has_the_whole_event) {
   EXPECT_EQ(
-      line_of(an_event()),
+      make_line(an_event()),
       "{\"seq\":7,\"id\":\"0199a000-0000-7000-8000-000000000001\",\"aggregate_type\":\"order\","
       "\"aggregate_id\":\"42\",\"event_type\":\"OrderPlaced\",\"payload\":{\"total\": 12.5},"
       "\"content_type\":\"application/json\",\"headers\":{\"a\": \"b\"},"
@@ -48,11 +48,11 @@ TEST(Archive, text_and_bytes_are_kept_as_they_are) {
   event.content_type = "text/plain";
   event.payload = "a \"word\"";
   event.occurred_at = event::timestamp(1'000'000);
-  EXPECT_THAT(line_of(event), ::testing::HasSubstr("\"payload\":\"a \\\"word\\\"\","));
-  EXPECT_THAT(line_of(event),
+  EXPECT_THAT(make_line(event), ::testing::HasSubstr("\"payload\":\"a \\\"word\\\"\","));
+  EXPECT_THAT(make_line(event),
               ::testing::HasSubstr("\"occurred_at\":\"1970-01-01T00:00:01.000000Z\"}"));
   event.payload = "\xff";
-  EXPECT_THAT(line_of(event), ::testing::HasSubstr("\"payload_base64\":\"/w==\","));
+  EXPECT_THAT(make_line(event), ::testing::HasSubstr("\"payload_base64\":\"/w==\","));
 }
 
 TEST(Archive, a_file_has_its_name_only_when_it_is_complete) {
@@ -69,7 +69,7 @@ TEST(Archive, a_file_has_its_name_only_when_it_is_complete) {
   ASSERT_TRUE(file->add(an_event()));
   ASSERT_TRUE(file->close());
   EXPECT_EQ(file->path(), folder.file("part.jsonl"));
-  EXPECT_EQ(std::filesystem::file_size(file->path()), line_of(an_event()).size());
+  EXPECT_EQ(std::filesystem::file_size(file->path()), make_line(an_event()).size());
 }
 
 TEST(Retention, what_is_held_is_summed_up_per_subscription) {

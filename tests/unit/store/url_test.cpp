@@ -27,7 +27,7 @@ char pick(test::Random& random, std::string_view from) {
   return from[static_cast<std::size_t>(random.below(from.size()))];
 }
 
-std::string secret_of(test::Random& random) {
+std::string make_secret(test::Random& random) {
   std::string secret;
   while (secret.size() < 12) {
     for (int i = 0; i < 4; ++i) secret += pick(random, kLetters);
@@ -115,7 +115,7 @@ TEST(StoreUrl, a_password_is_never_shown_however_it_is_spelled) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     test::Random random(seed);
-    const std::string secret = secret_of(random);
+    const std::string secret = make_secret(random);
     expect_secret(secret, url_with(random, secret, false));
     expect_secret(secret, url_with(random, secret, true));
     expect_secret(secret, parameters_with(random, secret));
@@ -127,7 +127,7 @@ TEST(StoreUrl, one_that_is_spelled_right_is_understood) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     test::Random random(seed);
-    const std::string secret = secret_of(random);
+    const std::string secret = make_secret(random);
     for (const auto& url : {url_with(random, secret, false), parameters_with(random, secret)}) {
       const Status checked = check_url(url);
       ASSERT_TRUE(checked) << url << " " << checked.error().text();
@@ -174,8 +174,8 @@ TEST(StoreUrl, what_is_refused_and_what_to_do) {
       {"postgresql://db:99999/shop", "has a port that is not a number", "percent-encode"},
       {"host=a,b,c port=1,2", "does not have as many ports as hosts", "one port for all"},
       {"postgresql://db/shop?sslmode=hush", "has an unknown sslmode", "verify-full"},
-      {"postgresql://db/shop?connect_timeout=hush", "has a connect_timeout that is not a whole number",
-       "connect_timeout=10"},
+      {"postgresql://db/shop?connect_timeout=hush",
+       "has a connect_timeout that is not a whole number", "connect_timeout=10"},
       {"host=db password='hush", "is not what libpq takes", "write postgresql://"},
       {"postgresql://app:hu%sh@db/x", "has a % that is not followed", "percent-encode"},
       {"postgresql://app:12?x=hush@db/x", "has an @, a / or a ? in its password", "%3F for ?"},
@@ -194,11 +194,11 @@ TEST(StoreUrl, what_is_refused_and_what_to_do) {
 
 TEST(StoreUrl, kinds) {
   for (const char* url : {"sqlite:x", "sqlite:///x", "shop.db", "./shop.sqlite", "/a/shop.sqlite3"})
-    EXPECT_EQ(kind_of(url), StoreKind::sqlite) << url;
+    EXPECT_EQ(store_kind(url), StoreKind::sqlite) << url;
   for (const char* url : {"", ".db", "shop", "mysql://a/b.db"})
-    EXPECT_EQ(kind_of(url), StoreKind::unknown) << url;
+    EXPECT_EQ(store_kind(url), StoreKind::unknown) << url;
   for (const char* url : {"postgresql://localhost/shop.db", "dbname=shop.db", "postgres://"})
-    EXPECT_EQ(kind_of(url), StoreKind::postgres) << url;
+    EXPECT_EQ(store_kind(url), StoreKind::postgres) << url;
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ TEST(WorkerNote, comes_back_as_it_was) {
       .heartbeat = std::chrono::seconds(10),
       .types = {{.queue = "reports", .name = "report.make", .runs = {{7, 3}, {90, 1}}},
                 {.queue = "mail", .name = "a \"type\""}}};
-  const WorkerNote read = worker_note_of(to_json(note));
+  const WorkerNote read = parse_worker_note(to_json(note));
   EXPECT_EQ(read.heartbeat, note.heartbeat);
   ASSERT_EQ(read.types.size(), 2U);
   EXPECT_EQ(read.types[0].queue, "reports");
@@ -21,11 +21,11 @@ TEST(WorkerNote, comes_back_as_it_was) {
 
 TEST(WorkerNote, what_cannot_be_read_is_left_out) {
   for (const char* text : {"", "{}", "[]", "7", "{\"types\": 1}", "{\"types\": [1, null]}", "{"}) {
-    const WorkerNote note = worker_note_of(text);
+    const WorkerNote note = parse_worker_note(text);
     EXPECT_TRUE(note.types.empty()) << text;
     EXPECT_EQ(note.heartbeat.count(), 0) << text;
   }
-  const WorkerNote note = worker_note_of(
+  const WorkerNote note = parse_worker_note(
       R"({"heartbeat_ms": -1, "types": [{"queue": 1, "type": "a", "runs": {"x": 1, "5000": 2, "3": -1, "4": 9}}]})");
   ASSERT_EQ(note.types.size(), 1U);
   EXPECT_EQ(note.types[0].runs, (DurationCounts{{4, 9}}));

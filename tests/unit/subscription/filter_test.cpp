@@ -140,7 +140,7 @@ TEST(Filter, headers_must_be_there_with_exactly_that_value) {
   EXPECT_TRUE(header_matches({{"tenant", "a\nb"}}, R"({"t\u0065nant": "a\nb"})"));
 }
 
-std::vector<EventView> events_of(const std::vector<int>& numbers) {
+std::vector<EventView> make_events(const std::vector<int>& numbers) {
   static const std::vector<std::string> types = [] {
     std::vector<std::string> all;
     for (int i = 0; i < 50; ++i) all.push_back(std::to_string(i));
@@ -156,11 +156,11 @@ std::vector<EventView> events_of(const std::vector<int>& numbers) {
 }
 
 TEST(Kinds, events_of_the_same_types_are_of_one_kind) {
-  const auto events = events_of({7, 8, 7, 8, 9});
+  const auto events = make_events({7, 8, 7, 8, 9});
   const event::Kinds kinds{events};
   EXPECT_EQ(kinds.of_event(), (std::vector<std::uint8_t>{0, 1, 0, 1, 2}));
   EXPECT_EQ(kinds.first(), (std::vector<std::size_t>{0, 1, 4}));
-  auto other = events_of({7, 7});
+  auto other = make_events({7, 7});
   other[1].aggregate_type = "invoice";
   EXPECT_EQ(event::Kinds(other).first().size(), 2U);
 }
@@ -168,12 +168,12 @@ TEST(Kinds, events_of_the_same_types_are_of_one_kind) {
 TEST(Kinds, too_many_are_not_known) {
   std::vector<int> numbers(event::Kinds::kMost);
   std::iota(numbers.begin(), numbers.end(), 0);
-  EXPECT_TRUE(event::Kinds(events_of(numbers)).known());
+  EXPECT_TRUE(event::Kinds(make_events(numbers)).known());
   numbers.push_back(0);
-  EXPECT_TRUE(event::Kinds(events_of(numbers)).known());
+  EXPECT_TRUE(event::Kinds(make_events(numbers)).known());
   numbers.push_back(static_cast<int>(event::Kinds::kMost));
-  EXPECT_FALSE(event::Kinds(events_of(numbers)).known());
-  EXPECT_FALSE(event::Kinds(events_of({})).known());
+  EXPECT_FALSE(event::Kinds(make_events(numbers)).known());
+  EXPECT_FALSE(event::Kinds(make_events({})).known());
 }
 
 /// With and without kinds, and for each filter, the marks are those of each event alone.
@@ -187,7 +187,7 @@ RC_GTEST_PROP(Filter, marks_each_event_as_it_matches, ()) {
                         std::vector<std::string>{"ord*"});
   if (*rc::gen::arbitrary<bool>()) spec.match_headers = {{"tenant", "acme"}};
   const Filter filter(spec, {"10", "12"});
-  const auto events = events_of(numbers);
+  const auto events = make_events(numbers);
   std::vector<std::uint8_t> expected;
   for (const EventView& event : events) expected.push_back(filter.matches(event) ? 1 : 0);
   const event::Kinds kinds{events};

@@ -100,7 +100,7 @@ void LedgerHistory::settle(Strand& strand, bool counts) {
     store::Tally& tally = outcome < 6 ? row.acked : outcome < 8 ? row.filtered : row.parked;
     tally.add(event::id_hash(event.id));
   }
-  strand.cursor = end_of(row);
+  strand.cursor = end_place(row);
   append(std::move(row));
 }
 
@@ -161,7 +161,7 @@ void LedgerHistory::merge() {
     for (const LedgerEvent& event :
          pending(*strand, {.lanes = strand->lanes, .after = strand->cursor.s1, .upto = s2}))
       row.acked.add(event::id_hash(event.id));
-    strand->cursor = end_of(row);
+    strand->cursor = end_place(row);
     append(std::move(row));
   }
   first.lanes |= second.lanes;

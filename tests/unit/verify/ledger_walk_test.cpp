@@ -18,7 +18,7 @@ using store::SettlementKind;
 
 constexpr std::uint64_t kSeeds = 300;
 
-std::string faults_of(const LedgerReport& report) {
+std::string list_faults(const LedgerReport& report) {
   std::ostringstream text;
   for (const Fault& fault : report.faults)
     text << to_string(fault.kind) << " of " << fault.settlement << ": " << fault.text << "\n";
@@ -36,7 +36,7 @@ std::int64_t committed(const std::vector<LedgerEvent>& events, const Place& now)
                        [&](const LedgerEvent& event) { return now.has(event.xid, event.seq); });
 }
 
-std::int64_t sum_of(const LedgerReport& report) {
+std::int64_t find_sum(const LedgerReport& report) {
   return report.acked.count + report.filtered.count + report.parked.count - report.repeated +
          report.pending;
 }
@@ -48,8 +48,8 @@ TEST(LedgerWalk, what_relays_write_is_no_fault) {
     LedgerHistory history(seed);
     history.run(400);
     const auto report = walk(history.rows(), history.events(), history.now());
-    ASSERT_EQ(report.fault_count, 0U) << "seed " << seed << "\n" << faults_of(report);
-    ASSERT_EQ(sum_of(report), committed(history.events(), history.now())) << "seed " << seed;
+    ASSERT_EQ(report.fault_count, 0U) << "seed " << seed << "\n" << list_faults(report);
+    ASSERT_EQ(find_sum(report), committed(history.events(), history.now())) << "seed " << seed;
     voided += report.voided;
     repeated += report.repeated;
   }
@@ -76,7 +76,7 @@ struct Halved {
   std::vector<LedgerEvent> events;
 };
 
-store::LedgerRank rank_of(const LedgerRow& row) {
+store::LedgerRank make_rank(const LedgerRow& row) {
   return {.generation = row.generation, .id = row.id};
 }
 
@@ -84,7 +84,7 @@ store::LedgerRank rank_of(const LedgerRow& row) {
 bool is_a_cursor(const std::vector<LedgerRow>& rows, const LedgerRow& row) {
   store::LaneMask lanes = row.lanes;
   for (const LedgerRow& later : rows) {
-    if (rank_of(later) > rank_of(row)) lanes &= ~later.lanes;
+    if (make_rank(later) > make_rank(row)) lanes &= ~later.lanes;
   }
   return lanes != 0;
 }
@@ -110,7 +110,7 @@ class Corrupted : public ::testing::Test {
       ASSERT_GT(report.fault_count, 0U) << "seed " << seed << ", settlement " << id;
       if (by_its_name) {
         ASSERT_TRUE(names(report, id)) << "seed " << seed << ", settlement " << id << "\n"
-                                       << faults_of(report);
+                                       << list_faults(report);
       }
     }
   }
@@ -121,9 +121,9 @@ class Corrupted : public ::testing::Test {
     std::vector<std::size_t> possible;
     for (std::size_t i = 1; i + 1 < rows.size(); ++i) {
       if (rows[i].kind == SettlementKind::claim || rows[i + 1].kind == SettlementKind::claim) break;
-      const Place end = end_of(rows[i + 1]);
+      const Place end = end_place(rows[i + 1]);
       const bool counts = std::all_of(rows.begin(), rows.end(), [&](const LedgerRow& row) {
-        return row.kind != SettlementKind::claim || within(end, end_of(row));
+        return row.kind != SettlementKind::claim || within(end, end_place(row));
       });
       if (counts && rows[i].acked.count > 0) possible.push_back(i);
     }
@@ -141,8 +141,8 @@ TEST_F(Corrupted, a_hash_is_found) {
 
 TEST_F(Corrupted, an_event_that_is_gone_is_found) {
   expect_found([](auto& rows, std::size_t at, LedgerHistory& history) {
-    const Place from = start_of(rows[at]);
-    const Place to = end_of(rows[at]);
+    const Place from = start_place(rows[at]);
+    const Place to = end_place(rows[at]);
     auto& events = history.events();
     events.erase(std::find_if(events.begin(), events.end(), [&](const LedgerEvent& event) {
       return !from.has(event.xid, event.seq) && to.has(event.xid, event.seq);
@@ -152,8 +152,8 @@ TEST_F(Corrupted, an_event_that_is_gone_is_found) {
 
 TEST_F(Corrupted, another_event_in_its_place_is_found) {
   expect_found([](auto& rows, std::size_t at, LedgerHistory& history) {
-    const Place from = start_of(rows[at]);
-    const Place to = end_of(rows[at]);
+    const Place from = start_place(rows[at]);
+    const Place to = end_place(rows[at]);
     for (LedgerEvent& event : history.events()) {
       if (from.has(event.xid, event.seq) || !to.has(event.xid, event.seq)) continue;
       event.id.bytes[3] = static_cast<decltype(event.id.bytes)::value_type>(
@@ -208,7 +208,7 @@ TEST(LedgerWalkNames, events_that_no_settlement_covers) {
   rows[1] = {.id = 2, .s1 = sees(11), .s2 = sees(12), .bound = 2};
   rows[1].acked.add(event::id_hash(events[1].id));
   const auto report = walk(rows, events, {.s1 = sees(12)});
-  ASSERT_EQ(report.fault_count, 2U) << faults_of(report);
+  ASSERT_EQ(report.fault_count, 2U) << list_faults(report);
   EXPECT_EQ(report.faults[0].kind, FaultKind::disjoint);
   EXPECT_EQ(report.faults[1].kind, FaultKind::uncovered);
   EXPECT_EQ(report.faults[1].first_seq, 1);
@@ -221,17 +221,17 @@ TEST(LedgerWalkPruned, what_was_removed_is_not_compared) {
     auto& [history, now, below, events] = half;
     auto rows = history.rows();
     const auto report = walk(rows, events, now, {.below_xid = below});
-    ASSERT_EQ(report.fault_count, 0U) << "seed " << seed << "\n" << faults_of(report);
+    ASSERT_EQ(report.fault_count, 0U) << "seed " << seed << "\n" << list_faults(report);
     // The settlements of removed events may be gone as well, but not the first cursor.
     std::size_t gone = 1;
     while (gone < rows.size() && rows[gone].kind == SettlementKind::settle &&
            rows[gone].lanes == store::kAllLanes && rows[gone].s2 && !rows[gone].position &&
            rows[gone].s2->xmax <= below && rows[gone].generation == 0)
       ++gone;
-    const store::LedgerRank newest = rank_of(rows[gone - 1]);
+    const store::LedgerRank newest = make_rank(rows[gone - 1]);
     rows.erase(rows.begin() + 1, rows.begin() + static_cast<std::ptrdiff_t>(gone));
     const auto shorter = walk(rows, events, now, {.below_xid = below, .newest = newest});
-    ASSERT_EQ(shorter.fault_count, 0U) << "seed " << seed << "\n" << faults_of(shorter);
+    ASSERT_EQ(shorter.fault_count, 0U) << "seed " << seed << "\n" << list_faults(shorter);
   }
 }
 
@@ -251,12 +251,12 @@ TEST(LedgerWalkPruned, of_what_was_removed_any_rows_may_have_stayed) {
       if (stays) {
         rows.push_back(row);
       } else {
-        newest = rank_of(row);
+        newest = make_rank(row);
         ++removed;
       }
     }
     const auto report = walk(rows, events, now, {.below_xid = below, .newest = newest});
-    ASSERT_EQ(report.fault_count, 0U) << "seed " << seed << "\n" << faults_of(report);
+    ASSERT_EQ(report.fault_count, 0U) << "seed " << seed << "\n" << list_faults(report);
   }
   EXPECT_GT(removed, kSeeds);
 }

@@ -8,7 +8,7 @@
 namespace outbox::test {
 
 template <class F>
-[[nodiscard]] Error error_of(const F& call) {
+[[nodiscard]] Error catch_error(const F& call) {
   try {
     call();
   } catch (const Exception& thrown) {
