@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that the #include lines of src/, include/, bench/ and demo/ follow the layers.
 
-    base <- event <- {format, schedule} <- subscription <- pg <- {store, sink, feed, testing} <- {relay, task, inbox} <- {health, verify} <- cli
+    base <- event <- {format, schedule} <- subscription <- pg <- {store, sink, feed, testing} <- {relay, task, inbox} <- {health, verify} <- http <- cli
 
 A folder includes only folders of lower layers. Folders of one layer do not include each other, except that feed uses the
 interfaces of store; nor do the stores (src/store/postgres, src/store/sqlite) and the sinks (src/sink/NAME). Files directly in
@@ -39,7 +39,8 @@ ALLOWED = {
     "config": CORE | {"store", "sink"},
     "health": ENGINES,
     "verify": ENGINES,
-    "cli": ENGINES | {"health", "verify"},
+    "http": ENGINES | {"health", "verify"},
+    "cli": ENGINES | {"health", "verify", "http"},
 }
 
 # The programs beside src/: each runs the whole path, and nothing includes them. support is tests/support.

@@ -97,6 +97,16 @@ struct SubscriptionReport {
   std::uint64_t settlements{0};  ///< Rows of progress that were given to the store.
 };
 
+/// What a relay has done to a subscription since the Relay object was made. The numbers grow only,
+/// through reconnects and changes of lanes; each event counts when its settlement is written.
+struct SubscriptionTotals {
+  std::string name;
+  std::uint64_t delivered{0};  ///< Events that the sink has taken, retries and replays included.
+  std::uint64_t filtered{0};   ///< Events that the subscription's filter does not match.
+  std::uint64_t parked{0};     ///< Events that were set aside.
+  std::uint64_t dead{0};       ///< Parked events that are not sent again until a person decides.
+};
+
 struct RelayReport {
   bool owner{false};            ///< Whether it has lanes. If not, it waits for other relays.
   std::int64_t generation{0};   ///< The newest generation of its lanes.
@@ -104,6 +114,11 @@ struct RelayReport {
   std::uint64_t statements{0};  ///< SQL statements of reader and settler since then.
   std::string last_error;       ///< The newest error of the store; empty while it works.
   std::vector<SubscriptionReport> subscriptions;
+  /// All subscriptions that this relay has delivered, also those that others deliver now.
+  std::vector<SubscriptionTotals> totals{};
+  /// When the main loop last went round, which it does about once a second, whether the store and
+  /// the destinations work or not. time_point::max() while the relay is not started, or stops.
+  std::chrono::steady_clock::time_point progress{std::chrono::steady_clock::time_point::max()};
 };
 
 struct StopReport {

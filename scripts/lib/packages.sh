@@ -7,10 +7,10 @@ packages_for() {
       echo 'g++ cmake ninja-build ccache pkg-config
             libpq-dev libsqlite3-dev librdkafka-dev libfmt-dev libspdlog-dev
             nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libexpected-dev
-            libcurl4-openssl-dev libssl-dev libhiredis-dev libprotozero-dev libnats-dev librabbitmq-dev tzdata'
+            libcpp-httplib-dev prometheus-cpp-dev libcurl4-openssl-dev libssl-dev libhiredis-dev libprotozero-dev libnats-dev librabbitmq-dev tzdata'
       ;;
     test)
-      echo 'libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev libcpp-httplib-dev libpqxx-dev
+      echo 'libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev libpqxx-dev
             python3 python3-pip python3-aiosmtpd python3-jsonschema python3-yaml zsh fish groff-base mandoc man-db openssl sqlite3 jq
             procps util-linux git ca-certificates debootstrap systemd'
       packages_for package

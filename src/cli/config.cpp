@@ -10,6 +10,7 @@
 #include "cli/output.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
+#include "http/metric.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -18,6 +19,7 @@ using config::Entry;
 using config::Problem;
 
 struct ConfigOptions {
+  bool metrics{false};
   bool json{false};
 };
 
@@ -101,8 +103,8 @@ int show(const ConfigOptions& options, const Context& context) {
   return kOk;
 }
 
-int reference() {
-  write_out(config::settings_page());
+int reference(bool metrics) {
+  write_out(metrics ? http::metrics_page() : config::settings_page());
   return kOk;
 }
 
@@ -121,8 +123,9 @@ void add_config(CLI::App& root, Context& context) {
                [options, &context] { return show(*options, context); });
   add_option(showing, "--json", &options->json, {}, "As JSON");
   add_example(showing, "outbox config show --set relay.page=500");
-  CLI::App& documenting =
-      add_verb(verb, "reference", "All settings as a page of Markdown", [] { return reference(); });
+  CLI::App& documenting = add_verb(verb, "reference", "All settings as a page of Markdown",
+                                   [options] { return reference(options->metrics); });
+  add_option(documenting, "--metrics", &options->metrics, {}, "All metrics instead");
   add_example(documenting, "outbox config reference");
 }
 

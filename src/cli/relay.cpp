@@ -11,6 +11,7 @@
 #include "base/signals.hpp"
 #include "cli/ending.hpp"
 #include "cli/exit.hpp"
+#include "cli/monitoring.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
 #include "relay/pending.hpp"
@@ -144,6 +145,8 @@ int relay(const RelayVerbOptions& options, const Context& context) {
   log_start(loaded, relay_settings);
   std::jthread limit;  // joined after the relay is destroyed, which may hang
   const auto relay = must(Relay::create(relay_settings));
+  const auto monitor =
+      start_monitor(loaded, [&relay] { return std::vector<RelayReport>{relay->report()}; });
   start(options, loaded, *relay, signals);
   if (options.once) {
     wait_until_delivered(loaded, relay_settings, *relay, signals);
@@ -179,7 +182,8 @@ void add_relay(CLI::App& root, Context& context) {
       "When it cannot start: exit 5 when the store cannot be used now (it is starting, the network is down) and the same\n"
       "command may succeed later; 1 when a person must change something; 2 for wrong usage.\n\n"
       "Settings ([relay] in the configuration; default; range):\n" +
-          config::settings_help("relay"));
+          config::settings_help("relay") + "\nFor those who watch it ([http] and [metrics]):\n" +
+          config::settings_help("http") + config::settings_help("metrics"));
   add_example(verb, "outbox relay -c /etc/outbox/outbox.toml --wait");
   add_example(verb, "outbox relay --store sqlite:shop.db --once");
 }

@@ -13,6 +13,7 @@
 #include "base/signals.hpp"
 #include "cli/ending.hpp"
 #include "cli/exit.hpp"
+#include "cli/monitoring.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
 #include "config/tasks.hpp"
@@ -188,6 +189,11 @@ int work(const WorkOptions& options, const Context& context) {
                          {"types", tasks.size()}});
   std::jthread limit;  // joined after the workers are destroyed, which may hang
   const Workers workers = make_workers(loaded, tasks);
+  const auto monitor = start_monitor(loaded, [&workers] {
+    std::vector<RelayReport> reports;
+    for (const auto& worker : workers) reports.push_back(worker->report());
+    return reports;
+  });
   return work_until_signal(options, loaded, workers, signals, limit);
 }
 
@@ -208,7 +214,8 @@ void add_work(CLI::App& root, Context& context) {
       "have, 4 when not: those are told to stop and run again, with no attempt counted. A second signal ends it at once.\n"
       "It reads its configuration at start only.\n\n"
       "Settings ([worker] in the configuration; default; range):\n" +
-          config::settings_help("worker"));
+          config::settings_help("worker") + "\nFor those who watch it ([http] and [metrics]):\n" +
+          config::settings_help("http") + config::settings_help("metrics"));
   add_example(verb, "outbox work -c /etc/outbox/outbox.toml --wait");
 }
 

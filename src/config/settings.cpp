@@ -130,6 +130,17 @@ SettingRows<Schedule> schedule_rows() {
   };
 }
 
+SettingRows<Config> http_rows() {
+  return {
+      {"http.listen", &Config::http_listen, Traits{.default_note = "none"},
+       "Where `outbox relay` and `outbox work` answer /metrics, /livez and /readyz, such as \"127.0.0.1:9464\"."},
+      {"http.token", &Config::http_token, Traits{.default_note = "none", .secret = true},
+       "/metrics answers only requests with the header \"Authorization: Bearer TOKEN\". Required if other machines can reach http.listen."},
+      {"metrics.interval", &Config::metrics_interval, Traits{.range = {1s, 1h}},
+       "How often the store is asked for what its metrics say."},
+  };
+}
+
 SettingRows<Config> log_rows() {
   return {
       {"log.level", &Config::log_level,
@@ -196,7 +207,7 @@ SettingRows<SubscriptionSpec> spec_rows() {
 
 SettingRows<Config> all_rows() {
   auto rows = store_rows();
-  for (auto& more : {relay_rows(), worker_rows(), log_rows()})
+  for (auto& more : {relay_rows(), worker_rows(), http_rows(), log_rows()})
     rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }

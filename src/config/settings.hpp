@@ -39,6 +39,9 @@ struct Config {
   WorkerOptions worker{};
   std::chrono::milliseconds worker_grace{std::chrono::seconds(30)};
   std::vector<TaskSpec> tasks{};
+  std::string http_listen{};  ///< Empty: nothing listens.
+  std::string http_token{};
+  std::chrono::milliseconds metrics_interval{std::chrono::seconds(15)};
   std::string log_level{"info"};
   std::string log_format{"text"};
 };

@@ -285,6 +285,7 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
     sinks_.put_back(row, std::move(sink));
     return pass(beginning);
   }
+  settled_.name(row.id, row.spec.name);
   const store::Holding holding = beginning->options.holding;
   return std::make_unique<SubscriptionLoop>(
       std::move(beginning->row), std::move(*renderer), beginning->strands, beginning->parked,

@@ -115,6 +115,15 @@ RelayReport TenureLoop::report() const {
   report.generation = generation_;
   report.last_error = last_error_;
   if (tenure_ != nullptr) tenure_->report(report);
+  for (const auto& [name, counts] : settled_.by_name())
+    report.totals.push_back({.name = name,
+                             .delivered = counts.delivered,
+                             .filtered = counts.filtered,
+                             .parked = counts.parked,
+                             .dead = counts.dead});
+  // A stop waits for what is in flight, for as long as it was told.
+  report.progress =
+      stop_requested_ ? TimePoint::max() : progress_.load(std::memory_order_relaxed);
   return report;
 }
 
@@ -123,6 +132,7 @@ RelayReport TenureLoop::report() const {
 void TenureLoop::run() {
   int failures = 0;
   while (!stopping()) {
+    note_progress();
     const Status status = run_once();
     if (status) {
       failures = 0;
@@ -133,6 +143,7 @@ void TenureLoop::run() {
   give_back_lanes();
   sinks_.close_all();
   set_role(Role::none);
+  progress_.store(TimePoint::max(), std::memory_order_relaxed);
 }
 
 void TenureLoop::back_off(const Error& error, int& failures) {
@@ -219,6 +230,7 @@ Status TenureLoop::follow(Parts& parts, Tenure& tenure, const LeaseRenewer& leas
   bool delivers = false;
   for (bool rung = false; !stopping();
        rung = wait_until(std::min({look_at, update_at, maintain_at}))) {
+    note_progress();
     if (auto failure = tenure.failure()) return fail(std::move(*failure));
     if (auto failure = lease.failure()) return fail(std::move(*failure));
     const TimePoint now = Clock::now();

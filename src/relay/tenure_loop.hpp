@@ -2,6 +2,7 @@
 // and runs one tenure after another until a stop is requested. docs/design/groups.md.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -14,6 +15,7 @@
 
 #include "base/mutex.hpp"
 #include "base/outage.hpp"
+#include "base/steady.hpp"
 #include "relay/configuration.hpp"
 #include "relay/lease_renewer.hpp"
 #include "relay/retention_job.hpp"
@@ -98,6 +100,7 @@ class TenureLoop {
   void write_failure(const Error& error);
 
   void publish(Tenure* tenure);
+  void note_progress() { progress_.store(now_steady(), std::memory_order_relaxed); }
   void set_role(Role role);
   void ring();
   [[nodiscard]] bool stopping() const;
@@ -107,6 +110,8 @@ class TenureLoop {
 
   const RelayOptions options_;
   SettledCounts settled_;
+  /// When the thread last went round. TimePoint::max() while it does not run.
+  std::atomic<TimePoint> progress_{TimePoint::max()};
   store::RelayIdentity identity_;
   std::unique_ptr<store::Store> store_;
 

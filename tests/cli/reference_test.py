@@ -13,6 +13,11 @@ class Reference(Case):
         self.assertEqual(self.succeeds("config", "reference").out, page,
                          "run: build/outbox config reference > docs/reference/settings.md")
 
+    def test_the_page_of_metrics_is_up_to_date(self):
+        page = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+        self.assertEqual(self.succeeds("config", "reference", "--metrics").out, page,
+                         "run: build/outbox config reference --metrics > docs/reference/metrics.md")
+
     def test_the_operations_page_has_every_line_of_the_log(self):
         page = (ROOT / "docs" / "guide" / "operations.md").read_text(encoding="utf-8")
         rows = [row.split("|") for row in page.splitlines() if row.startswith("| ")]

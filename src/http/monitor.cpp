@@ -1,0 +1,125 @@
+#include "http/monitor.hpp"
+
+#include <httplib.h>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/steady.hpp"
+#include "http/relay_metrics.hpp"
+
+namespace outbox::http {
+namespace {
+
+constexpr const char* kTextFormat = "text/plain; version=0.0.4; charset=utf-8";
+constexpr const char* kPlain = "text/plain; charset=utf-8";
+
+std::array<unsigned char, SHA256_DIGEST_LENGTH> digest(std::string_view text) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> found{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), found.data());
+  return found;
+}
+
+/// Takes the same time wherever they differ.
+bool is_same_secret(std::string_view a, std::string_view b) {
+  const auto left = digest(a);
+  const auto right = digest(b);
+  return CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
+}
+
+bool has_token(const httplib::Request& request, const std::string& token) {
+  constexpr std::string_view kBearer = "Bearer ";
+  const std::string given = request.get_header_value("Authorization");
+  return given.starts_with(kBearer) &&
+         is_same_secret(std::string_view(given).substr(kBearer.size()), token);
+}
+
+/// A page of another site must not read what is here through a name that it made resolve to the
+/// loopback address.
+bool is_own_host(const httplib::Request& request, const Address& address) {
+  return !address.is_loopback() || is_loopback_host(request.get_header_value("Host"));
+}
+
+void answer(httplib::Response& response, int status, const std::string& text) {
+  response.status = status;
+  response.set_content(text, kPlain);
+}
+
+std::string_view store_kind(std::string_view url) {
+  return url.starts_with("sqlite:") ? "sqlite" : "postgresql";
+}
+
+}  // namespace
+
+Monitor::Monitor(MonitorOptions options) : options_(std::move(options)), store_(options_.store) {}
+
+Result<std::unique_ptr<Monitor>> Monitor::start(MonitorOptions options) {
+  if (!options.address.is_loopback() && options.token.empty()) {
+    return fail(Errc::invalid_argument,
+                "http.listen: other machines can reach " + options.address.text() +
+                    ", and there is no http.token",
+                "listen on 127.0.0.1, or set http.token, which Prometheus sends as "
+                "authorization.credentials");
+  }
+  std::unique_ptr<Monitor> monitor(new Monitor(std::move(options)));
+  OUTBOX_TRY(monitor->server_,
+             Server::start(monitor->options_.address, {},
+                           [&](httplib::Server& server) { monitor->add_routes(server); }));
+  return monitor;
+}
+
+void Monitor::add_routes(httplib::Server& server) const {
+  server.set_default_headers({{"Cache-Control", "no-store"},
+                              {"Content-Security-Policy", "default-src 'none'"},
+                              {"X-Content-Type-Options", "nosniff"}});
+  server.set_pre_routing_handler(
+      [this](const httplib::Request& request, httplib::Response& response) {
+        using Handled = httplib::Server::HandlerResponse;
+        if (request.method != "GET" && request.method != "HEAD") {
+          response.set_header("Allow", "GET, HEAD");
+          answer(response, 405, "");
+          return Handled::Handled;
+        }
+        if (is_own_host(request, options_.address)) return Handled::Unhandled;
+        answer(response, 403, "the Host header names another host\n");
+        return Handled::Handled;
+      });
+  server.Get("/metrics", [this](const httplib::Request& request, httplib::Response& response) {
+    if (!options_.token.empty() && !has_token(request, options_.token)) {
+      response.set_header("WWW-Authenticate", "Bearer");
+      return answer(response, 401, "");
+    }
+    response.set_content(exposition(), kTextFormat);
+  });
+  // These two say nothing that a stranger may not know.
+  server.Get("/livez", [this](const httplib::Request&, httplib::Response& response) {
+    lives() ? answer(response, 200, "ok\n") : answer(response, 503, "the main loop hangs\n");
+  });
+  server.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
+    store_.ready() ? answer(response, 200, "ok\n")
+                   : answer(response, 503, "the store cannot be used\n");
+  });
+}
+
+std::string Monitor::exposition() const {
+  Exposition all;
+  add_process(options_.version, store_kind(options_.store.store.url), all);
+  const Moment moment{.now = std::chrono::system_clock::now(), .now_steady = now_steady()};
+  add_relays(options_.reports(), moment, all);
+  store_.add_to(all);
+  return all.text();
+}
+
+bool Monitor::lives() const {
+  const auto reports = options_.reports();
+  return std::ranges::all_of(reports, [now = now_steady()](const RelayReport& report) {
+    return now - report.progress < kHangs;
+  });
+}
+
+}  // namespace outbox::http

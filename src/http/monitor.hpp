@@ -1,0 +1,55 @@
+// What a relay or a worker answers to those who watch it: /metrics, /livez and /readyz
+// (docs/guide/operations.md, docs/design/http.md).
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <outbox/error.hpp>
+#include <outbox/relay.hpp>
+#include <string>
+#include <vector>
+
+#include "http/server.hpp"
+#include "http/store_metrics.hpp"
+
+namespace outbox::http {
+
+struct MonitorOptions {
+  Address address;
+  std::string token{};  ///< Without it /metrics answers everybody who can connect.
+  StoreMetrics::Options store{};
+  std::string version;
+  /// The relays and workers of this process are as these reports say. Called by several threads.
+  std::function<std::vector<RelayReport>()> reports;
+};
+
+class Monitor {
+ public:
+  /// The main loop counts as hanging after this time without a round. It is longer than any call of
+  /// the store may last, so that a database that hangs makes no relay restart.
+  static constexpr std::chrono::seconds kHangs{90};
+
+  /// Listens until it is destroyed. Refuses an address that other machines can reach without a
+  /// token.
+  [[nodiscard]] static Result<std::unique_ptr<Monitor>> start(MonitorOptions options);
+  Monitor(const Monitor&) = delete;
+  Monitor& operator=(const Monitor&) = delete;
+  Monitor(Monitor&&) = delete;
+  Monitor& operator=(Monitor&&) = delete;
+  ~Monitor() = default;
+
+  [[nodiscard]] const Address& address() const { return server_->address(); }
+
+ private:
+  explicit Monitor(MonitorOptions options);
+  void add_routes(httplib::Server& server) const;
+  [[nodiscard]] std::string exposition() const;
+  [[nodiscard]] bool lives() const;
+
+  const MonitorOptions options_;
+  const StoreMetrics store_;
+  std::unique_ptr<Server> server_;  ///< The last, since its threads use the others.
+};
+
+}  // namespace outbox::http

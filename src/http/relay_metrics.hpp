@@ -1,0 +1,25 @@
+// What the relays and workers of a process did themselves, as metrics. Pure.
+#pragma once
+
+#include <chrono>
+#include <outbox/relay.hpp>
+#include <string_view>
+#include <vector>
+
+#include "http/exposition.hpp"
+
+namespace outbox::http {
+
+/// `now` and `now_steady` are one moment, by both clocks.
+struct Moment {
+  std::chrono::system_clock::time_point now;
+  std::chrono::steady_clock::time_point now_steady;
+};
+
+/// `store`: "postgresql" or "sqlite".
+void add_process(std::string_view version, std::string_view store, Exposition& into);
+/// Adds the relays and workers of a process. The one that has not gone round for longest says when
+/// the process last did.
+void add_relays(const std::vector<RelayReport>& reports, const Moment& moment, Exposition& into);
+
+}  // namespace outbox::http

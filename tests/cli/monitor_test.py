@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""What a relay and a worker answer to those who watch them: /metrics, /livez, /readyz."""
+
+import http.client
+import re
+import shutil
+import socket
+import subprocess
+import unittest
+from urllib.parse import urlsplit
+
+from own_server import OwnServer
+from program import Case, ERROR, FILE_SUBSCRIPTION, OK, OnPostgres, OnSqlite, ROOT, USAGE, jsonl, signal, wait_until
+
+LISTEN = '[http]\nlisten = "127.0.0.1:0"\n[metrics]\ninterval = "1s"\n'
+PAGE = ROOT / "docs" / "reference" / "metrics.md"
+
+
+class Watched:
+    def setUp(self):
+        super().setUp()
+        self.migrate()
+
+    def log(self):
+        path = self.folder / "relay.log"
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    def relay(self, *arguments, verb="relay"):
+        with open(self.folder / "relay.log", "a", encoding="utf-8") as log:
+            process = self.spawn(verb, *arguments, stdout=subprocess.DEVNULL, stderr=log)
+        self.port = int(wait_until(lambda: re.search(r"url=http://127\.0\.0\.1:(\d+)", self.log()), "the listener")[1])
+        return process
+
+    def ask(self, path, method="GET", **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode(), dict(answer.getheaders())
+        finally:
+            connection.close()
+
+    def metrics(self):
+        """The samples of the exposition by their names with labels."""
+        status, text, _ = self.ask("/metrics")
+        self.assertEqual(status, 200, text)
+        return {name: float(value) for name, value in re.findall(r"^([a-z_]+(?:\{.*\})?) (\S+)$", text, re.M)}
+
+    def wait_for(self, name, value):
+        wait_until(lambda: self.metrics().get(name) == value, f"{name} {value}, not {self.metrics()}")
+
+    def test_it_says_what_was_delivered_and_what_is_pending(self):
+        self.config(FILE_SUBSCRIPTION + '[subscription.none]\nsink = "null"\nevent_types = ["*None"]\n', LISTEN)
+        self.succeeds("enqueue", "--jsonl", stdin=jsonl(500))
+        process = self.relay()
+        self.wait_for('outbox_events_delivered_total{subscription="orders"}', 500)
+        self.wait_for('outbox_events_filtered_total{subscription="none"}', 500)
+        self.wait_for('outbox_pending_events{subscription="orders"}', 0)
+        self.wait_for('outbox_relays_alive{group="default"}', 1)
+        found = self.metrics()
+        self.assertEqual(found["outbox_store_up"], 1)
+        self.assertEqual(found['outbox_oldest_pending_timestamp_seconds{subscription="orders"}'], 0)
+        self.assertEqual(found['outbox_subscription_state{subscription="none",state="delivering"}'], 1)
+        self.assertEqual(found['outbox_events_dead_total{subscription="none"}'], 0, "a known label set begins at 0")
+        self.succeeds("subscription", "pause", "orders")
+        self.succeeds("enqueue", "--jsonl", stdin=jsonl(3))
+        self.wait_for('outbox_pending_events{subscription="orders"}', 3)
+        self.wait_for('outbox_subscription_state{subscription="orders",state="paused"}', 1)
+        self.assertGreater(self.metrics()['outbox_oldest_pending_timestamp_seconds{subscription="orders"}'], 1.7e9)
+        self.succeeds("subscription", "resume", "orders")
+        self.wait_for('outbox_events_delivered_total{subscription="orders"}', 503)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=60), OK, self.log())
+
+    def test_what_it_says_is_documented_and_well_formed(self):
+        self.config(FILE_SUBSCRIPTION, LISTEN)
+        self.relay()
+        self.wait_for("outbox_store_up", 1)
+        _, text, headers = self.ask("/metrics")
+        self.assertEqual(headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
+        documented = set(re.findall(r"^\| `(outbox_[a-z_]+)`", PAGE.read_text(encoding="utf-8"), re.M))
+        exported = set(re.findall(r"^# TYPE (\S+)", text, re.M))
+        self.assertLessEqual(exported, documented)
+        if shutil.which("promtool"):
+            checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+            self.assertEqual((checked.returncode, checked.stderr), (0, ""))
+
+    def test_others_get_nothing(self):
+        self.config(FILE_SUBSCRIPTION, LISTEN.replace("[metrics]", 'token = "very secret"\n[metrics]'))
+        self.relay()
+        for authorization in ("", "Bearer", "Bearer wrong", "Basic very secret", "Bearer very secret2", "Bearer very secre"):
+            status, text, _ = self.ask("/metrics", Authorization=authorization)
+            self.assertEqual((status, text), (401, ""), authorization)
+        self.assertEqual(self.ask("/metrics", Authorization="Bearer very secret")[0], 200)
+        self.assertEqual(self.ask("/livez")[0], 200)
+        self.assertEqual(self.ask("/metrics", Host="evil.example", Authorization="Bearer very secret")[0], 403)
+        for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE"):
+            self.assertEqual(self.ask("/metrics", method)[0], 405, method)
+        self.assertEqual(self.ask("/metrics/../etc/passwd")[0], 404)
+        self.assertNotIn("very secret", self.log())
+
+    def test_an_address_that_cannot_be_used_ends_the_verb(self):
+        self.config(FILE_SUBSCRIPTION)
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            self.fails(ERROR, "relay", "--log-level", "off", "--set", f"http.listen=127.0.0.1:{port}", says=("cannot listen", str(port)))
+        self.fails(USAGE, "relay", "--log-level", "off", "--set", "http.listen=9464", says="http.listen")
+        self.fails(ERROR, "relay", "--log-level", "off", "--set", "http.listen=0.0.0.0:0", says=("other machines", "http.token"))
+
+
+class MonitorOnSqlite(OnSqlite, Watched, Case):
+    pass
+
+
+class MonitorOnPostgres(OnPostgres, Watched, Case):
+    def test_a_worker_says_how_its_queue_is(self):
+        self.config('[task."report.make"]\nqueue = "reports"\ncommand = ["/bin/true"]\n', LISTEN)
+        self.relay(verb="work")
+        self.wait_for('outbox_workers_alive{queue="reports"}', 1)
+        self.assertEqual(self.ask("/livez")[0], 200)
+
+
+class MonitorOfAServerThatStops(Case):
+    def test_it_is_not_ready_and_lives(self):
+        server = OwnServer()
+        self.addCleanup(server.remove)
+        self.store = server.url
+        Watched.setUp(self)
+        self.config(FILE_SUBSCRIPTION, LISTEN)
+        Watched.relay(self)
+        ready = lambda: Watched.ask(self, "/readyz")[0]
+        wait_until(lambda: ready() == 200, "ready")
+        server.stop()
+        wait_until(lambda: ready() == 503, "not ready")
+        self.assertEqual(Watched.ask(self, "/livez")[0], 200)
+        found = Watched.metrics(self)
+        self.assertEqual(found["outbox_store_up"], 0)
+        self.assertNotIn('outbox_pending_events{subscription="orders"}', found, "old numbers are not shown as new ones")
+        server.start()
+        wait_until(lambda: ready() == 200, "ready again")
+
+    log = Watched.log
+
+
+if __name__ == "__main__":
+    unittest.main()
