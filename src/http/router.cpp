@@ -13,7 +13,6 @@ class TextStream final : public httplib::Stream {
   TextStream(const std::string& request, const std::string& peer) : in_(request), peer_(peer) {}
 
   bool is_readable() const override { return true; }
-  bool is_writable() const override { return true; }
   ssize_t read(char* to, std::size_t size) override {
     const std::size_t count = std::min(size, in_.size() - read_);
     std::memcpy(to, in_.data() + read_, count);
@@ -32,7 +31,8 @@ class TextStream final : public httplib::Stream {
     ip.clear();
     port = 0;
   }
-  // Of newer versions of cpp-httplib.
+  // Each version of cpp-httplib has some of these.
+  virtual bool is_writable() const { return true; }
   virtual bool wait_readable() const { return true; }
   virtual bool wait_writable() const { return true; }
   virtual time_t duration() const { return 0; }
