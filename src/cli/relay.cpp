@@ -9,11 +9,13 @@
 
 #include "base/log.hpp"
 #include "base/signals.hpp"
+#include "base/supervisor.hpp"
 #include "cli/ending.hpp"
 #include "cli/exit.hpp"
 #include "cli/monitoring.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
+#include "http/relay_metrics.hpp"
 #include "relay/pending.hpp"
 #include "store/url.hpp"
 #include "subscription/group.hpp"
@@ -75,7 +77,7 @@ int stop(Relay& relay, std::chrono::milliseconds grace) {
 
 /// With `--wait`, retries while the store is unavailable. Other errors end the verb.
 void start(const RelayVerbOptions& options, const config::Loaded& loaded, Relay& relay,
-           Signals& signals) {
+           Signals& signals, const Supervisor& supervisor) {
   std::string logged;
   while (true) {
     try {
@@ -90,6 +92,9 @@ void start(const RelayVerbOptions& options, const config::Loaded& loaded, Relay&
                   {{"reason", std::string(failure.what())}});
       logged = failure.what();
     }
+    // Other services must not wait for a database that may come hours later.
+    supervisor.ready("waiting for the store: " + logged);
+    supervisor.alive();
     if (signals.wait_for(kRetryRelay)) throw Failure(kInterrupted, "interrupted before it started");
   }
 }
@@ -140,6 +145,7 @@ int relay(const RelayVerbOptions& options, const Context& context) {
   const auto loaded =
       context.configuration(options.no_apply ? Subscriptions::unused : Subscriptions::used);
   const RelayOptions relay_settings = relay_options(options, loaded);
+  const Supervisor supervisor;
   Signals signals(kInterrupted);
   signals.end_at(1);
   log_start(loaded, relay_settings);
@@ -147,12 +153,14 @@ int relay(const RelayVerbOptions& options, const Context& context) {
   const auto relay = must(Relay::create(relay_settings));
   const auto monitor =
       start_monitor(loaded, [&relay] { return std::vector<RelayReport>{relay->report()}; });
-  start(options, loaded, *relay, signals);
+  start(options, loaded, *relay, signals, supervisor);
+  supervisor.ready("delivering");
   if (options.once) {
     wait_until_delivered(loaded, relay_settings, *relay, signals);
   } else {
-    signals.wait();
+    supervisor.wait(signals, [&relay] { return http::lives({relay->report()}); });
   }
+  supervisor.stopping();
   limit = limit_stop(loaded.config.grace);
   const int code = stop(*relay, loaded.config.grace);
   return options.once && signals.asked() ? kInterrupted : code;

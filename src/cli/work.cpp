@@ -11,12 +11,14 @@
 
 #include "base/log.hpp"
 #include "base/signals.hpp"
+#include "base/supervisor.hpp"
 #include "cli/ending.hpp"
 #include "cli/exit.hpp"
 #include "cli/monitoring.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
 #include "config/tasks.hpp"
+#include "http/relay_metrics.hpp"
 #include "store/url.hpp"
 #include "task/exec_handler.hpp"
 #include "task/sink_handler.hpp"
@@ -100,7 +102,7 @@ std::unique_ptr<Worker> make_worker(const config::Loaded& loaded, const std::str
 /// With `--wait`, retries while the store is unavailable, and returns false if a signal comes
 /// meanwhile. Other errors end the verb.
 [[nodiscard]] bool start(const WorkOptions& options, const config::Loaded& loaded, Worker& worker,
-                         Signals& signals) {
+                         Signals& signals, const Supervisor& supervisor) {
   std::string logged;
   while (true) {
     try {
@@ -115,6 +117,9 @@ std::unique_ptr<Worker> make_worker(const config::Loaded& loaded, const std::str
                   {{"reason", std::string(failure.what())}});
       logged = failure.what();
     }
+    // Other services must not wait for a database that may come hours later.
+    supervisor.ready("waiting for the store: " + logged);
+    supervisor.alive();
     if (signals.wait_for(kRetryWorker)) return false;
   }
 }
@@ -129,6 +134,12 @@ Workers make_workers(const config::Loaded& loaded, const std::vector<config::Tas
   for (const std::string& queue : queues)
     workers.push_back(make_worker(loaded, queue, tasks, workers.empty()));
   return workers;
+}
+
+std::vector<RelayReport> read_reports(const Workers& workers) {
+  std::vector<RelayReport> reports;
+  for (const auto& worker : workers) reports.push_back(worker->report());
+  return reports;
 }
 
 /// Stops these workers, which share one grace period.
@@ -152,9 +163,11 @@ StopReport stop_all(std::span<const std::unique_ptr<Worker>> workers,
 /// tasks while a later one still waits for the store or fails, so they are always stopped within
 /// the grace period.
 int work_until_signal(const WorkOptions& options, const config::Loaded& loaded,
-                      const Workers& workers, Signals& signals, std::jthread& limit) {
+                      const Workers& workers, Signals& signals, const Supervisor& supervisor,
+                      std::jthread& limit) {
   std::size_t started = 0;
   const auto stop = [&] {
+    supervisor.stopping();
     limit = limit_stop(loaded.config.worker_grace);
     return stop_in_order(
         [&](std::chrono::milliseconds grace) {
@@ -165,14 +178,16 @@ int work_until_signal(const WorkOptions& options, const config::Loaded& loaded,
          .abandoned = "stopped while tasks ran, they run again with no attempt counted"});
   };
   try {
-    while (started < workers.size() && start(options, loaded, *workers[started], signals))
+    while (started < workers.size() &&
+           start(options, loaded, *workers[started], signals, supervisor))
       ++started;
   } catch (const Failure&) {
     if (started > 0) (void)stop();
     throw;
   }
   if (started == 0) throw Failure(kInterrupted, "interrupted before it started");
-  signals.wait();
+  supervisor.ready("working");
+  supervisor.wait(signals, [&workers] { return http::lives(read_reports(workers)); });
   return stop();
 }
 
@@ -180,6 +195,7 @@ int work(const WorkOptions& options, const Context& context) {
   const auto loaded = context.configuration(Subscriptions::unused, Tasks::used);
   (void)Context::store_options(loaded);
   const std::vector<config::TaskSpec> tasks = choose_tasks(options, loaded);
+  const Supervisor supervisor;
   Signals signals(kInterrupted);
   signals.end_at(1);
   log_warnings(loaded);
@@ -189,12 +205,8 @@ int work(const WorkOptions& options, const Context& context) {
                          {"types", tasks.size()}});
   std::jthread limit;  // joined after the workers are destroyed, which may hang
   const Workers workers = make_workers(loaded, tasks);
-  const auto monitor = start_monitor(loaded, [&workers] {
-    std::vector<RelayReport> reports;
-    for (const auto& worker : workers) reports.push_back(worker->report());
-    return reports;
-  });
-  return work_until_signal(options, loaded, workers, signals, limit);
+  const auto monitor = start_monitor(loaded, [&workers] { return read_reports(workers); });
+  return work_until_signal(options, loaded, workers, signals, supervisor, limit);
 }
 
 }  // namespace

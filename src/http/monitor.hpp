@@ -26,10 +26,6 @@ struct MonitorOptions {
 
 class Monitor {
  public:
-  /// The main loop counts as hanging after this time without a round. It is longer than any call of
-  /// the store may last, so that a database that hangs makes no relay restart.
-  static constexpr std::chrono::seconds kHangs{90};
-
   /// Listens until it is destroyed. Refuses an address that other machines can reach without a
   /// token.
   [[nodiscard]] static Result<std::unique_ptr<Monitor>> start(MonitorOptions options);
@@ -45,7 +41,6 @@ class Monitor {
   explicit Monitor(MonitorOptions options);
   void add_routes(httplib::Server& server) const;
   [[nodiscard]] std::string exposition() const;
-  [[nodiscard]] bool lives() const;
 
   const MonitorOptions options_;
   const StoreMetrics store_;

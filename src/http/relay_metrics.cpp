@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/steady.hpp"
+
 namespace outbox::http {
 namespace {
 
@@ -22,6 +24,12 @@ double seconds_since_1970(std::chrono::system_clock::time_point time) {
 }
 
 }  // namespace
+
+bool lives(const std::vector<RelayReport>& reports) {
+  return std::ranges::all_of(reports, [now = now_steady()](const RelayReport& report) {
+    return now - report.progress < kHangs;
+  });
+}
 
 void add_process(std::string_view version, std::string_view store, Exposition& into) {
   into.add(metric::kBuildInfo, {version, store}, 1);

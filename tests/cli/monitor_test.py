@@ -108,8 +108,61 @@ class Watched:
         self.fails(ERROR, "relay", "--log-level", "off", "--set", "http.listen=0.0.0.0:0", says=("other machines", "http.token"))
 
 
+class Systemd:
+    """The socket to which a service tells how it is."""
+
+    def __init__(self, folder):
+        self.path = str(folder / "notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.socket.settimeout(60)
+
+    def hears(self, word):
+        """Waits for a message with this line, and returns all messages until then."""
+        heard = []
+        while not heard or word not in heard[-1].splitlines():
+            heard.append(self.socket.recv(4096).decode())
+        return heard
+
+
 class MonitorOnSqlite(OnSqlite, Watched, Case):
-    pass
+    def supervised(self):
+        systemd = Systemd(self.folder)
+        self.addCleanup(systemd.socket.close)
+        self.environment |= {"NOTIFY_SOCKET": systemd.path, "WATCHDOG_USEC": "300000"}
+        return systemd
+
+    def test_systemd_is_told_how_it_is(self):
+        systemd = self.supervised()
+        self.config(FILE_SUBSCRIPTION, LISTEN)
+        process = self.relay()
+        self.assertEqual(systemd.hears("READY=1"), ["READY=1\nSTATUS=delivering"])
+        for _ in range(3):
+            self.assertEqual(systemd.hears("WATCHDOG=1"), ["WATCHDOG=1"])
+        process.send_signal(signal.SIGTERM)
+        systemd.hears("STOPPING=1")
+        self.assertEqual(process.wait(timeout=60), OK, self.log())
+
+    def test_systemd_does_not_wait_for_a_store_that_is_not_there(self):
+        systemd = self.supervised()
+        self.store = "postgresql://postgres@127.0.0.1:1/none"
+        self.config(FILE_SUBSCRIPTION)
+        with open(self.folder / "relay.log", "a", encoding="utf-8") as log:
+            process = self.spawn("relay", "--wait", stdout=subprocess.DEVNULL, stderr=log)
+        self.assertIn("STATUS=waiting for the store", systemd.hears("READY=1")[-1])
+        systemd.hears("WATCHDOG=1")
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+
+    def test_programs_of_handlers_do_not_speak_in_its_name(self):
+        systemd = self.supervised()
+        self.config('[task.look]\ncommand = ["/bin/sh", "-c", "env > seen"]\n', LISTEN)
+        self.relay(verb="work")
+        systemd.hears("READY=1")
+        self.succeeds("enqueue", "--jsonl", stdin='{"aggregate_type":"outbox-task:default","aggregate_id":"","event_type":"look","payload":{}}\n')
+        seen = self.folder / "seen"
+        wait_until(lambda: seen.exists() and seen.stat().st_size > 0, "the program")
+        self.assertNotIn("NOTIFY_SOCKET", seen.read_text(encoding="utf-8"))
 
 
 class MonitorOnPostgres(OnPostgres, Watched, Case):
