@@ -34,7 +34,7 @@ struct Parts {
   std::string_view host;
   std::string_view port;
 };
-Parts split(std::string_view text) {
+Parts split_port(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return {.host = text, .port = {}};
   return {.host = text.substr(0, colon), .port = text.substr(colon + 1)};
@@ -56,7 +56,7 @@ std::string Address::text() const {
 }
 
 Result<Address> parse_address(std::string_view text) {
-  const auto [host, port] = split(text);
+  const auto [host, port] = split_port(text);
   if (port.empty()) return refused(text, "has no port");
   Address address{.host = without_brackets(host), .port = 0};
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
@@ -72,7 +72,7 @@ Result<Address> parse_address(std::string_view text) {
 bool is_loopback_host(std::string_view host) {
   // A port is optional here, and "::1" has colons of its own.
   const bool has_port = host.ends_with(']') ? false : host.rfind(':') != std::string_view::npos;
-  return is_loopback_address(without_brackets(has_port ? split(host).host : host));
+  return is_loopback_address(without_brackets(has_port ? split_port(host).host : host));
 }
 
 }  // namespace outbox::http

@@ -10,7 +10,7 @@
 namespace outbox::http {
 namespace {
 
-std::vector<std::string> split(std::string_view names) {
+std::vector<std::string> split_names(std::string_view names) {
   std::vector<std::string> all;
   while (!names.empty()) {
     const std::size_t end = std::min(names.find(','), names.size());
@@ -42,7 +42,7 @@ std::string Exposition::text() const {
     const auto found = values_.find(metric);
     if (found == values_.end()) continue;
     prometheus::MetricFamily& family = families.emplace_back(make_family(*metric));
-    const std::vector<std::string> names = split(metric->labels);
+    const std::vector<std::string> names = split_names(metric->labels);
     for (const Value& one : found->second) {
       OUTBOX_CHECK(one.labels.size() == names.size());
       prometheus::ClientMetric& sample = family.metric.emplace_back();

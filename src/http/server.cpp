@@ -25,34 +25,16 @@
 #include "base/mutex.hpp"
 #include "base/steady.hpp"
 #include "base/thread.hpp"
+#include "http/connection.hpp"
 #include "http/router.hpp"
 
 namespace outbox::http {
 namespace {
 
-using TimePoint = std::chrono::steady_clock::time_point;
+using TimePoint = Connection::TimePoint;
 
 /// After a connection could not be accepted, the next one is accepted no earlier than this.
 constexpr std::chrono::milliseconds kAcceptAgain{100};
-
-class Socket {
- public:
-  explicit Socket(int fd) : fd_(fd) {}
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  ~Socket() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 tl::unexpected<Error> cannot_listen(const Address& address, int error) {
   std::string hint;
@@ -110,26 +92,6 @@ std::string ip_of(const sockaddr_storage& name) {
   const char* const written = inet_ntop(name.ss_family, from, text.data(), text.size());
   return written == nullptr ? "" : written;
 }
-
-/// A client. It reads a request, waits for the handler, writes the response, and begins again.
-struct Connection {
-  enum class State { reading, answering, writing };
-
-  Connection(Socket its_socket, std::string its_peer, const RequestLimits& limits, TimePoint until)
-      : socket(std::move(its_socket)), peer(std::move(its_peer)), reader(limits), by(until) {}
-
-  [[nodiscard]] std::size_t buffered() const { return reader.size() + out.size(); }
-
-  Socket socket;
-  const std::string peer;
-  RequestReader reader;
-  TimePoint by;               ///< It is closed then.
-  bool request_begun{false};  ///< The time for the request runs.
-  State state{State::reading};
-  std::string out{};
-  std::size_t written{0};
-  bool closes{false};  ///< After what is being written.
-};
 
 }  // namespace
 
