@@ -1,6 +1,6 @@
 // The decisions of one strand of a subscription: what to send next, what may be settled. Pure: no
 // clock, socket, thread or log; time is a parameter, actions are return values. tests/unit/relay
-// steps it, tests/sim drives it with crashes, and subscription_loop.cpp is the thin loop around it.
+// steps it, tests/sim drives it with crashes, and loop_core.cpp passes pages and outcomes to it.
 // docs/design/relay.md has the proof.
 //
 // Order per key (P4) follows from two rules:
