@@ -1,7 +1,7 @@
 // Decides for one strand of a subscription what is sent next and what may be settled. Pure: it has
 // no clock, socket, thread or log; time is a parameter, and actions are return values.
-// tests/unit/relay steps it, tests/sim drives it with crashes, and subscription_loop.cpp is the
-// thin loop around it. docs/design/relay.md has the proof.
+// tests/unit/relay steps it, tests/sim drives it with crashes, and loop_core.cpp passes
+// pages and outcomes to it. docs/design/relay.md has the proof.
 //
 // Order per key (P4) follows from two rules:
 //   - the gate: no event of a key is handed to the sink after an earlier one of that key failed or

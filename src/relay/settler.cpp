@@ -66,17 +66,8 @@ void Settler::run(const std::stop_token& stop) {
 }
 
 bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
-  const auto move_to = [](auto& all, auto& some) {
-    all.insert(all.end(), std::make_move_iterator(some.begin()),
-               std::make_move_iterator(some.end()));
-  };
   Work all;
-  for (Job& job : jobs) {
-    move_to(all.rows, job.work.rows);
-    move_to(all.parked, job.work.parked);
-    move_to(all.results, job.work.results);
-    move_to(all.replays, job.work.replays);
-  }
+  for (Job& job : jobs) all.add(std::move(job.work));
   auto released = append(all);
   // If another connection holds the write lock for long, nothing is written, and a retry is safe.
   while (!released && released.error().remedy == Remedy::retry_call &&

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/mutex.hpp"
+#include "relay/progress_work.hpp"
 #include "relay/settled_counts.hpp"
 #include "store/store.hpp"
 
@@ -21,12 +22,7 @@ namespace outbox::relay {
 class Settler {
  public:
   /// What is written in one transaction.
-  struct Work {
-    std::vector<store::Settlement> rows;
-    std::vector<store::ParkedEvent> parked{};
-    std::vector<store::RetryResult> results{};
-    std::vector<store::ReplayProgress> replays{};
-  };
+  using Work = ProgressWork;
 
   /// `failed` is called once, from the settler's thread, when the rows cannot be written. Errors
   /// with Remedy::retry_call are retried. `counts` must outlive this object.

@@ -15,28 +15,27 @@ constexpr std::chrono::seconds kFollowEvery{1};
 }  // namespace
 
 Strand::Strand(const CoreOptions& options, store::Cursor start, SinkState& sink, Window& window,
-               KeyGate& gate, Offer offer)
+               KeyGate& gate)
     : core(options, start, sink, window, gate),
       window_(window),
       start_(std::move(start)),
-      lanes_(options.row.lanes),
-      offer_(std::move(offer)) {}
+      lanes_(options.row.lanes) {}
 
-void Strand::take_page(const std::shared_ptr<const store::Page>& page) {
-  if (!must_see(*page)) return;
-  seen_bound_ = page->pair->bound;
-  seen_horizon_ = page->pair->horizon;
-  seen_at_ = std::chrono::steady_clock::now();
-  window_.add(*page);
-  offer_(*this, page);
+bool Strand::accept(const store::Page& page, TimePoint now) {
+  if (!must_see(page, now)) return false;
+  seen_bound_ = page.pair->bound;
+  seen_horizon_ = page.pair->horizon;
+  seen_at_ = now;
+  window_.add(page);
+  return true;
 }
 
-bool Strand::must_see(const store::Page& page) const {
+bool Strand::must_see(const store::Page& page, TimePoint now) const {
   if (!page.events.empty()) return true;
   const bool ends_begun_pair = page.drained && page.from != 0;
   if (ends_begun_pair) return true;
   if (wants_end_.load(std::memory_order_relaxed) && (page.drained || page.caught_up)) return true;
-  return page.drained && std::chrono::steady_clock::now() - seen_at_ >= kFollowEvery &&
+  return page.drained && now - seen_at_ >= kFollowEvery &&
          (page.pair->bound - seen_bound_ >= kIdleSeqs ||
           page.pair->horizon - seen_horizon_ >= kIdleHorizon);
 }

@@ -1,26 +1,22 @@
-// One strand of a subscription: its delivery core, and what passes the pump's pages to it.
+// One strand of a subscription: its delivery core, and which pages of the log the core must see.
+// Pure. Shared by the thread that reads pages and the one that steps the loop's core.
 #pragma once
 
 #include <atomic>
-#include <functional>
-#include <memory>
 
-#include "feed/pump.hpp"
 #include "relay/delivery_core.hpp"
 
 namespace outbox::relay {
 
-class Strand final : public feed::PageConsumer {
+class Strand {
  public:
-  /// Passes a page to the loop's thread.
-  using Offer = std::function<void(Strand&, const std::shared_ptr<const store::Page>&)>;
-
   Strand(const CoreOptions& options, store::Cursor start, SinkState& sink, Window& window,
-         KeyGate& gate, Offer offer);
+         KeyGate& gate);
 
-  // Called by the pump's thread.
-  [[nodiscard]] bool has_room(std::size_t pages) const override { return window_.has_room(pages); }
-  void take_page(const std::shared_ptr<const store::Page>& page) override;
+  // Called by the thread that reads pages.
+  [[nodiscard]] bool has_room(std::size_t pages) const { return window_.has_room(pages); }
+  /// Whether the core must see this page. If so, the window counts it from now on.
+  [[nodiscard]] bool accept(const store::Page& page, TimePoint now);
 
   [[nodiscard]] const store::Cursor& start() const { return start_; }
   [[nodiscard]] store::LaneMask lanes() const { return lanes_; }
@@ -34,16 +30,15 @@ class Strand final : public feed::PageConsumer {
   }
 
  private:
-  [[nodiscard]] bool must_see(const store::Page& page) const;
+  [[nodiscard]] bool must_see(const store::Page& page, TimePoint now) const;
 
   Window& window_;
   const store::Cursor start_;
   const store::LaneMask lanes_;
-  const Offer offer_;
   /// Whether the core needs the page that shows the end of the log, even if it has no events.
   std::atomic<bool> wants_end_{false};
 
-  // About the last page that was offered. Only the pump's thread uses these.
+  // About the last page that was accepted. Only the thread that reads pages uses these.
   std::int64_t seen_bound_{0};
   std::uint64_t seen_horizon_{0};
   TimePoint seen_at_{};

@@ -10,39 +10,43 @@ namespace {
 
 constexpr std::chrono::seconds kLogParkedEvery{1};
 
-/// Whether this is a task whose time has not come, so that nothing has failed.
+/// A task whose time has not come: nothing has failed.
 bool is_scheduled(const store::ParkedEvent& event) {
   return event.attempts == 0 && event.error.empty();
 }
 
 }  // namespace
 
-/// Why the subscription makes no progress, or is slow; empty if neither holds. After a failure only
-/// an ack or an empty window proves that the sink works; opening it again does not.
+/// Why it makes no progress, or is slow. After a failure, opening the sink again is no proof that
+/// it works: an ack is, or an empty window.
 std::string SubscriptionLoop::trouble() const {
-  const SinkState& sink = sink_state_;
+  const SubscriptionSpec& spec = core_.row().spec;
+  const SinkState& sink = core_.sink_state();
+  const TrialGate& trial = core_.trial();
+  const std::size_t live = core_.gate().live();
   if (sink.mode() == Mode::rejected) return sink.rejection()->error.text();
-  if (!replay_ && row_.spec.on_reject == OnReject::park && gate_.live() >= row_.spec.max_waiting)
-    return count("event", gate_.live(), "is", "are") +
+  if (!core_.replay() && spec.on_reject == OnReject::park && live >= spec.max_waiting)
+    return count("event", live, "is", "are") +
            " parked, no new ones are delivered until there are fewer than " +
-           std::to_string(row_.spec.max_waiting) + " (max_waiting)";
-  const bool works = sink.mode() == Mode::delivering && window_.events() == 0;
+           std::to_string(spec.max_waiting) + " (max_waiting)";
+  const bool works = sink.mode() == Mode::delivering && core_.window().events() == 0;
   if (sink.failures() > 0 && !works) return sink.last_failure().text();
-  if (!trial_.on()) return {};
+  if (!trial.on()) return {};
   return std::string(store::kOnTrial) +
          "relays died here, and growing numbers of events are sent to find one that kills them: " +
-         std::to_string(trial_.passed()) + " of at most " + std::to_string(trial_.most()) +
+         std::to_string(trial.passed()) + " of at most " + std::to_string(trial.most()) +
          " have been sent";
 }
 
 void SubscriptionLoop::log_changes() {
-  const Mode mode = sink_state_.mode();
+  const SinkState& sink = core_.sink_state();
+  const Mode mode = sink.mode();
   const TimePoint now = std::chrono::steady_clock::now();
-  if (mode == Mode::backing_off && sink_state_.pause_until() != logged_pause_) {
-    logged_pause_ = sink_state_.pause_until();
-    const std::string reason = sink_state_.last_failure().text();
+  if (mode == Mode::backing_off && sink.pause_until() != logged_pause_) {
+    logged_pause_ = sink.pause_until();
+    const std::string reason = sink.last_failure().text();
     if (const auto repeats = outage_.failed(reason, now)) {
-      log::warn("cannot deliver, retries", {{"subscription", row_.spec.name},
+      log::warn("cannot deliver, retries", {{"subscription", core_.row().spec.name},
                                             {"retry_in_seconds", in_seconds(*logged_pause_ - now)},
                                             {"repeats", *repeats},
                                             {"reason", reason}});
@@ -50,17 +54,25 @@ void SubscriptionLoop::log_changes() {
   } else if (mode == Mode::delivering && trouble().empty()) {
     if (const auto over = outage_.works(now)) log_recovery(*over);
   } else if (mode == Mode::rejected && !reported_rejection_) {
-    const Rejection& rejection = *sink_state_.rejection();
+    const Rejection& rejection = *sink.rejection();
     log::error("an event was rejected, the subscription stops",
-               {{"subscription", row_.spec.name},
+               {{"subscription", core_.row().spec.name},
                 {"seq", rejection.seq},
                 {"event", rejection.id.str()},
                 {"reason", rejection.error.text()}});
   }
 }
 
-/// Logs at most one line a second for events that are not dead, because a broken writer may produce
-/// thousands.
+void SubscriptionLoop::log_work(const ProgressWork& work) {
+  log_parked(work.parked);
+  for (const auto& progress : work.replays) log_skipped(progress);
+  for (const auto& result : work.results) {
+    if (result.state == store::ParkedState::dead)
+      log_dead(result.seq, result.id, result.attempts, result.error);
+  }
+}
+
+/// One line a second at most: a broken writer may produce thousands.
 void SubscriptionLoop::log_parked(const std::vector<store::ParkedEvent>& parked) {
   const store::ParkedEvent* newest = nullptr;
   for (const auto& event : parked) {
@@ -73,7 +85,7 @@ void SubscriptionLoop::log_parked(const std::vector<store::ParkedEvent>& parked)
   }
   const TimePoint now = std::chrono::steady_clock::now();
   if (newest == nullptr || now < log_parked_at_) return;
-  log::warn("events are parked", {{"subscription", row_.spec.name},
+  log::warn("events are parked", {{"subscription", core_.row().spec.name},
                                   {"events", std::exchange(parked_unlogged_, 0)},
                                   {"seq", newest->seq},
                                   {"reason", newest->error}});
@@ -86,7 +98,7 @@ void SubscriptionLoop::log_skipped(const store::ReplayProgress& progress) {
   if (progress.skips.empty() || now < log_parked_at_) return;
   const store::ReplaySkip& first = progress.skips.front();
   log::warn("the replay skips rejected events, and what follows of their keys",
-            {{"subscription", row_.spec.name},
+            {{"subscription", core_.row().spec.name},
              {"replay", progress.replay},
              {"events", std::exchange(parked_unlogged_, 0)},
              {"seq", first.seq},
@@ -97,49 +109,58 @@ void SubscriptionLoop::log_skipped(const store::ReplayProgress& progress) {
 void SubscriptionLoop::log_dead(std::int64_t seq, const EventId& id, std::size_t attempts,
                                 const std::string& error) {
   log::error("an event is dead: it is not sent again until a person decides",
-             {{"subscription", row_.spec.name},
+             {{"subscription", core_.row().spec.name},
               {"seq", seq},
               {"event", id.str()},
               {"attempts", attempts},
               {"reason", error}});
 }
 
-/// If failures() is 0, an event was acked; otherwise the sink was opened and there was nothing to
+/// Without failures() an event was acked; otherwise the sink was opened and there was nothing to
 /// send.
 void SubscriptionLoop::log_recovery(const Outage::Over& over) {
-  const log::Fields fields{{"subscription", row_.spec.name},
+  const log::Fields fields{{"subscription", core_.row().spec.name},
                            {"down_seconds", in_seconds(over.lasted)},
                            {"failures", over.failures}};
-  if (sink_state_.failures() == 0) {
+  if (core_.sink_state().failures() == 0) {
     log::info("delivers again", fields);
   } else {
     log::info("the sink is open again, nothing is pending", fields);
   }
 }
 
+void SubscriptionLoop::log_trial_over(std::size_t tried) {
+  log::info("the trial is over, events are sent as always",
+            {{"subscription", core_.row().spec.name}, {"tried", tried}});
+}
+
+void SubscriptionLoop::culprit_found(const EventView& event, std::size_t deaths) {
+  log::error("an event that kills the relay was found and is parked",
+             {{"subscription", core_.row().spec.name},
+              {"seq", event.seq},
+              {"event", event.id.str()},
+              {"deaths", deaths}});
+}
+
 void SubscriptionLoop::publish_state() {
   log_changes();
-  std::uint64_t acked = 0;
-  std::uint64_t filtered = 0;
-  std::uint64_t parked = 0;
-  for (const auto& strand : strands_) {
-    acked += strand->core.acked();
-    filtered += strand->core.filtered();
-    parked += strand->core.parked();
-  }
+  const SinkState& sink = core_.sink_state();
+  const LoopCore::Counts counts = core_.counts();
+  const bool is_rejected = sink.mode() == Mode::rejected;
   {
     const MutexLock lock(box_->mutex);
     SubscriptionReport& report = box_->report;
-    report.state = replay_ ? "replaying" : to_string(sink_state_.mode());
+    report.state = core_.replay() ? "replaying" : to_string(sink.mode());
     report.reason = trouble();
-    report.delivered = acked;
-    report.filtered = filtered;
-    report.parked = parked;
-    report.in_window = window_.events();
-    report.settlements = settlements_;
-    if (sink_state_.mode() == Mode::rejected) box_->rejection = sink_state_.rejection();
+    report.delivered = counts.acked;
+    report.filtered = counts.filtered;
+    report.parked = counts.parked;
+    report.in_window = core_.window().events();
+    report.settlements = counts.settlements;
+    box_->could_merge = core_.could_merge();
+    if (is_rejected) box_->rejection = sink.rejection();
   }
-  if (sink_state_.mode() != Mode::rejected || std::exchange(reported_rejection_, true)) return;
+  if (!is_rejected || std::exchange(reported_rejection_, true)) return;
   const MutexLock lock(links_mutex_);
   if (links_) links_->listener.rejected();
 }

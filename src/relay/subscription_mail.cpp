@@ -1,33 +1,46 @@
 // What other threads ask of a subscription's loop and leave in its mailbox.
-#include <algorithm>
-#include <set>
 #include <utility>
 
 #include "base/log.hpp"
-#include "relay/strand.hpp"
+#include "base/steady.hpp"
 #include "relay/subscription_loop.hpp"
 
 namespace outbox::relay {
 namespace {
 
-/// How long a stop waits after the grace period for its last calls to the sink: a purge and its
-/// outcomes.
+/// After the grace period, for the last calls of a stop: a purge and its outcomes.
 constexpr std::chrono::seconds kCallLimit{2};
 
 }  // namespace
 
+void SubscriptionLoop::Intake::take_page(const std::shared_ptr<const store::Page>& page) {
+  if (strand_.accept(*page, now_steady())) loop_.offer(number_, page);
+}
+
 void SubscriptionLoop::read_from(feed::Pump& pump) {
-  if (!replay_) {
-    for (const auto& strand : strands_) pump.add(*strand, strand->lanes(), strand->start());
-    return;
+  for (std::size_t i = 0; i < intakes_.size(); ++i) {
+    const Strand& strand = core_.strand(i);
+    if (core_.replay())
+      core_.replay()->feed->add(*intakes_[i]);
+    else
+      pump.add(*intakes_[i], strand.lanes(), strand.start());
   }
-  for (const auto& strand : strands_) replay_->feed->add(*strand);
-  replay_->feed->start();
+  if (core_.replay()) core_.replay()->feed->start();
 }
 
 void SubscriptionLoop::stop_reading(feed::Pump& pump) {
-  if (replay_) return replay_->feed->stop();
-  for (const auto& strand : strands_) pump.remove(*strand);
+  if (core_.replay()) return core_.replay()->feed->stop();
+  for (const auto& intake : intakes_) pump.remove(*intake);
+}
+
+void SubscriptionLoop::offer(std::size_t strand, const std::shared_ptr<const store::Page>& page) {
+  const bool has_work = core_.needs_step(*page);
+  {
+    const MutexLock lock(box_->mutex);
+    box_->mail.pages.emplace_back(strand, page);
+    box_->rung = box_->rung || has_work;
+  }
+  if (has_work) box_->changed.notify_all();
 }
 
 void SubscriptionLoop::Mailbox::ring() {
@@ -57,7 +70,7 @@ void SubscriptionLoop::parked_changed() {
 }
 
 bool SubscriptionLoop::stop(std::chrono::nanoseconds grace, bool settle) {
-  if (replay_) replay_->feed->stop();
+  if (core_.replay()) core_.replay()->feed->stop();
   if (!thread_.joinable()) return true;
   bool ended = false;
   {
@@ -71,7 +84,7 @@ bool SubscriptionLoop::stop(std::chrono::nanoseconds grace, bool settle) {
   }
   if (!ended) {
     log::error("sink does not return from a call, its thread is abandoned",
-               {{"subscription", row_.spec.name}});
+               {{"subscription", core_.row().spec.name}});
     return false;
   }
   thread_.join();
@@ -98,66 +111,23 @@ void SubscriptionLoop::leak(std::unique_ptr<SubscriptionLoop> loop) {
   (void)loop.release();  // NOLINT(bugprone-unused-return-value): on purpose
 }
 
-/// The last settlement may have been written after the thread ended.
-void SubscriptionLoop::take_last_mail() {
-  Mail mail;
-  {
-    const MutexLock lock(box_->mutex);
-    mail = std::exchange(box_->mail, {});
-  }
-  for (const auto& answer : mail.answers) {
-    const auto* const written = std::get_if<Written>(&answer);
-    if (written == nullptr) continue;
-    if (written->strand) {
-      strands_[*written->strand]->core.settled();
-    } else {
-      retries_.written(std::chrono::steady_clock::now());
-    }
-  }
-}
-
-std::vector<EventRef> SubscriptionLoop::unsettled_acks() const {
-  if (replay_) return live_acks_;
-  std::vector<EventRef> all;
-  for (const auto& strand : strands_) {
-    const auto acks = strand->core.unsettled_acks();
-    all.insert(all.end(), acks.begin(), acks.end());
-  }
-  return all;
-}
-
-std::vector<EventRef> SubscriptionLoop::retry_acks() const {
-  return replay_ ? live_retry_acks_ : retries_.unsettled_acks();
-}
-
-/// The stream and the retries may both know of a slow event that was acked.
-std::uint64_t SubscriptionLoop::count_unsettled() const {
-  const auto stream = unsettled_acks();
-  const auto retries = retry_acks();
-  std::set<EventRef> all(stream.begin(), stream.end());
-  all.insert(retries.begin(), retries.end());
-  return all.size();
-}
-
 RetainedSink SubscriptionLoop::take_sink() {
   take_last_mail();
   sink_->on_ready({});
-  Token next = retries_.next_token();
-  for (const auto& strand : strands_) next = std::max(next, strand->core.next_token());
   return {.sink = std::move(sink_),
-          .next_token = next,
-          .unsettled_acks = unsettled_acks(),
-          .retry_acks = retry_acks()};
+          .next_token = core_.next_token(),
+          .unsettled_acks = core_.unsettled_acks(),
+          .retry_acks = core_.retry_acks()};
 }
 
 bool SubscriptionLoop::drained() {
   take_last_mail();
-  return all_finished() && given_up_ == 0 && count_unsettled() == 0;
+  return core_.finished() && abandoned() == 0;
 }
 
 std::uint64_t SubscriptionLoop::abandoned() {
   take_last_mail();
-  return given_up_ + count_unsettled();
+  return core_.given_up() + core_.count_unsettled();
 }
 
 SubscriptionReport SubscriptionLoop::report() const {

@@ -66,10 +66,7 @@ class SimProcess {
     std::deque<SimLoop::Job> jobs;
     std::optional<store::DueEvents> due{};  ///< Set once the first of two statements has answered.
     std::int32_t parked_version{0};         ///< The version that the loop knows.
-    /// Whether the keys of parked events must be read, since a person has changed some of these.
-    bool reads_keys{false};
-    bool stopping{false};  ///< Whether the loop is ending in order.
-    relay::TimePoint stop_by{};
+    bool stopping{false};                   ///< Whether the loop is ending in order.
   };
   /// The time from a connection to its loss.
   struct Tenure {

@@ -33,13 +33,14 @@ class SimRunner final {
   // ---- the sinks; a source is one of their subscriptions
 
   [[nodiscard]] Status open(task::Source source) { return sinks_[source]->open(); }
-  /// Returns false if the event stays with the relay.
-  [[nodiscard]] bool take(task::Source source, Token token, const EventView& event,
-                          std::size_t attempt, std::int64_t generation);
+  /// Returns false if the message stays with the relay.
+  [[nodiscard]] bool take(task::Source source, const Message& message, std::int64_t generation);
   [[nodiscard]] std::vector<Outcome> receive(task::Source source);
+  /// The sink has called wake().
+  [[nodiscard]] bool rings(task::Source source) const { return rung_[source]; }
   void purge(task::Source source) { sinks_[source]->purge(); }
-  /// Tells the queue's sink that rows of these types must not run.
-  void follow(const std::vector<std::string>& paused_types);
+  /// Tells the queue's sink the rules of the runs, such as types whose rows must not run.
+  void follow(task::Source source, const sink::RunRules& rules) { sinks_[source]->follow(rules); }
   [[nodiscard]] const EventId& worker() const { return worker_; }
   [[nodiscard]] bool keep(task::Source source, Token token, const sink::KeptRun& run);
   [[nodiscard]] bool rows_changed(task::Source source) { return core_->rows_changed(source); }
