@@ -122,8 +122,7 @@ RelayReport TenureLoop::report() const {
                              .parked = counts.parked,
                              .dead = counts.dead});
   // A stop waits for what is in flight, for as long as it was told.
-  report.progress =
-      stop_requested_ ? TimePoint::max() : progress_.load(std::memory_order_relaxed);
+  report.progress = stop_requested_ ? TimePoint::max() : progress_.load(std::memory_order_relaxed);
   return report;
 }
 
