@@ -54,12 +54,19 @@ void SubscriptionLoop::log_changes() {
   } else if (mode == Mode::delivering && trouble().empty()) {
     if (const auto over = outage_.works(now)) log_recovery(*over);
   } else if (mode == Mode::rejected && !reported_rejection_) {
-    const Rejection& rejection = *sink.rejection();
-    log::error("an event was rejected, the subscription stops",
-               {{"subscription", core_.row().spec.name},
-                {"seq", rejection.seq},
-                {"event", rejection.id.str()},
-                {"reason", rejection.error.text()}});
+    log_rejection(*sink.rejection());
+  }
+}
+
+void SubscriptionLoop::log_rejection(const Rejection& rejection) {
+  const log::Fields fields{{"subscription", core_.row().spec.name},
+                           {"seq", rejection.seq},
+                           {"event", rejection.id.str()},
+                           {"reason", rejection.error.text()}};
+  if (core_.replay()) {
+    log::error("an event was rejected, the replay stops and live delivery goes on", fields);
+  } else {
+    log::error("an event was rejected, the subscription stops", fields);
   }
 }
 

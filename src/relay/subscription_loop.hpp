@@ -190,6 +190,7 @@ class SubscriptionLoop final : private LoopPorts {
 
   void publish_state();
   void log_changes();
+  void log_rejection(const Rejection& rejection);
   void log_recovery(const Outage::Over& over);
   void log_trial_over(std::size_t tried);
   void log_work(const ProgressWork& work);

@@ -83,7 +83,7 @@ bool SubscriptionLoop::stop(std::chrono::nanoseconds grace, bool settle) {
                                  [&box]() OUTBOX_REQUIRES(box.mutex) { return box.ended; });
   }
   if (!ended) {
-    log::error("sink does not return from a call, its thread is abandoned",
+    log::error("a call of the sink or of the store does not return, its thread is abandoned",
                {{"subscription", core_.row().spec.name}});
     return false;
   }
