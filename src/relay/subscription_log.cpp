@@ -59,10 +59,13 @@ void SubscriptionLoop::log_changes() {
 }
 
 void SubscriptionLoop::log_rejection(const Rejection& rejection) {
+  // The fields only refer to their texts.
+  const std::string event = rejection.id.str();
+  const std::string reason = rejection.error.text();
   const log::Fields fields{{"subscription", core_.row().spec.name},
                            {"seq", rejection.seq},
-                           {"event", rejection.id.str()},
-                           {"reason", rejection.error.text()}};
+                           {"event", event},
+                           {"reason", reason}};
   if (core_.replay()) {
     log::error("an event was rejected, the replay stops and live delivery goes on", fields);
   } else {
