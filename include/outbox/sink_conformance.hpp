@@ -97,8 +97,8 @@ class Harness {
   /// Called before a purge, which may leave a partly written line if the sink allows that.
   virtual void purging() {}
 
-  /// Makes the destination fail this message, until repair() is called or, if the destination cannot
-  /// be repaired, for good. A message that stays rejected need not arrive.
+  /// Makes the destination fail this message, until repair() is called or, if the destination
+  /// cannot be repaired, for good. A message that stays rejected need not arrive.
   virtual void spoil(Load& /*load*/, std::size_t /*place*/) {}
   virtual void repair() {}
 };

@@ -16,8 +16,8 @@ struct Moment {
   std::chrono::steady_clock::time_point now_steady;
 };
 
-/// The main loop counts as hanging after this time without a round. It is longer than any call of the
-/// store may last, so that a database that hangs makes no relay restart.
+/// The main loop counts as hanging after this time without a round. It is longer than any call of
+/// the store may last, so that a database that hangs makes no relay restart.
 inline constexpr std::chrono::seconds kHangs{90};
 /// Whether no main loop of these hangs.
 [[nodiscard]] bool lives(const std::vector<RelayReport>& reports);

@@ -52,8 +52,8 @@ class MiniRelay {
   void receive();
   /// Waits until nothing is in flight; false when `limit` passed first.
   [[nodiscard]] bool drain(std::chrono::milliseconds limit = std::chrono::seconds(30));
-  /// Delivers `batch` messages at a time, over as many failures as it takes, until so many are acked
-  /// in all; then nothing is in flight. False when `limit` passed first.
+  /// Delivers `batch` messages at a time, over as many failures as it takes, until so many are
+  /// acked in all; then nothing is in flight. False when `limit` passed first.
   [[nodiscard]] bool deliver_first(std::size_t count, std::size_t batch,
                                    std::chrono::milliseconds limit = std::chrono::seconds(60));
   /// Delivers everything, over as many failures as it takes. A rejected message is left out.

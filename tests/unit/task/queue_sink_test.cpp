@@ -168,8 +168,8 @@ TEST_F(QueueSinkTest, how_a_run_ends_decides_what_follows) {
   expect(outcome("snooze"), Kind::postponed, "snoozed", false, seconds(9));
   expect(outcome("dead"), Kind::rejected, "never", true);
   expect(outcome("throw"), Kind::rejected, "oh", false, minutes(1));
-  expect(outcome("odd"), Kind::rejected, "the handler threw something that is not a std::exception", false,
-         minutes(1));
+  expect(outcome("odd"), Kind::rejected, "the handler threw something that is not a std::exception",
+         false, minutes(1));
   expect(outcome("typed", "text"), Kind::rejected, "text", false, minutes(1));
   expect(outcome("typed", "broken"), Kind::rejected, "the payload: is broken", true);
   expect(outcome("other"), Kind::postponed, "no worker here has a handler for type other", false,
