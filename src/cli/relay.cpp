@@ -151,8 +151,10 @@ int relay(const RelayVerbOptions& options, const Context& context) {
   log_start(loaded, relay_settings);
   std::jthread limit;  // joined after the relay is destroyed, which may hang
   const auto relay = must(Relay::create(relay_settings));
-  const auto monitor =
-      start_monitor(loaded, [&relay] { return std::vector<RelayReport>{relay->report()}; });
+  // A relay that ends by itself may run beside one that listens at the same address.
+  std::unique_ptr<http::Monitor> monitor;
+  if (!options.once)
+    monitor = start_monitor(loaded, [&relay] { return std::vector{relay->report()}; });
   start(options, loaded, *relay, signals, supervisor);
   supervisor.ready("delivering");
   if (options.once) {

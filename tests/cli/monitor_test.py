@@ -109,6 +109,7 @@ class Watched:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             self.fails(ERROR, "relay", "--log-level", "off", "--set", f"http.listen=127.0.0.1:{port}", says=("cannot listen", str(port)))
+            self.succeeds("relay", "--once", "--set", f"http.listen=127.0.0.1:{port}")
         self.fails(USAGE, "relay", "--log-level", "off", "--set", "http.listen=9464", says="http.listen")
         self.fails(ERROR, "relay", "--log-level", "off", "--set", "http.listen=0.0.0.0:0", says=("other machines", "http.token"))
 
