@@ -52,6 +52,7 @@ class SimSink {
   /// One step at the destination; outcomes may become ready.
   void step();
   [[nodiscard]] std::vector<Outcome> receive();
+  [[nodiscard]] bool rings() const { return !ready_.empty(); }
   void open() { broken_ = false; }
   /// The process dies: what was in flight may arrive, in order, without a gap.
   void crash();

@@ -25,7 +25,10 @@ class Catalog {
     row.id = kSubscription;
     row.spec.name = tasks ? event::subscription_of_queue(kQueue) : "sim";
     row.spec.sink = "custom";
-    if (tasks) row.spec.aggregate_types = {event::aggregate_type_of(kQueue, kPriority)};
+    if (tasks)
+      row.spec.aggregate_types = {event::aggregate_type_of(kQueue, kPriority)};
+    else
+      row.spec.event_types = {kWanted};
   }
 
   [[nodiscard]] const std::vector<store::SubscriptionRow>& rows() const { return rows_; }
@@ -55,6 +58,7 @@ class Catalog {
 
   static constexpr const char* kQueue = "sim";
   static constexpr std::size_t kPriority = 2;
+  static constexpr const char* kWanted = "Happened";
   static constexpr const char* kType = "Limited";
 
  private:

@@ -66,7 +66,8 @@ void Database::insert(Writer& writer) {
   event.view.aggregate_type = queue_;
   if (tasks_ && !event.wanted) event.view.aggregate_type = "sim";
   event.view.aggregate_id = names_[writer.key];
-  event.view.event_type = event.of_type ? Catalog::kType : "Happened";
+  event.view.event_type = event.of_type ? Catalog::kType : Catalog::kWanted;
+  if (!tasks_ && !event.wanted) event.view.event_type = "Unwanted";
   event.view.headers = "{}";
   for (unsigned byte = 0; byte < 8; ++byte)
     event.view.id.bytes[byte] = static_cast<std::uint8_t>((number + 1) >> (8 * byte));

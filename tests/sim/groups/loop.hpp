@@ -1,24 +1,19 @@
-// The loop of a subscription (src/relay/subscription_loop.cpp), driven by dice: strands with the
-// relay's own delivery cores.
+// The loop of a subscription: the relay's own (src/relay/loop_core.cpp), whose sink and driver are
+// played by dice.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
-#include "relay/delivery_core.hpp"
-#include "relay/key_gate.hpp"
-#include "relay/replay.hpp"
-#include "relay/retry_core.hpp"
-#include "relay/sink_state.hpp"
-#include "relay/window.hpp"
+#include "relay/loop_core.hpp"
 #include "sim/groups/shared.hpp"
 #include "sim/sink.hpp"
 #include "sim/tasks/runner.hpp"
-#include "store/settlement.hpp"
 #include "store/subscriptions.hpp"
-#include "subscription/filter.hpp"
 
 namespace outbox::sim {
 
@@ -39,106 +34,108 @@ struct RetainedSink {
   [[nodiscard]] std::vector<Outcome> receive() {
     return runner ? runner->receive(source) : sink.receive();
   }
+  [[nodiscard]] bool rings() const { return runner ? runner->rings(source) : sink.rings(); }
   void purge() { runner ? runner->purge(source) : sink.purge(); }
   void step() { runner ? runner->step() : sink.step(); }
   void crash() { runner ? runner->crash() : sink.crash(); }
 };
 
-class SimLoop {
+class SimLoop final : private relay::LoopPorts {
  public:
-  /// The strand that stands for the retries.
-  static constexpr std::size_t kRetries = 64;
+  /// What the settler is asked to write.
   struct Job {
-    std::size_t strand{0};
+    std::optional<std::size_t> strand{};
     Batch batch;
   };
+  /// Of the process, which outlives the loop.
+  struct Links {
+    const relay::TimePoint::duration& clock;
+    const relay::TrustDeadline& trust;
+    std::deque<Job>& jobs;
+  };
 
-  SimLoop(GroupShared& world, RetainedSink& retained, store::SubscriptionRow row,
-          const store::Holding& holding, const std::vector<store::Strand>& strands,
-          std::shared_ptr<relay::ReplayRun> replay);
+  SimLoop(GroupShared& world, RetainedSink& retained, const Links& links,
+          store::SubscriptionRow row, const store::Holding& holding,
+          const std::vector<store::Strand>& strands, std::shared_ptr<relay::ReplayRun> replay);
+  ~SimLoop() override;
 
-  void take_page(std::size_t strand, const std::shared_ptr<const store::Page>& page,
-                 relay::TimePoint now);
+  // ---- what the other threads tell it
+
+  void take_page(std::size_t strand, const std::shared_ptr<const store::Page>& page);
+  /// What the thread of a replay's feed does. False: the connection is lost.
+  [[nodiscard]] bool read_replay() { return core_->replay()->feed->read_round({}).has_value(); }
   /// `released`: keys that have nothing to do any more.
-  void written(std::size_t strand, const std::vector<std::uint64_t>& released,
-               relay::TimePoint now) {
-    if (strand != kRetries) cores_[strand]->settled();
-    if (!replay_) {
-      for (const std::uint64_t key : released) gate_.released(key);
-    }
-    if (strand == kRetries) retries_.written(now);
-    watch_replay();
-  }
+  void written(const Job& job, const std::vector<std::uint64_t>& released);
+  void due_read(store::DueEvents due);
+  void keys_read(const store::ParkedKeys& keys);
   /// A person has changed parked events.
-  void parked_changed(relay::TimePoint now) {
-    if (!replay_) retries_.changed(now);
-  }
-  [[nodiscard]] bool reads_keys() const { return !replay_; }
-  void keys_read(const store::ParkedKeys& keys) { gate_.replace_stored(keys); }
+  void parked_changed();
+  void stop(relay::TimePoint::duration grace, bool settle);
+
+  // ---- the thread
+
+  /// What it does when it wakes up, if it does.
+  void step();
+  [[nodiscard]] bool is_over() { return core_->is_over(now()); }
+  /// Returns what is acked and not settled to the sink's cache.
+  void end();
+
   /// Tenure::retire_changed(). `replay`: the one that runs now.
   [[nodiscard]] bool differs(const store::SubscriptionRow& row, std::int64_t replay) const;
-  [[nodiscard]] bool replays() const { return replay_ != nullptr; }
-  /// What the feed's thread does. False: the connection is lost.
-  [[nodiscard]] bool read_replay() { return replay_->feed->read_round({}).has_value(); }
-  /// It waits for the parked events that are due.
-  [[nodiscard]] bool asks() const { return asks_; }
-  void loaded(store::DueEvents due, relay::TimePoint now) {
-    asks_ = false;
-    retries_.loaded(std::move(due), now);
-  }
-  void step(relay::TimePoint now, bool trusted, std::vector<Job>& jobs);
-  /// Sends no more but what fills gaps, and settles.
-  void stop(relay::TimePoint now, bool in_order);
-  [[nodiscard]] bool finished() const;
-  void take_outcomes(relay::TimePoint now);
-  /// Returns what is acked and not settled to the sink's cache.
-  void end(relay::TimePoint now);
-  [[nodiscard]] bool could_merge() const { return could_merge_; }
-  [[nodiscard]] bool idle() const;
-  [[nodiscard]] std::size_t strands() const { return cores_.size(); }
-  [[nodiscard]] bool has_room() const { return window_.has_room(1); }
-  [[nodiscard]] const relay::KeyGate& gate() const { return gate_; }
+  [[nodiscard]] bool replays() const { return core_->replay() != nullptr; }
+  [[nodiscard]] bool is_distrusted() const { return distrusted_; }
+  /// It waits for the parked events that are due, or for the keys of all.
+  [[nodiscard]] bool asks_for_due() const { return asks_for_due_; }
+  [[nodiscard]] bool asks_for_keys() const { return asks_for_keys_; }
   /// What runs elsewhere is asked for, too.
-  [[nodiscard]] const std::vector<store::AskedRow>& asked() const { return retries_.asked(); }
-  [[nodiscard]] bool failed() const { return state_.mode() == relay::Mode::rejected; }
-  [[nodiscard]] bool in_flight() const { return state_.in_flight() > 0; }
-  [[nodiscard]] const store::Holding& holding() const { return holding_; }
-  [[nodiscard]] std::int32_t subscription() const { return row_.id; }
+  [[nodiscard]] const std::vector<store::AskedRow>& asked() const { return asked_; }
+  [[nodiscard]] bool has_room() const { return core_->strand(0).has_room(1); }
+  [[nodiscard]] bool in_flight() const { return core_->sink_state().in_flight() > 0; }
+  [[nodiscard]] const relay::LoopCore& core() const { return *core_; }
 
  private:
+  class Client;
+  class Handlers;
   class Reader;
-  void begin_replay();
-  void add_page(std::size_t strand, const std::shared_ptr<const store::Page>& page,
-                relay::TimePoint now);
-  void send(std::size_t strand, relay::TimePoint now);
-  void send_retries(relay::TimePoint now);
-  void settle(relay::TimePoint now, std::vector<Job>& jobs);
-  /// False: the sink does not take it.
-  [[nodiscard]] bool hand_over(Token token, EventView event, std::size_t number,
-                               std::size_t attempt);
-  void leave_runs_to_owner(relay::TimePoint now);
-  void bring_strands_together();
-  void watch_replay();
-  [[nodiscard]] bool must_see(std::size_t strand, const store::Page& page) const;
 
+  void check_send(const Message& message);
+  void note_acks();
+  /// The core has its driver, or the sink, do this.
+  void acts(const char* what);
   [[nodiscard]] bool replay_differs(std::int64_t running) const;
+
+  // LoopPorts
+  [[nodiscard]] relay::TimePoint now() override { return world_.now + links_.clock; }
+  [[nodiscard]] bool trusted(relay::TimePoint now) override { return links_.trust.holds(now); }
+  void distrusted() override { distrusted_ = true; }
+  void room() override {}  // the reader looks by itself
+  void replay_done() override { replayed_ = true; }
+  void write(Batch batch, std::optional<std::size_t> strand) override;
+  void read_due(std::size_t besides, const std::vector<store::AskedRow>& asked) override;
+  void read_keys() override;
+  [[nodiscard]] std::optional<std::vector<std::int64_t>> try_range(
+      const store::Trials::Range& /*range*/) override {
+    return {};
+  }
+  void culprit_found(const EventView& /*event*/, std::size_t /*deaths*/) override {}
+  void end_trial(const std::vector<std::int64_t>& /*keep*/,
+                 std::optional<std::size_t> /*tried*/) override {}
 
   GroupShared& world_;
   RetainedSink& retained_;
-  const store::SubscriptionRow row_;
-  const subscription::Filter filter_;
-  const store::Holding holding_;
-  const std::shared_ptr<relay::ReplayRun> replay_;
-  relay::SinkState state_;
-  relay::Window window_;
-  relay::KeyGate gate_;
-  relay::RetryCore retries_;
-  std::vector<std::unique_ptr<relay::DeliveryCore>> cores_;
-  std::vector<std::unique_ptr<feed::PageConsumer>> readers_;  ///< Of the replay.
+  const Links links_;
+  std::unique_ptr<Sink> sink_;
+  std::unique_ptr<relay::LoopCore> core_;
+  std::vector<std::unique_ptr<Reader>> readers_;  ///< Of the replay.
+  std::vector<store::AskedRow> asked_;
+  bool rung_{true};
+  relay::TimePoint next_at_{};
+  relay::TimePoint stepped_at_{};
+  bool sleeps_{false};  ///< There was no reason for this step.
+  bool distrusted_{false};
   bool replayed_{false};
-  bool asks_{false};
-  bool meeting_{false};
-  bool could_merge_{false};
+  bool asks_for_due_{false};
+  bool asks_for_keys_{false};
   std::set<std::size_t> acked_;
   std::set<std::size_t> acked_retries_;
 };

@@ -105,7 +105,8 @@ bool SimProcess::at_rest() const {
   const bool many = tenure_->served.size() > 1;
   const auto rests = [many](const auto& served) {
     if (many) return !served->stopping && (!served->loop || !served->loop->in_flight());
-    return !served->stopping && served->jobs.empty() && (!served->loop || served->loop->idle());
+    return !served->stopping && served->jobs.empty() &&
+           (!served->loop || served->loop->core().idle());
   };
   return std::all_of(tenure_->served.begin(), tenure_->served.end(), rests) &&
          (!run_tracker_ || (sink().runner->idle() && run_tracker_->idle()));
@@ -116,8 +117,9 @@ int SimProcess::keys_too_many() const {
   for (std::size_t i = 0; tenure_ && i < tenure_->served.size() && too_many == 0; ++i) {
     const SimLoop* const loop = tenure_->served[i]->loop.get();
     if (loop == nullptr || loop->replays()) continue;
-    const relay::KeyGate& gate = loop->gate();
-    const auto stored = world_.tables.parked(loop->subscription()).keys(loop->holding().lanes);
+    const relay::KeyGate& gate = loop->core().gate();
+    const auto stored =
+        world_.tables.parked(loop->core().row().id).keys(loop->core().holding().lanes);
     std::size_t with_key = 0;
     for (const auto& key : stored.keys) {
       if (key.key == static_cast<std::uint64_t>(key.run_seq)) continue;  // without a key
@@ -185,14 +187,13 @@ void SimProcess::end_tenure() {
   for (const auto& served : tenure_->served) {
     SimLoop* const loop = served->loop.get();
     if (loop == nullptr) continue;
-    loop->stop(now(), false);
-    const bool waits = world_.random.chance(70);
-    for (int step = 0; waits && loop->in_flight() && step < 1000; ++step) {
+    loop->stop(std::chrono::milliseconds(world_.random.chance(70) ? 1000 : 0), false);
+    for (int step = 0; !loop->is_over() && step < 1000; ++step) {
       sink().step();
-      loop->take_outcomes(now());
+      loop->step();
     }
     keep_in_transit(*served);
-    loop->end(now());
+    loop->end();
   }
   world_.trace("relay ", +id_.bytes[0], " ends its tenure");
   if (tenure_->holding.lanes != 0) held_before_ = tenure_->holding;
@@ -247,8 +248,7 @@ void SimProcess::stop(Served& served) {
   if (!served.loop) return;
   served.stopping = true;
   served.reader.remove_all();
-  served.stop_by = now() + kLease / 2;
-  served.loop->stop(now(), true);
+  served.loop->stop(kLease / 2, true);
 }
 
 /// True: some are ending now. Then it goes on with the rows that it has read.
@@ -259,11 +259,10 @@ bool SimProcess::retire_changed() {
   for (const auto& served : tenure.served) {
     if (!served->loop) continue;
     const store::SubscriptionRow& row = tenure.rows[static_cast<std::size_t>(served->id - 1)];
-    const bool merges = served->loop->could_merge() && served->jobs.empty();
+    const bool merges = served->loop->core().could_merge() && served->jobs.empty();
     if (!merges && !served->loop->differs(row, world_.tables.running_replay())) {
       if (std::exchange(served->parked_version, row.parked_version) == row.parked_version) continue;
-      served->loop->parked_changed(now());
-      served->reads_keys = served->loop->reads_keys();
+      served->loop->parked_changed();
       continue;
     }
     if (merges) ++world_.result.merges;
@@ -372,23 +371,22 @@ void SimProcess::begin_loop(Served& served, store::SubscriptionRow row) {
   if (replay) strands = replay->strands;
   world_.trace("relay ", +id_.bytes[0], replay ? " replays " : " delivers ", row.spec.name);
   served.parked_version = row.parked_version;
-  served.reads_keys = false;
-  served.loop = std::make_unique<SimLoop>(world_, retained(served.id), std::move(row), holding,
-                                          strands, replay);
+  const SimLoop::Links links{.clock = offset_, .trust = trust_, .jobs = served.jobs};
+  served.loop = std::make_unique<SimLoop>(world_, retained(served.id), links, std::move(row),
+                                          holding, strands, replay);
   if (replay) return;
   for (std::size_t i = 0; i < strands.size(); ++i)
     served.reader.add(i, strands[i].lanes, strands[i].cursor);
 }
 
 bool SimProcess::end_loop(Served& served) {
-  const bool late = now() >= served.stop_by;
-  if (!served.loop->finished() && !late) return false;
+  if (!served.loop->is_over()) return false;
   served.stopping = false;
   if (!served.jobs.empty()) {
     lose_connection();  // its last settlement was not written in time
     return false;
   }
-  served.loop->end(now());
+  served.loop->end();
   served.loop.reset();
   served.due.reset();
   return true;
@@ -411,38 +409,27 @@ void SimProcess::step_reader() {
     if (has_room && !loop->read_replay()) lose_connection();
     return;
   }
-  const bool works = served.reader.step(has_room, [&](std::size_t strand, const auto& page) {
-    loop->take_page(strand, page, now());
-  });
+  const bool works = served.reader.step(
+      has_room, [&](std::size_t strand, const auto& page) { loop->take_page(strand, page); });
   if (!works) lose_connection();
 }
 
 void SimProcess::step_loop() {
-  if (!tenure_) return;
-  Served& served = any();
-  if (!served.loop) return;
-  const bool trusted = trust_.holds(now());
-  std::vector<SimLoop::Job> jobs;
-  if (!trusted && !tenure_->failed) {
-    served.loop->stop(now(), false);
-    retained(served.id).purge();
-    served.loop->take_outcomes(now());
-    return lose_connection();
-  }
-  if (tenure_->failed) return;
-  served.loop->step(now(), trusted, jobs);
-  for (auto& job : jobs) served.jobs.push_back(std::move(job));
+  if (!tenure_ || tenure_->failed) return;
+  SimLoop* const loop = any().loop.get();
+  if (loop == nullptr) return;
+  loop->step();
+  if (loop->is_distrusted()) lose_connection();
 }
 
 void SimProcess::step_settler() {
   if (!tenure_ || tenure_->failed) return;
   Served& served = any();
-  if (served.loop && served.reads_keys && world_.random.chance(20)) {
-    served.reads_keys = false;
-    served.loop->keys_read(world_.tables.parked(served.id).keys(served.loop->holding().lanes));
-  }
+  if (served.loop && served.loop->asks_for_keys() && world_.random.chance(20))
+    served.loop->keys_read(
+        world_.tables.parked(served.id).keys(served.loop->core().holding().lanes));
   if (served.due || served.jobs.empty()) {
-    if (served.loop && served.loop->asks()) read_due(served);
+    if (served.loop && served.loop->asks_for_due()) read_due(served);
     return;
   }
   SimReader& reader = served.reader;
@@ -465,7 +452,7 @@ void SimProcess::step_settler() {
   }
   const std::vector<std::uint64_t> released = world_.tables.released(served.id, all);
   for (const auto& job : std::exchange(served.jobs, {})) {
-    if (served.loop) served.loop->written(job.strand, released, now());
+    if (served.loop) served.loop->written(job, released);
   }
 }
 
@@ -478,8 +465,8 @@ void SimProcess::read_due(Served& served) {
     return;
   }
   store::DueEvents answer = due ? *std::exchange(due, {}) : store::DueEvents{};
-  world_.tables.due(served.id, loop.holding(), world_.server_now(), answer);
-  loop.loaded(std::move(answer), now());
+  world_.tables.due(served.id, loop.core().holding(), world_.server_now(), answer);
+  loop.due_read(std::move(answer));
 }
 
 /// P6: what is parked failed by its own fault, and no attempt is counted for an outage.

@@ -66,9 +66,7 @@ class SimProcess {
     std::deque<SimLoop::Job> jobs;
     std::optional<store::DueEvents> due{};  ///< One of two statements has answered.
     std::int32_t parked_version{0};         ///< That the loop knows.
-    bool reads_keys{false};                 ///< Of parked events, since a person has changed them.
     bool stopping{false};                   ///< The loop, in order.
-    relay::TimePoint stop_by{};
   };
   /// From a connection to its loss.
   struct Tenure {

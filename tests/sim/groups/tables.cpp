@@ -27,13 +27,6 @@ store::VisiblePtr snapshot_of(const std::string& text) {
       store::Visible{.xmax = parsed->xmax, .running = parsed->xip});
 }
 
-void Batch::add(const Batch& other) {
-  rows.insert(rows.end(), other.rows.begin(), other.rows.end());
-  parked.insert(parked.end(), other.parked.begin(), other.parked.end());
-  results.insert(results.end(), other.results.begin(), other.results.end());
-  replays.insert(replays.end(), other.replays.begin(), other.replays.end());
-}
-
 Tables::Tables(Database& database, bool tasks, bool dead_blocks)
     : database_(database),
       dead_blocks_(dead_blocks),

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "outbox/event.hpp"
+#include "relay/progress_work.hpp"
 #include "relay/trust_deadline.hpp"
 #include "sim/groups/catalog.hpp"
 #include "sim/groups/database.hpp"
@@ -41,14 +42,7 @@ struct SettlementRow {
 };
 
 /// What is written in one transaction: store::ProgressBatch.
-struct Batch {
-  std::vector<store::Settlement> rows;
-  std::vector<store::ParkedEvent> parked{};
-  std::vector<store::RetryResult> results{};
-  std::vector<store::ReplayProgress> replays{};
-
-  void add(const Batch& other);
-};
+using Batch = relay::ProgressWork;
 
 /// The newest replay, and how far it is by lane.
 struct ReplayRecord {

@@ -74,18 +74,10 @@ SimRunner::SimRunner(GroupShared& world, const EventId& worker,
 
 // ---- the sinks
 
-void SimRunner::follow(const std::vector<std::string>& paused_types) {
-  sinks_[kQueue]->follow({.paused_types = paused_types});
-}
-
-bool SimRunner::take(task::Source source, Token token, const EventView& event, std::size_t attempt,
-                     std::int64_t generation) {
-  Message message;
-  message.token = token;
-  message.event = &event;
-  message.attempt = attempt;
+bool SimRunner::take(task::Source source, const Message& message, std::int64_t generation) {
   if (sinks_[source]->send({&message, 1}) == 0) return false;
-  sent_[{source, token}] = {.number = number_of(event.id), .generation = generation};
+  sent_[{source, message.token}] = {.number = number_of(message.event->id),
+                                    .generation = generation};
   return true;
 }
 

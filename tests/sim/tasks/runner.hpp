@@ -34,12 +34,12 @@ class SimRunner final {
 
   [[nodiscard]] Status open(task::Source source) { return sinks_[source]->open(); }
   /// False: it stays where it is.
-  [[nodiscard]] bool take(task::Source source, Token token, const EventView& event,
-                          std::size_t attempt, std::int64_t generation);
+  [[nodiscard]] bool take(task::Source source, const Message& message, std::int64_t generation);
   [[nodiscard]] std::vector<Outcome> receive(task::Source source);
+  /// The sink has called wake().
+  [[nodiscard]] bool rings(task::Source source) const { return rung_[source]; }
   void purge(task::Source source) { sinks_[source]->purge(); }
-  /// Of the queue's: of these types it has rows that must not run.
-  void follow(const std::vector<std::string>& paused_types);
+  void follow(task::Source source, const sink::RunRules& rules) { sinks_[source]->follow(rules); }
   [[nodiscard]] const EventId& worker() const { return worker_; }
   [[nodiscard]] bool keep(task::Source source, Token token, const sink::KeptRun& run);
   [[nodiscard]] bool rows_changed(task::Source source) { return core_->rows_changed(source); }
