@@ -102,6 +102,7 @@ void Monitor::add_routes(httplib::Server& server) const {
                               : answer(response, 503, "the main loop hangs\n");
   });
   server.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
+    if (!have_started(options_.reports())) return answer(response, 503, "it starts, or stops\n");
     store_.ready() ? answer(response, 200, "ok\n")
                    : answer(response, 503, "the store cannot be used\n");
   });

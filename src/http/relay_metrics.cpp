@@ -25,6 +25,12 @@ double seconds_since_1970(std::chrono::system_clock::time_point time) {
 
 }  // namespace
 
+bool have_started(const std::vector<RelayReport>& reports) {
+  return std::ranges::none_of(reports, [](const RelayReport& report) {
+    return report.progress == std::chrono::steady_clock::time_point::max();
+  });
+}
+
 bool lives(const std::vector<RelayReport>& reports) {
   return std::ranges::all_of(reports, [now = now_steady()](const RelayReport& report) {
     return now - report.progress < kHangs;

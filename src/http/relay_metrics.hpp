@@ -19,6 +19,8 @@ struct Moment {
 /// The main loop counts as hanging after this time without a round. It is longer than any call of
 /// the store may last, so that a database that hangs makes no relay restart.
 inline constexpr std::chrono::seconds kHangs{90};
+/// Whether all of these have started, and none stops.
+[[nodiscard]] bool have_started(const std::vector<RelayReport>& reports);
 /// Whether no main loop of these hangs.
 [[nodiscard]] bool lives(const std::vector<RelayReport>& reports);
 

@@ -16,10 +16,8 @@ LISTEN = '[http]\nlisten = "127.0.0.1:0"\n[metrics]\ninterval = "1s"\n'
 PAGE = ROOT / "docs" / "reference" / "metrics.md"
 
 
-class Watched:
-    def setUp(self):
-        super().setUp()
-        self.migrate()
+class Asking:
+    """A relay or a worker, and what it answers."""
 
     def log(self):
         path = self.folder / "relay.log"
@@ -48,6 +46,12 @@ class Watched:
 
     def wait_for(self, name, value):
         wait_until(lambda: self.metrics().get(name) == value, f"{name} {value}")
+
+
+class Watched(Asking):
+    def setUp(self):
+        super().setUp()
+        self.migrate()
 
     def test_it_says_what_was_delivered_and_what_is_pending(self):
         self.config(FILE_SUBSCRIPTION + '[subscription.none]\nsink = "null"\nevent_types = ["*None"]\n', LISTEN)
@@ -179,26 +183,27 @@ class MonitorOnPostgres(OnPostgres, Watched, Case):
         self.assertEqual(self.ask("/livez")[0], 200)
 
 
-class MonitorOfAServerThatStops(Case):
+class MonitorOfAServerThatStops(Asking, Case):
     def test_it_is_not_ready_and_lives(self):
         server = OwnServer()
         self.addCleanup(server.remove)
         self.store = server.url
-        Watched.setUp(self)
+        self.migrate()
         self.config(FILE_SUBSCRIPTION, LISTEN)
-        Watched.relay(self)
-        ready = lambda: Watched.ask(self, "/readyz")[0]
-        wait_until(lambda: ready() == 200, "ready")
+        self.relay()
+
+        def is_ready():
+            return self.ask("/readyz")[0] == 200
+
+        wait_until(is_ready, "ready")
         server.stop()
-        wait_until(lambda: ready() == 503, "not ready")
-        self.assertEqual(Watched.ask(self, "/livez")[0], 200)
-        found = Watched.metrics(self)
+        wait_until(lambda: not is_ready(), "not ready")
+        self.assertEqual(self.ask("/livez")[0], 200)
+        found = self.metrics()
         self.assertEqual(found["outbox_store_up"], 0)
         self.assertNotIn('outbox_pending_events{subscription="orders"}', found, "old numbers are not shown as new ones")
         server.start()
-        wait_until(lambda: ready() == 200, "ready again")
-
-    log = Watched.log
+        wait_until(is_ready, "ready again")
 
 
 if __name__ == "__main__":

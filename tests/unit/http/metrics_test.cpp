@@ -66,6 +66,18 @@ TEST(Metrics, a_relay_says_what_it_did_and_in_which_state_each_subscription_is) 
     EXPECT_TRUE(has_line(text, line)) << line << "\n" << text;
 }
 
+TEST(Metrics, a_process_has_started_when_all_of_it_has_and_lives_while_no_loop_hangs) {
+  RelayReport waits;
+  RelayReport runs;
+  runs.progress = std::chrono::steady_clock::now();
+  RelayReport hangs;
+  hangs.progress = runs.progress - kHangs;
+  EXPECT_TRUE(have_started({runs, hangs}));
+  EXPECT_FALSE(have_started({runs, waits}));
+  EXPECT_TRUE(lives({runs, waits})) << "what has not started cannot hang";
+  EXPECT_FALSE(lives({runs, hangs}));
+}
+
 health::Deliveries deliveries() {
   store::SubscriptionOverview one;
   one.row.id = 1;
