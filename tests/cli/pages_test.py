@@ -180,7 +180,8 @@ class Pages(unittest.TestCase):
         part = tomllib.loads(text)
         bare = [name for name, settings in part.get("subscription", {}).items() if "sink" not in settings]
         if not bare:
-            self.first = getattr(self, "first", part)
+            if "subscription" in part:
+                self.first = getattr(self, "first", part)
             return '[store]\nurl = "sqlite:shop.db"\n' + text
         settings = getattr(self, "first", {"subscription": {bare[0]: {"sink": "null"}}})
         settings = {"subscription": {bare[0]: next(iter(settings["subscription"].values()))}}

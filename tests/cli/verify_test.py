@@ -159,14 +159,14 @@ class Verify:
         self.sql(f"UPDATE {self.table('settlement')} SET acked = 0, acked_hash = 0, parked = acked, parked_hash = acked_hash"
                  f" WHERE id = {settlement}")
         report = self.finds("parked")
-        self.assertIn("parked 10 events", report["faults"][0]["text"])
+        self.assertIn("that 10 events were parked", report["faults"][0]["text"])
 
     def test_a_retry_that_did_not_happen(self):
         self.deliver_three_times()
         columns, values = (("lanes, ", "0, ") if self.flags else ("from_position, position, at, config_version, ", "0, 0, 0, 0, "))
         self.sql(f"INSERT INTO {self.table('settlement')} (subscription, kind, generation, {columns}acked, acked_hash)"
                  f" VALUES (1, 'retry', 1, {values}2, 12345)")
-        self.assertIn("parked_end says that 0 were", self.finds("parked")["faults"][0]["text"])
+        self.assertIn("the table parked_end has 0", self.finds("parked")["faults"][0]["text"])
 
     def lines(self):
         return (self.folder / "orders.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
