@@ -264,7 +264,9 @@ struct ScheduleRow {
 
 struct DueSchedules {
   std::int64_t now_us{0};
-  /// When the next tick of any of the schedules is, due or not; not set if there are no schedules.
+  /// Whether the queues have a schedule at all, which may be paused.
+  bool any{false};
+  /// When the next tick of any of the schedules is, due or not; not set if all of them are paused.
   std::optional<std::int64_t> next_at_us{};
   std::vector<ScheduleRow> due{};  ///< In the order of their ticks.
 };

@@ -67,10 +67,11 @@ Result<nanoseconds> Ticker::work(const std::stop_token& stop) {
   OUTBOX_TRY(apply());
   while (!stop.stop_requested()) {
     OUTBOX_TRY(const store::DueSchedules found, rows_->due(queues_));
-    if (!found.next_at_us) {
+    if (!found.any) {
       rows_.reset();
       return kLookWithout;
     }
+    if (!found.next_at_us) return kLookForSchedules;
     if (found.due.empty())
       return std::clamp<nanoseconds>(microseconds(*found.next_at_us - found.now_us), kShortest,
                                      kLookForSchedules);

@@ -260,7 +260,8 @@ WHERE (s.queue, s.type, s.payload, s.content_type, s.key, s.headers, s.cron, s.e
 RETURNING 1::int)"},
     // $1 queues.
     .next_tick = {.how = How::kept, .what = "look for ticks", .text = R"(
-SELECT (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint, min(next_at)
+SELECT (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint, min(next_at),
+  EXISTS (SELECT FROM {schema}.schedule WHERE queue = ANY ($1::text[]))
 FROM {schema}.schedule WHERE queue = ANY ($1::text[]) AND NOT paused)"},
     // $1 queues, $2 now.
     .due_schedules = {.how = How::kept, .what = "read due schedules", .text = R"(

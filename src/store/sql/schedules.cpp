@@ -69,7 +69,7 @@ class SqlSchedules final : public store::Schedules {
   [[nodiscard]] Result<DueSchedules> due(std::span<const std::string> queues) override {
     OUTBOX_TRY(const Rows times, db_->exec(&Statements::next_tick, {queues}));
     DueSchedules found;
-    times[0].read(found.now_us, found.next_at_us);
+    times[0].read(found.now_us, found.next_at_us, found.any);
     if (!found.next_at_us || *found.next_at_us > found.now_us) return found;
     OUTBOX_TRY(const Rows rows,
                db_->exec(&Statements::due_schedules, {queues, Time{found.now_us}}));

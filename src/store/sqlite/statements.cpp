@@ -240,7 +240,9 @@ WHERE (s.queue, s.type, s.payload, s.content_type, s.key, s.headers, s.cron, s.e
 excluded.every, excluded.time_zone, excluded.missed) RETURNING 1)"},
     // ?1 queues.
     .next_tick = {.text = R"(
-/* look for ticks */ SELECT outbox_now(), min(next_at) FROM outbox_schedule WHERE queue IN (SELECT value FROM json_each(?1)) AND NOT paused)"},
+/* look for ticks */ SELECT outbox_now(), min(next_at),
+EXISTS (SELECT 1 FROM outbox_schedule WHERE queue IN (SELECT value FROM json_each(?1)))
+FROM outbox_schedule WHERE queue IN (SELECT value FROM json_each(?1)) AND NOT paused)"},
     // ?1 queues, ?2 now.
     .due_schedules = {.text = R"(
 /* read due schedules */ SELECT name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed,

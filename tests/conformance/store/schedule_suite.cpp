@@ -111,6 +111,17 @@ TEST_P(ScheduleSuite, other_ticks_are_counted_from_now_and_anything_else_leaves_
   EXPECT_EQ(make_row().next_at_us, now_ + 4 * kHour);
 }
 
+TEST_P(ScheduleSuite, a_paused_one_has_no_tick_and_is_still_there_for_the_tickers) {
+  EXPECT_FALSE(schedules_->due(std::vector<std::string>{"reports"})->any);
+  apply(nightly(), now_ - kSecond);
+  ASSERT_TRUE(ok(schedules_->pause("nightly")));
+  const auto found = schedules_->due(std::vector<std::string>{"reports"}).value();
+  EXPECT_TRUE(found.any) << "a ticker looks again soon, since a person may resume it";
+  EXPECT_FALSE(found.next_at_us);
+  EXPECT_THAT(found.due, IsEmpty());
+  EXPECT_FALSE(schedules_->due(std::vector<std::string>{"mails"})->any);
+}
+
 TEST_P(ScheduleSuite, what_is_due_is_read_in_the_order_of_the_ticks_of_the_queues) {
   const auto none = schedules_->due(std::vector<std::string>{"reports"});
   EXPECT_FALSE(none->next_at_us);
