@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Checks that the #include lines of src/, include/, bench/ and demo/ follow the layers.
 
-    base <- event <- {format, schedule} <- subscription <- pg <- {store, sink, feed, testing} <- {relay, task, inbox} <- {health, verify} <- http <- cli
+    base <- event <- {format, schedule} <- subscription <- pg <- {store, sink, feed, testing} <- {relay, task, inbox} <- {metrics, health, verify} <- http <- cli
 
 A folder includes only folders of lower layers. Folders of one layer do not include each other, except that feed uses the
 interfaces of store; nor do the stores (src/store/postgres, src/store/sqlite) and the sinks (src/sink/NAME). Files directly in
 src/store and src/sink are shared by them, or open them by name; src/store/sql, src/sink/curl and src/sink/hiredis are shared, too. Public
-headers include public headers and the standard library; only the adapters (postgres.hpp, sqlite.hpp, json.hpp) include a third-party one.
+headers include public headers and the standard library; only the adapters (postgres.hpp, sqlite.hpp, json.hpp, prometheus.hpp) include a third-party one.
 
 usage: scripts/check_layers.py [ROOT]      prints what is wrong, one line each; 1 if anything is
 """
@@ -37,10 +37,11 @@ ALLOWED = {
     "inbox": SIDES,
     # The settings of all parts, as text: the declared settings of sinks and the syntax of store addresses, nothing that runs.
     "config": CORE | {"store", "sink"},
+    "metrics": CORE | {"relay"},
     "health": ENGINES,
     "verify": ENGINES,
-    "http": ENGINES | {"health", "verify"},
-    "cli": ENGINES | {"health", "verify", "http"},
+    "http": ENGINES | {"metrics", "health", "verify"},
+    "cli": ENGINES | {"metrics", "health", "verify", "http"},
 }
 
 # The programs beside src/: each runs the whole path, and nothing includes them. support is tests/support.
@@ -54,7 +55,7 @@ KNOWN = {*ALLOWED, *PROGRAMS, "support"}
 DIVIDED = {"store", "sink"}
 SHARED = {"sql", "curl", "hiredis"}  # The subfolders that the others may include.
 
-ADAPTERS = {"json.hpp", "postgres.hpp", "pqxx.hpp", "sqlite.hpp"}
+ADAPTERS = {"json.hpp", "postgres.hpp", "pqxx.hpp", "prometheus.hpp", "sqlite.hpp"}
 
 SHIPPED = ("testing", "sink_conformance")  # Sources that are installed: they include their neighbours.
 

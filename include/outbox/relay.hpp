@@ -21,14 +21,18 @@
 //         and a hint.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <outbox/error.hpp>
+#include <outbox/histogram.hpp>
 #include <outbox/sink.hpp>
 #include <outbox/subscription.hpp>
+#include <outbox/time.hpp>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -90,21 +94,66 @@ struct SubscriptionReport {
   /// Why it makes no progress; empty after the destination has taken an event.
   std::string reason;
   // Since the subscription was last started here:
-  std::uint64_t delivered{0};    ///< Events that were acked, as was everything before them.
-  std::uint64_t filtered{0};     ///< Events that its filter does not match.
-  std::uint64_t parked{0};       ///< Events that were set aside.
-  std::uint64_t in_window{0};    ///< Events that are fetched and not settled.
+  std::uint64_t delivered{0};     ///< Events that were acked, as was everything before them.
+  std::uint64_t filtered{0};      ///< Events that its filter does not match.
+  std::uint64_t parked{0};        ///< Events that were set aside.
+  std::uint64_t in_window{0};     ///< Events that are fetched and not settled.
+  std::uint64_t window_bytes{0};  ///< The size of their pages.
+  std::uint64_t in_flight{0};     ///< Events that the sink has and has not reported on.
+  /// Whether others in the network can read or change what is sent.
+  bool insecure{false};
   std::uint64_t settlements{0};  ///< Rows of progress that were given to the store.
 };
 
+/// What became of what a relay sent, and how long it took. The numbers grow only.
+struct SendTotals {
+  /// The types of events that are told apart in `failures`; all others count as "other".
+  static constexpr std::size_t kMostTypes = 100;
+
+  /// By Outcome::Kind. An event that is sent again has several outcomes.
+  std::array<std::uint64_t, 6> outcomes{};
+  /// Sends that were not acked, by event type.
+  std::map<std::string, std::uint64_t, std::less<>> failures{};
+  std::uint64_t reconnects{0};  ///< How often the sink was opened again.
+  Timestamp last_delivery{};    ///< When the last event was acked; 1970: none was.
+  DurationHistogram latency{};  ///< From an event's created_at to its ack, without replays.
+  DurationHistogram send{};     ///< From handing an event to the sink to its outcome.
+  DurationHistogram batch{};    ///< From reading a page to its settlement.
+
+  [[nodiscard]] std::uint64_t count(Outcome::Kind kind) const {
+    return outcomes[static_cast<std::size_t>(kind)];
+  }
+  SendTotals& operator+=(const SendTotals& more);
+};
+
 /// What a relay has done to a subscription since the Relay object was made. The numbers grow only,
-/// through reconnects and changes of lanes; each event counts when its settlement is written.
+/// through reconnects and changes of lanes; each event counts when its settlement is written, and
+/// in `sends` when it has its outcome.
 struct SubscriptionTotals {
   std::string name;
+  std::string sink;            ///< The name of its sink ("kafka").
   std::uint64_t delivered{0};  ///< Events that the sink has taken, retries and replays included.
   std::uint64_t filtered{0};   ///< Events that the subscription's filter does not match.
   std::uint64_t parked{0};     ///< Events that were set aside.
   std::uint64_t dead{0};       ///< Parked events that are not sent again until a person decides.
+  /// The parked events, by ParkReason.
+  std::array<std::uint64_t, 6> parked_for{};
+  SendTotals sends{};
+};
+
+/// What a worker has done to the tasks of one type in one queue since the Worker object was made.
+struct TaskTotals {
+  std::string queue;
+  std::string type;
+  // How runs ended:
+  std::uint64_t completed{0};
+  std::uint64_t failed{0};  ///< The task runs again.
+  std::uint64_t dead{0};    ///< The task does not run again until a person decides.
+  std::uint64_t cancelled{0};
+  std::uint64_t snoozed{0};
+  DurationHistogram duration{};  ///< From the beginning of a run to its end.
+  /// From when a task was due to the beginning of its first run, by the clock of this machine.
+  DurationHistogram pickup{};
 };
 
 struct RelayReport {
@@ -116,6 +165,20 @@ struct RelayReport {
   std::vector<SubscriptionReport> subscriptions;
   /// All subscriptions that this relay has delivered, also those that others deliver now.
   std::vector<SubscriptionTotals> totals{};
+  /// The lanes that it has of each group that it has served.
+  std::map<std::string, std::size_t> lanes{};
+  /// How often it has taken lanes of a group over from another relay that was taken for dead.
+  std::map<std::string, std::uint64_t> takeovers{};
+  /// How often reading the log began because a commit woke it, and because the pause was over.
+  std::uint64_t wakeups_by_commit{0};
+  std::uint64_t wakeups_by_time{0};
+  /// Errors of the store that interrupted it, by class: the first two characters of SQLSTATE, or
+  /// SQLite's result code.
+  std::map<std::string, std::uint64_t> store_errors{};
+  /// Of a worker only.
+  std::vector<TaskTotals> tasks{};
+  /// Runs of workers that were taken for dead and that this worker gave back, by queue.
+  std::map<std::string, std::uint64_t> tasks_recovered{};
   /// When the main loop last went round, which it does about once a second, whether the store and
   /// the destinations work or not. time_point::max() while the relay is not started, or stops.
   std::chrono::steady_clock::time_point progress{std::chrono::steady_clock::time_point::max()};

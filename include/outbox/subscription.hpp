@@ -34,6 +34,17 @@ enum class OnReject : std::uint8_t {
   stop,  ///< The subscription stops at it until a person resumes it.
 };
 
+/// Why an event was set aside.
+enum class ParkReason : std::uint8_t {
+  rejected,   ///< The destination rejected it, or the sink refused it.
+  failing,    ///< It failed while others succeeded.
+  slow,       ///< It had no outcome while later events were delivered.
+  culprit,    ///< Relays died while they sent it.
+  behind,     ///< An earlier event of its key is parked.
+  postponed,  ///< Nothing is at fault: its time has not come.
+};
+[[nodiscard]] const char* to_string(ParkReason reason) noexcept;
+
 /// What happens to the key of an event that is dead.
 enum class OnDead : std::uint8_t {
   proceed,  ///< Its later events are delivered. The setting's word is "continue".

@@ -10,7 +10,7 @@
 #include "cli/output.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
-#include "http/metric.hpp"
+#include "metrics/metric.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -104,7 +104,7 @@ int show(const ConfigOptions& options, const Context& context) {
 }
 
 int reference(bool metrics) {
-  write_out(metrics ? http::metrics_page() : config::settings_page());
+  write_out(metrics ? metrics::metrics_page() : config::settings_page());
   return kOk;
 }
 

@@ -15,7 +15,7 @@
 #include "cli/monitoring.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
-#include "http/relay_metrics.hpp"
+#include "metrics/relay_metrics.hpp"
 #include "relay/pending.hpp"
 #include "store/url.hpp"
 #include "subscription/group.hpp"
@@ -160,7 +160,7 @@ int relay(const RelayVerbOptions& options, const Context& context) {
   if (options.once) {
     wait_until_delivered(loaded, relay_settings, *relay, signals);
   } else {
-    supervisor.wait(signals, [&relay] { return http::lives({relay->report()}); });
+    supervisor.wait(signals, [&relay] { return metrics::lives({relay->report()}); });
   }
   supervisor.stopping();
   limit = limit_stop(loaded.config.grace);

@@ -18,7 +18,7 @@
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
 #include "config/tasks.hpp"
-#include "http/relay_metrics.hpp"
+#include "metrics/relay_metrics.hpp"
 #include "store/url.hpp"
 #include "task/exec_handler.hpp"
 #include "task/sink_handler.hpp"
@@ -187,7 +187,7 @@ int work_until_signal(const WorkOptions& options, const config::Loaded& loaded,
   }
   if (started == 0) throw Failure(kInterrupted, "interrupted before it started");
   supervisor.ready("working");
-  supervisor.wait(signals, [&workers] { return http::lives(read_reports(workers)); });
+  supervisor.wait(signals, [&workers] { return metrics::lives(read_reports(workers)); });
   return stop();
 }
 

@@ -280,7 +280,10 @@ Status Pump::after_turn(const Turn& turn) {
 
 Status Pump::idle(const Pace::Step& step) {
   switch (step.what) {
-    case Pace::Step::What::pause: wait_for_bell(step.pause); return {};
+    case Pace::Step::What::pause:
+      wait_for_bell(step.pause);
+      count_wakeup(false);
+      return {};
     case Pace::Step::What::arm: {
       auto armed = wakeup_->arm();
       if (!armed) return pass(armed);
@@ -289,6 +292,8 @@ Status Pump::idle(const Pace::Step& step) {
     case Pace::Step::What::sleep: {
       auto woken = wakeup_->wait(step.pause);
       if (!woken) return pass(woken);
+      if (*woken != store::Wakeup::Wake::interrupted)
+        count_wakeup(*woken == store::Wakeup::Wake::notified);
       // Polls once more, in case a commit was missed, and goes back to sleep.
       if (*woken == store::Wakeup::Wake::timeout && wakeup_->stays_armed()) return {};
       pace_.woken(*woken == store::Wakeup::Wake::notified);
@@ -296,6 +301,12 @@ Status Pump::idle(const Pace::Step& step) {
     }
   }
   return {};
+}
+
+void Pump::count_wakeup(bool by_commit) const {
+  if (options_.wakeups == nullptr) return;
+  (by_commit ? options_.wakeups->by_commit : options_.wakeups->by_time)
+      .fetch_add(1, std::memory_order_relaxed);
 }
 
 void Pump::wait_for_bell(std::chrono::nanoseconds longest) {

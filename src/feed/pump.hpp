@@ -29,10 +29,17 @@ class PageConsumer {
   virtual void take_page(const std::shared_ptr<const store::Page>& page) = 0;
 };
 
+/// How often reading began because a commit woke the pump, and because a pause was over.
+struct Wakeups {
+  std::atomic<std::uint64_t> by_commit{0};
+  std::atomic<std::uint64_t> by_time{0};
+};
+
 struct PumpOptions {
   std::size_t page_rows{1000};
   std::size_t page_bytes{std::size_t{4} << 20U};
   PaceOptions pace{};
+  Wakeups* wakeups{nullptr};  ///< What the pump counts in. May be null; else it outlives the pump.
 };
 
 class Pump {
@@ -99,6 +106,7 @@ class Pump {
   [[nodiscard]] Status fetch(Group& group, Turn& turn);
   [[nodiscard]] Status after_turn(const Turn& turn);
   [[nodiscard]] Status idle(const Pace::Step& step);
+  void count_wakeup(bool by_commit) const;
   void wait_for_bell(std::chrono::nanoseconds longest);
 
   const std::unique_ptr<store::LogReader> reader_;

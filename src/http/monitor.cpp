@@ -3,15 +3,18 @@
 #include <httplib.h>
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
+#include <prometheus/text_serializer.h>
 
 #include <algorithm>
 #include <array>
+#include <outbox/prometheus.hpp>
 #include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/steady.hpp"
-#include "http/relay_metrics.hpp"
+#include "http/process_usage.hpp"
+#include "metrics/relay_metrics.hpp"
 
 namespace outbox::http {
 namespace {
@@ -98,23 +101,27 @@ void Monitor::add_routes(httplib::Server& server) const {
   });
   // These two say nothing that a stranger may not know.
   server.Get("/livez", [this](const httplib::Request&, httplib::Response& response) {
-    lives(options_.reports()) ? answer(response, 200, "ok\n")
-                              : answer(response, 503, "the main loop hangs\n");
+    metrics::lives(options_.reports()) ? answer(response, 200, "ok\n")
+                                       : answer(response, 503, "the main loop hangs\n");
   });
   server.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
-    if (!have_started(options_.reports())) return answer(response, 503, "it starts, or stops\n");
+    if (!metrics::have_started(options_.reports()))
+      return answer(response, 503, "it starts, or stops\n");
     store_.ready() ? answer(response, 200, "ok\n")
                    : answer(response, 503, "the store cannot be used\n");
   });
 }
 
 std::string Monitor::exposition() const {
-  Exposition all;
-  add_process(options_.version, store_kind(options_.store.store.url), all);
-  const Moment moment{.now = std::chrono::system_clock::now(), .now_steady = now_steady()};
-  add_relays(options_.reports(), moment, all);
+  metrics::Families all;
+  metrics::add_process(options_.version, store_kind(options_.store.store.url), all);
+  const metrics::Moment moment{.now = std::chrono::system_clock::now(), .now_steady = now_steady()};
+  metrics::add_relays(options_.reports(), moment, all);
   store_.add_to(all);
-  return all.text();
+  add_usage(read_usage(), all);
+  std::vector<prometheus::MetricFamily> families;
+  for (const MetricFamily& family : all.list()) families.push_back(to_prometheus(family));
+  return prometheus::TextSerializer().Serialize(families);
 }
 
 }  // namespace outbox::http

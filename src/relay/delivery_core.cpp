@@ -73,7 +73,7 @@ void DeliveryCore::page_read(std::shared_ptr<const store::Page> page,
   }
   if (at_end) remembered_.clear();
   if (page->events.empty() && !page->drained) return;  // the cursor does not move
-  pages_.push_back(HeldPage{.page = std::move(page), .end = token});
+  pages_.push_back(HeldPage{.page = std::move(page), .end = token, .read_at = now});
   advance(now);
 }
 
@@ -274,6 +274,11 @@ void DeliveryCore::outcome(const Outcome& outcome, TimePoint now) {
   if (outcome.token < base_ || outcome.token >= end()) return;
   Slot& reported = slot(outcome.token);
   if (reported.state != State::in_flight) return;
+  if (options_.meter != nullptr) {
+    // Modulo 49 days.
+    const std::chrono::milliseconds took(in_ms(options_.meter->now()) - reported.sent_ms);
+    options_.meter->ended(outcome.kind, *reported.event, took, options_.counts_latency);
+  }
   const bool in_doubt =
       outcome.kind == Outcome::Kind::unknown || outcome.kind == Outcome::Kind::retry;
   if (in_doubt && options_.parking && !stopping()) return failed(outcome.token, outcome, now);
@@ -385,6 +390,7 @@ void DeliveryCore::count(store::Settlement& row, Token token) {
 void DeliveryCore::drop_front_page() {
   const HeldPage& held = pages_.front();
   open_bytes_ += held.page->bytes;
+  if (options_.meter != nullptr && held.end > base_) read_open_.push_back(held.read_at);
   slots_.erase(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(held.end - base_));
   base_ = held.end;
   next_ = std::max(next_, base_);
@@ -466,6 +472,7 @@ DeliveryCore::Due DeliveryCore::settle(TimePoint now) {
   settling_bytes_ = std::exchange(open_bytes_, 0);
   acks_writing_.clear();
   std::swap(acks_writing_, acks_open_);
+  std::swap(read_writing_, read_open_);
   oldest_done_.reset();
   for (const auto& parked : parked_open_) {
     parked_writing_.push_back({.key = gate_key(parked.key, parked.seq),
@@ -489,6 +496,8 @@ void DeliveryCore::settled() {
   settling_ = false;
   window_.remove(std::exchange(settling_events_, 0), std::exchange(settling_bytes_, 0));
   acks_writing_.clear();
+  for (const TimePoint read_at : std::exchange(read_writing_, {}))
+    options_.meter->page_settled(read_at);
   for (const Parked& parked : std::exchange(parked_writing_, {}))
     gate_.written(parked.key, parked.live);
   for (const std::int64_t seq : std::exchange(late_writing_, {})) gate_.late.written(seq);

@@ -32,6 +32,7 @@
 
 #include "relay/failing_events.hpp"
 #include "relay/key_gate.hpp"
+#include "relay/send_meter.hpp"
 #include "relay/sink_state.hpp"
 #include "relay/slow_watch.hpp"
 #include "relay/window.hpp"
@@ -74,7 +75,9 @@ struct CoreOptions {
   /// again.
   std::chrono::nanoseconds passed_interval{0};
   std::size_t settle_events{1000};
-  Token first_token{1};  ///< A sink that was used before must not see a token twice.
+  Token first_token{1};       ///< A sink that was used before must not see a token twice.
+  SendMeter* meter{nullptr};  ///< What is told of sends. May be null; else it outlives the core.
+  bool counts_latency{true};  ///< Whether the time from created_at to the ack counts.
   /// If this is not set, a rejected event stops the subscription.
   std::optional<ParkingRules> parking{};
 };
@@ -193,6 +196,7 @@ class DeliveryCore {
   struct HeldPage {
     std::shared_ptr<const store::Page> page;
     Token end{0};
+    TimePoint read_at{};
   };
 
   [[nodiscard]] Slot& slot(Token token) { return slots_[static_cast<std::size_t>(token - base_)]; }
@@ -225,6 +229,10 @@ class DeliveryCore {
   [[nodiscard]] std::size_t batch_limit() const;
   void choose(std::size_t limit, TimePoint now);
   void keep_time(TimePoint now);
+  [[nodiscard]] static std::uint32_t in_ms(TimePoint time) {
+    return static_cast<std::uint32_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count());
+  }
   [[nodiscard]] bool watches() const {
     return options_.parking && options_.parking->watches_slow && !options_.gapless &&
            (!stopping() || options_.worker);
@@ -237,7 +245,8 @@ class DeliveryCore {
   void set_aside(Token token);
   [[nodiscard]] bool late_outcome(const Outcome& outcome, TimePoint now);
   void park_held(TimePoint now);
-  void park_failed(Token token, const Outcome& outcome, std::size_t attempts_before = 0);
+  void park_failed(Token token, const Outcome& outcome, ParkReason reason,
+                   std::size_t attempts_before = 0);
   void park_followers(Slot& first);
   void park(Token token, store::ParkedEvent event);
   void park_waiting(Token token);
@@ -316,6 +325,9 @@ class DeliveryCore {
   bool saw_end_{false};
   std::size_t settling_events_{0};
   std::size_t settling_bytes_{0};
+  // When the pages were read that are done and not settled, and those that are being settled.
+  std::vector<TimePoint> read_open_;
+  std::vector<TimePoint> read_writing_;
   std::size_t open_events_{0};  ///< How many events are done that settle() has not returned yet.
   std::size_t open_bytes_{0};
   std::optional<TimePoint> oldest_done_;

@@ -66,7 +66,7 @@ void know_slow_types(ParkingRules& rules, const sink::RunOwner* owner) {
 
 RetryOptions retry_options(
     const store::SubscriptionRow& row, const LoopOptions& options, const SinkTraits& traits,
-    Token first_token, const sink::RunOwner* owner, Token prefix,
+    Token first_token, const sink::RunOwner* owner, Token prefix, SendMeter& meter,
     std::function<void(std::unordered_set<std::uint64_t>& keys)> keys_in_flight) {
   ParkingRules rules = parking_rules(row.spec, options.pace);
   know_slow_types(rules, owner);
@@ -81,7 +81,8 @@ RetryOptions retry_options(
           .slow_after = owner != nullptr ? owner->row_after() : std::chrono::milliseconds(0),
           .token_prefix = prefix,
           .keys_in_flight = std::move(keys_in_flight),
-          .look_at_runs = options.pace.look_at_runs};
+          .look_at_runs = options.pace.look_at_runs,
+          .meter = &meter};
 }
 
 /// What this relay may send of a rate that holds for all relays.
@@ -114,7 +115,7 @@ LoopCore::LoopCore(store::SubscriptionRow row, format::Renderer renderer, LoopBe
       sink_state_(pace_.sink_pauses, static_cast<std::uint64_t>(row_.id)),
       trial_(options.trial),
       retries_(retry_options(row_, options, sink.traits(), beginning.next_token, run_owner_,
-                             prefix_of(kRetries),
+                             prefix_of(kRetries), meter_,
                              [this](auto& keys) {
                                for (const auto& strand : strands_)
                                  strand->core.add_keys_in_flight(keys);
@@ -143,6 +144,8 @@ void LoopCore::begin_retries(const LoopBeginning& beginning, TimePoint now) {
 void LoopCore::begin_strands(const LoopBeginning& beginning, const LoopOptions& options) {
   CoreOptions core = core_options(row_, options, sink_.traits(), beginning.next_token);
   core.worker = worker_of(run_owner_);
+  core.meter = &meter_;
+  core.counts_latency = !replay_;
   if (core.parking) know_slow_types(*core.parking, run_owner_);
   // Several strands come together at settled cursors and a replay ends at one: they must not wait.
   if (beginning.strands.size() == 1 && !replay_)
@@ -282,6 +285,8 @@ void LoopCore::read_keys_again(TimePoint now) {
 
 void LoopCore::take_outcomes(TimePoint now) {
   sink_.receive(outcomes_);
+  // Calls of the sink may have taken long.
+  if (!outcomes_.empty()) meter_.come_to(ports_.now());
   for (Outcome& outcome : outcomes_) {
     const std::size_t source = source_of(outcome.token);
     outcome.token &= kTokenMask;
@@ -330,7 +335,9 @@ void LoopCore::watch_trust(TimePoint now) {
 
 void LoopCore::open_if_wanted(TimePoint now) {
   if (!sink_state_.wants_open(now)) return;
+  const bool again = sink_state_.openings() > 0;
   const Status opened = sink_.open();
+  if (opened && again) meter_.reconnected();
   sink_state_.opened(opened, ports_.now());
 }
 

@@ -25,6 +25,7 @@
 #include "relay/offering.hpp"
 #include "relay/replay.hpp"
 #include "relay/retry_core.hpp"
+#include "relay/send_meter.hpp"
 #include "relay/strand.hpp"
 #include "relay/trial_gate.hpp"
 #include "sink/run_owner.hpp"
@@ -94,6 +95,9 @@ class LoopCore {
 
   // ---- what has happened, in any order; then step()
 
+  /// `now` and `wall` are one moment by both clocks. Only what is measured depends on them.
+  void tell_time(TimePoint now, Timestamp wall) { meter_.tell_time(now, wall); }
+
   /// A page that the strand has accepted.
   void page_read(std::size_t strand, std::shared_ptr<const store::Page> page, TimePoint now);
   /// The answer to LoopPorts::write(). `released`: keys that have nothing to do any more.
@@ -133,6 +137,8 @@ class LoopCore {
     std::uint64_t settlements{0};
   };
   [[nodiscard]] Counts counts() const;
+  /// What was measured since the last call, if anything was.
+  [[nodiscard]] std::optional<SendTotals> take_measured() { return meter_.take(); }
   /// Whether everything that was read is settled.
   [[nodiscard]] bool idle() const;
   /// Whether all strands have come to the same cursor, and their rows are written: started again,
@@ -212,6 +218,7 @@ class LoopCore {
   /// Of the event that may_go() was asked about first; 0: it is no culprit.
   std::size_t culprit_deaths_{0};
   bool trial_waits_{false};  ///< For what is in flight, or not settled.
+  SendMeter meter_;
   RetryCore retries_;
   std::vector<std::unique_ptr<Strand>> strands_;
   format::RenderBuffer buffer_;

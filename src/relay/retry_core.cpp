@@ -234,6 +234,7 @@ void RetryCore::outcome(const Outcome& outcome, TimePoint now) {
     EventView event;
     event.seq = late->second;
     late_.erase(late);
+    if (options_.meter != nullptr) options_.meter->ended_late(outcome.kind);
     gate_.late.ended(event.seq, outcome);
     return sink_.late(outcome, event, now);
   }
@@ -242,6 +243,8 @@ void RetryCore::outcome(const Outcome& outcome, TimePoint now) {
   Chain& chain = found->second;
   const store::ParkedRow& row = chain.row();
   chain.in_flight = false;
+  if (options_.meter != nullptr)
+    options_.meter->ended(outcome.kind, row.event, options_.meter->now() - chain.sent_at, true);
   switch (outcome.kind) {
     case Outcome::Kind::acked: {
       suspects_.erase(row.event.seq);

@@ -39,6 +39,7 @@ struct RetryOptions {
   std::function<void(std::unordered_set<std::uint64_t>& keys)> keys_in_flight{};
   /// How often the core asks whether runs at other workers have ended.
   std::chrono::nanoseconds look_at_runs{std::chrono::seconds(1)};
+  SendMeter* meter{nullptr};  ///< What is told of sends. May be null; else it outlives the core.
 };
 
 class RetryCore {

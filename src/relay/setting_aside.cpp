@@ -24,7 +24,9 @@ void DeliveryCore::hold(Token token, const Outcome& outcome, TimePoint now) {
 /// Parks an event that was postponed, or that is clearly at fault itself.
 void DeliveryCore::set_aside_failed(const Outcome& outcome, TimePoint now) {
   sink_.retry_failed(options_.gapless, now);
-  park_failed(outcome.token, outcome);
+  park_failed(
+      outcome.token, outcome,
+      outcome.kind == Outcome::Kind::postponed ? ParkReason::postponed : ParkReason::rejected);
   next_ = head_;
   advance(now);
 }
@@ -34,7 +36,7 @@ void DeliveryCore::set_aside_failed(const Outcome& outcome, TimePoint now) {
 /// fail.
 void DeliveryCore::refused(const Outcome& outcome, TimePoint now) {
   sink_.refused(now);
-  park_failed(outcome.token, outcome);
+  park_failed(outcome.token, outcome, ParkReason::rejected);
   const std::uint64_t key = slot(outcome.token).key;
   if (options_.gapless && key != 0) refused_.emplace(key, outcome.token);
   if (outcome.token == head_) advance(now);
@@ -50,6 +52,7 @@ void DeliveryCore::wait_behind(std::uint64_t key, Token token) {
     store::ParkedEvent& event = after->second;
     if (event.key != key) continue;
     event.state = store::ParkedState::waiting;
+    event.reason = ParkReason::behind;
     event.attempts = 0;
     event.due_in = {};
     event.error.clear();
@@ -60,7 +63,8 @@ void DeliveryCore::wait_behind(std::uint64_t key, Token token) {
 /// Parks the held events, since they are at fault and not the destination.
 void DeliveryCore::park_held(TimePoint now) {
   if (held_.empty()) return;
-  for (const auto& [token, outcome] : std::exchange(held_, {})) park_failed(token, outcome);
+  for (const auto& [token, outcome] : std::exchange(held_, {}))
+    park_failed(token, outcome, ParkReason::rejected);
   next_ = head_;
   advance(now);
 }
@@ -74,12 +78,14 @@ void DeliveryCore::refuse(std::size_t attempts, const Error& error, TimePoint no
     ready_.pop_front();
   }
   batch_.clear();
-  park_failed(token, {.kind = Outcome::Kind::rejected, .error = error}, attempts - 1);
+  park_failed(token, {.kind = Outcome::Kind::rejected, .error = error}, ParkReason::culprit,
+              attempts - 1);
   next_ = head_;
   advance(now);
 }
 
-void DeliveryCore::park_failed(Token token, const Outcome& outcome, std::size_t attempts_before) {
+void DeliveryCore::park_failed(Token token, const Outcome& outcome, ParkReason reason,
+                               std::size_t attempts_before) {
   Slot& failed = slot(token);
   const std::uint64_t key = key_of(failed);
   const store::Verdict next =
@@ -89,6 +95,7 @@ void DeliveryCore::park_failed(Token token, const Outcome& outcome, std::size_t 
   parked.attempts = next.attempts;
   parked.due_in = next.due_in;
   parked.error = outcome.error.text();
+  parked.reason = reason;
   park(token, std::move(parked));
   if (!options_.gapless && key != 0) park_followers(failed);
 }
@@ -103,6 +110,7 @@ void DeliveryCore::park_followers(Slot& first) {
 void DeliveryCore::park_waiting(Token token) {
   store::ParkedEvent parked;
   parked.state = store::ParkedState::waiting;
+  parked.reason = ParkReason::behind;
   park(token, std::move(parked));
 }
 
@@ -145,7 +153,8 @@ void DeliveryCore::judge_failing(TimePoint now) {
   if (options_.gapless || failing_.need_isolation()) sink_.be_careful();
   bool any = false;
   while (const auto guilty = failing_.take_guilty()) {
-    park_failed(guilty->first, {.kind = Outcome::Kind::rejected, .error = guilty->second.error});
+    park_failed(guilty->first, {.kind = Outcome::Kind::rejected, .error = guilty->second.error},
+                ParkReason::failing);
     any = true;
   }
   if (!any) return;
@@ -169,8 +178,7 @@ std::optional<TimePoint> DeliveryCore::send_at() const {
 
 void DeliveryCore::keep_time(TimePoint now) {
   now_ = now;
-  now_ms_ = static_cast<std::uint32_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count());
+  now_ms_ = in_ms(now);
 }
 
 /// How long the event has waited for its outcome, or has been failing; nullopt if it does neither.
@@ -232,6 +240,7 @@ void DeliveryCore::set_aside(Token token) {
   Slot& slow = slot(token);
   const EventRef event{.seq = slow.event->seq, .id = slow.event->id};
   store::ParkedEvent parked;
+  parked.reason = ParkReason::slow;
   const auto waited = std::to_string(age(token).value_or(std::chrono::milliseconds(0)).count());
   parked.error = options_.independent
                      ? "runs for " + waited + " ms"
@@ -265,6 +274,7 @@ bool DeliveryCore::late_outcome(const Outcome& outcome, TimePoint now) {
   event.seq = found->second.seq;
   event.id = found->second.id;
   late_.erase(found);
+  if (options_.meter != nullptr) options_.meter->ended_late(outcome.kind);
   gate_.late.ended(event.seq, outcome);
   sink_.late(outcome, event, now);
   return true;

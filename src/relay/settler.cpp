@@ -14,9 +14,9 @@ constexpr std::chrono::milliseconds kRetryAfter{50};
 
 }  // namespace
 
-Settler::Settler(std::unique_ptr<store::Progress> progress, SettledCounts& counts,
+Settler::Settler(std::unique_ptr<store::Progress> progress, Totals& totals,
                  std::function<void(const Error&)> failed)
-    : progress_(std::move(progress)), counts_(counts), failed_(std::move(failed)) {}
+    : progress_(std::move(progress)), totals_(totals), failed_(std::move(failed)) {}
 
 void Settler::start() {
   thread_ = start_thread("ob-settle", [this](const std::stop_token& stop) { run(stop); });
@@ -119,7 +119,7 @@ Result<std::vector<store::ReleasedKey>> Settler::append(const Work& work) {
   auto released =
       progress_->append(batch, flush ? store::Durability::flushed : store::Durability::eventual);
   if (released && flush) flushed_at_ = now;
-  if (released) counts_.add(batch);
+  if (released) totals_.add(batch);
   return released;
 }
 

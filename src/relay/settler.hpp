@@ -14,7 +14,7 @@
 
 #include "base/mutex.hpp"
 #include "relay/progress_work.hpp"
-#include "relay/settled_counts.hpp"
+#include "relay/totals.hpp"
 #include "store/store.hpp"
 
 namespace outbox::relay {
@@ -26,7 +26,7 @@ class Settler {
 
   /// `failed` is called once, from the settler's thread, when the rows cannot be written. Errors
   /// with Remedy::retry_call are retried. `counts` must outlive this object.
-  Settler(std::unique_ptr<store::Progress> progress, SettledCounts& counts,
+  Settler(std::unique_ptr<store::Progress> progress, Totals& totals,
           std::function<void(const Error&)> failed);
 
   /// The destructor returns when all rows are written, or the store has failed.
@@ -74,7 +74,7 @@ class Settler {
   [[nodiscard]] Result<std::vector<store::ReleasedKey>> append(const Work& work);
 
   std::unique_ptr<store::Progress> progress_;
-  SettledCounts& counts_;
+  Totals& totals_;
   std::function<void(const Error&)> failed_;
   std::chrono::steady_clock::time_point flushed_at_{};
   std::atomic<std::uint64_t> statements_{0};

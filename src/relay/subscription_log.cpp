@@ -4,6 +4,7 @@
 #include "base/count.hpp"
 #include "base/log.hpp"
 #include "relay/subscription_loop.hpp"
+#include "sink/inspection.hpp"
 
 namespace outbox::relay {
 namespace {
@@ -154,6 +155,7 @@ void SubscriptionLoop::culprit_found(const EventView& event, std::size_t deaths)
 
 void SubscriptionLoop::publish_state() {
   log_changes();
+  look_at_transport();
   const SinkState& sink = core_.sink_state();
   const LoopCore::Counts counts = core_.counts();
   const bool is_rejected = sink.mode() == Mode::rejected;
@@ -166,6 +168,9 @@ void SubscriptionLoop::publish_state() {
     report.filtered = counts.filtered;
     report.parked = counts.parked;
     report.in_window = core_.window().events();
+    report.window_bytes = core_.window().bytes();
+    report.in_flight = sink.in_flight();
+    report.insecure = insecure_;
     report.settlements = counts.settlements;
     box_->could_merge = core_.could_merge();
     if (is_rejected) box_->rejection = sink.rejection();
@@ -173,6 +178,21 @@ void SubscriptionLoop::publish_state() {
   if (!is_rejected || std::exchange(reported_rejection_, true)) return;
   const MutexLock lock(links_mutex_);
   if (links_) links_->listener.rejected();
+}
+
+/// What a sink has found at its destination changes only when it is opened.
+void SubscriptionLoop::look_at_transport() {
+  const std::uint64_t openings = core_.sink_state().openings();
+  if (std::exchange(looked_at_opening_, openings) == openings) return;
+  const auto* const network = dynamic_cast<const sink::OverNetwork*>(sink_.get());
+  insecure_ = network != nullptr && network->is_insecure();
+}
+
+void SubscriptionLoop::publish_measured(TimePoint now) {
+  measured_at_ = now;
+  const auto sends = core_.take_measured();
+  const MutexLock lock(links_mutex_);
+  if (sends && links_ && links_->listener.measured) links_->listener.measured(*sends);
 }
 
 }  // namespace outbox::relay

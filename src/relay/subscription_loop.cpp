@@ -6,6 +6,15 @@
 #include "base/thread.hpp"
 
 namespace outbox::relay {
+namespace {
+
+constexpr std::chrono::milliseconds kMeasuredEvery{100};
+
+Timestamp now_by_wall_clock() {
+  return std::chrono::time_point_cast<Timestamp::duration>(std::chrono::system_clock::now());
+}
+
+}  // namespace
 
 SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, format::Renderer renderer,
                                    const std::vector<store::Strand>& strands,
@@ -46,11 +55,14 @@ void SubscriptionLoop::run() {
   do {
     Mail mail = wait_for_mail();
     const TimePoint now = now_steady();
+    core_.tell_time(now, now_by_wall_clock());
     take(std::move(mail), now);
     core_.step(now);
     publish_state();
+    if (now - measured_at_ >= kMeasuredEvery) publish_measured(now);
   } while (!is_abandoned() && !core_.is_over(now_steady()));
   publish_state();
+  publish_measured(now_steady());
   {
     const MutexLock lock(box_->mutex);
     box_->ended = true;

@@ -46,6 +46,8 @@ class SubscriptionLoop final : private LoopPorts {
         try_range{};
     /// The trial is over; these generations of former runs still matter.
     std::function<void(const std::vector<std::int64_t>& keep)> end_trial{};
+    /// Sends were measured. Called now and then, and at the end.
+    std::function<void(const SendTotals& sends)> measured{};
     std::function<void()> replayed{};  ///< The replay is done here: see replayed().
   };
 
@@ -189,6 +191,8 @@ class SubscriptionLoop final : private LoopPorts {
   void end_trial(const std::vector<std::int64_t>& keep, std::optional<std::size_t> tried) override;
 
   void publish_state();
+  void publish_measured(TimePoint now);
+  void look_at_transport();
   void log_changes();
   void log_rejection(const Rejection& rejection);
   void log_recovery(const Outage::Over& over);
@@ -210,6 +214,9 @@ class SubscriptionLoop final : private LoopPorts {
   LoopCore core_;
   std::vector<std::unique_ptr<Intake>> intakes_;
   bool reported_rejection_{false};
+  TimePoint measured_at_{};
+  std::uint64_t looked_at_opening_{0};
+  bool insecure_{false};
   Outage outage_;
   std::optional<TimePoint> logged_pause_;
   TimePoint log_parked_at_{};         ///< Not again before.

@@ -30,8 +30,9 @@ Window::Limits window_of(const RelayOptions& options) {
           .page_bytes = std::max<std::size_t>(options.window_bytes / 4, 1)};
 }
 
-feed::PumpOptions pump_options(const RelayOptions& options) {
+feed::PumpOptions pump_options(const RelayOptions& options, feed::Wakeups& wakeups) {
   feed::PumpOptions pump;
+  pump.wakeups = &wakeups;
   pump.page_rows = options.page_rows;
   pump.page_bytes = window_of(options).page_bytes;
   pump.pace.idle = options.idle_poll;
@@ -49,13 +50,13 @@ bool has_subscription(const std::vector<store::SubscriptionRow>& rows, const std
 }  // namespace
 
 Tenure::Tenure(store::Store& store, const RelayOptions& options, Configuration& configuration,
-               SinkCache& sinks, SettledCounts& settled, const TrustDeadline& trust,
+               SinkCache& sinks, Totals& totals, const TrustDeadline& trust,
                std::function<void()> bell)
     : store_(store),
       options_(options),
       configuration_(configuration),
       sinks_(sinks),
-      settled_(settled),
+      totals_(totals),
       trust_(trust),
       bell_(std::move(bell)) {}
 
@@ -80,9 +81,9 @@ Status Tenure::begin(const EventId& relay, std::unique_ptr<store::Catalog> catal
     trials_ = std::move(*trials);
   }
   const auto failed = [this](const Error& error) { fail_with(error); };
-  settler_ = std::make_unique<Settler>(std::move(*progress), settled_, failed);
+  settler_ = std::make_unique<Settler>(std::move(*progress), totals_, failed);
   pump_ = std::make_unique<feed::Pump>(std::move(*reader), std::move(*wakeup),
-                                       pump_options(options_), failed);
+                                       pump_options(options_, totals_.wakeups()), failed);
   settler_->start();
   return pump_->start();
 }
@@ -285,7 +286,7 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
     sinks_.put_back(row, std::move(sink));
     return pass(beginning);
   }
-  settled_.name(row.id, row.spec.name);
+  totals_.name(row.id, row.spec.name, row.spec.sink);
   const store::Holding holding = beginning->options.holding;
   return std::make_unique<SubscriptionLoop>(
       std::move(beginning->row), std::move(*renderer), beginning->strands, beginning->parked,
@@ -384,6 +385,8 @@ SubscriptionLoop::Listener Tenure::listen(std::int32_t subscription,
             const Status status = trials_->close(subscription, holding, keep);
             if (!status) fail_with(status.error());
           },
+      .measured = [this,
+                   subscription](const SendTotals& sends) { totals_.add(subscription, sends); },
       .replayed = bell_,
   };
 }

@@ -17,10 +17,10 @@
 #include "base/mutex.hpp"
 #include "feed/pump.hpp"
 #include "relay/configuration.hpp"
-#include "relay/settled_counts.hpp"
 #include "relay/settler.hpp"
 #include "relay/sink_cache.hpp"
 #include "relay/subscription_loop.hpp"
+#include "relay/totals.hpp"
 #include "relay/trust_deadline.hpp"
 #include "store/store.hpp"
 
@@ -34,8 +34,7 @@ class Tenure {
  public:
   /// `bell` is called, on any thread, when update() or failure() has something new.
   Tenure(store::Store& store, const RelayOptions& options, Configuration& configuration,
-         SinkCache& sinks, SettledCounts& settled, const TrustDeadline& trust,
-         std::function<void()> bell);
+         SinkCache& sinks, Totals& totals, const TrustDeadline& trust, std::function<void()> bell);
   Tenure(const Tenure&) = delete;
   Tenure& operator=(const Tenure&) = delete;
   ~Tenure();
@@ -105,7 +104,7 @@ class Tenure {
   const RelayOptions& options_;
   Configuration& configuration_;
   SinkCache& sinks_;
-  SettledCounts& settled_;
+  Totals& totals_;
   const TrustDeadline& trust_;
   const std::function<void()> bell_;
   EventId relay_{};

@@ -36,6 +36,16 @@ constexpr std::chrono::seconds kLostStoreGrace{5};
 constexpr BackoffPolicy kReconnect{.first = std::chrono::milliseconds(50),
                                    .longest = std::chrono::seconds(5)};
 
+/// The first two characters of SQLSTATE, or SQLite's result code; nullopt if the error is none of
+/// the store.
+std::optional<std::string> store_error_class(std::string_view origin) {
+  constexpr std::string_view kPostgres = "pg:";
+  constexpr std::string_view kSqlite = "sqlite:";
+  if (origin.starts_with(kPostgres)) return std::string(origin.substr(kPostgres.size(), 2));
+  if (origin.starts_with(kSqlite)) return std::string(origin.substr(kSqlite.size()));
+  return {};
+}
+
 /// Whether the error passes by itself, on a sound connection. Delivery need not end because of it.
 bool passes(const Error& error) {
   return error.code != Errc::lease_lost &&
@@ -115,12 +125,12 @@ RelayReport TenureLoop::report() const {
   report.generation = generation_;
   report.last_error = last_error_;
   if (tenure_ != nullptr) tenure_->report(report);
-  for (const auto& [name, counts] : settled_.by_name())
-    report.totals.push_back({.name = name,
-                             .delivered = counts.delivered,
-                             .filtered = counts.filtered,
-                             .parked = counts.parked,
-                             .dead = counts.dead});
+  report.totals = totals_.by_name();
+  report.wakeups_by_commit = totals_.wakeups().by_commit.load(std::memory_order_relaxed);
+  report.wakeups_by_time = totals_.wakeups().by_time.load(std::memory_order_relaxed);
+  report.lanes = lanes_;
+  report.takeovers = takeovers_;
+  report.store_errors = store_errors_;
   // A stop waits for what is in flight, for as long as it was told.
   report.progress = stop_requested_ ? TimePoint::max() : progress_.load(std::memory_order_relaxed);
   return report;
@@ -191,7 +201,7 @@ Status TenureLoop::run_once() {
   }
   configuration_.serve(identity_.groups);
   for (const auto& [group, holding] : std::exchange(holdings_, {})) held_before_[group] = holding;
-  Tenure tenure(*store_, options_, configuration_, sinks_, settled_, trust_, [this] { ring(); });
+  Tenure tenure(*store_, options_, configuration_, sinks_, totals_, trust_, [this] { ring(); });
   Status status = renew_and_follow(*parts, tenure);
   if (status && parts->membership->leave()) was_member_ = false;
   return status;
@@ -350,6 +360,7 @@ Status TenureLoop::change_lanes(Parts& parts, Tenure& tenure, const store::Group
   if (!*changed)
     return {};  // another relay changes lanes at this moment; the next look tries again
   const store::Holding& holding = **changed;
+  count_takeover(group, holding);
   const auto held = holdings_.find(group.name);
   if (held != holdings_.end() && (held->second.lanes & ~holding.lanes) != 0)
     sinks_.forget_retries(group.name);
@@ -359,6 +370,16 @@ Status TenureLoop::change_lanes(Parts& parts, Tenure& tenure, const store::Group
   }
   holdings_[group.name] = holding;
   return {};
+}
+
+/// Lanes that had another owner until now had a dead one: living relays give their lanes back first.
+void TenureLoop::count_takeover(const store::Group& group, const store::Holding& holding) {
+  const bool takes_over =
+      std::any_of(group.owners.begin(), group.owners.end(), [&](const store::OwnedLanes& owned) {
+        return owned.owner && owned.owner != identity_.id && (owned.lanes & holding.lanes) != 0;
+      });
+  const MutexLock lock(mutex_);
+  takeovers_[group.name] += takes_over ? 1 : 0;
 }
 
 void TenureLoop::wait_for_others(Parts& parts, const store::Fleet& fleet) {
@@ -444,6 +465,7 @@ void TenureLoop::note_failure(const Error& error, bool delivers) {
   {
     const MutexLock lock(mutex_);
     last_error_ = reason;
+    if (const auto of_class = store_error_class(error.origin)) ++store_errors_[*of_class];
   }
   // The failure is written each time, because a tenure that began before it failed has cleared it.
   if (error.remedy == Remedy::fix) write_failure(error);
@@ -485,6 +507,10 @@ void TenureLoop::publish(Tenure* tenure) {
   owner_ = tenure != nullptr && !holdings_.empty();
   if (newest != 0) generation_ = newest;
   if (tenure != nullptr) last_error_.clear();
+  for (auto& [group, lanes] : lanes_) lanes = 0;
+  if (tenure == nullptr) return;
+  for (const auto& [group, holding] : holdings_)
+    lanes_[group] = static_cast<std::size_t>(std::popcount(holding.lanes));
 }
 
 void TenureLoop::set_role(Role role) {

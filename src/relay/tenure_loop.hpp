@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <outbox/relay.hpp>
@@ -19,9 +20,9 @@
 #include "relay/configuration.hpp"
 #include "relay/lease_renewer.hpp"
 #include "relay/retention_job.hpp"
-#include "relay/settled_counts.hpp"
 #include "relay/sink_cache.hpp"
 #include "relay/tenure.hpp"
+#include "relay/totals.hpp"
 #include "relay/trust_deadline.hpp"
 #include "store/store.hpp"
 
@@ -55,7 +56,7 @@ class TenureLoop {
   bool pause(std::chrono::nanoseconds length);
   [[nodiscard]] RelayReport report() const;
   /// What was settled in all runs of this object.
-  [[nodiscard]] SettledCounts::Counts settled() const { return settled_.now(); }
+  [[nodiscard]] Totals::Settled settled() const { return totals_.settled(); }
 
  private:
   enum class Role : std::uint8_t {
@@ -92,6 +93,7 @@ class TenureLoop {
                                     store::LaneMask wanted);
   [[nodiscard]] Status deliver(Parts& parts, Tenure& tenure);
   void log_lanes();
+  void count_takeover(const store::Group& group, const store::Holding& holding);
   void wait_for_others(Parts& parts, const store::Fleet& fleet);
   void maintain(std::unique_ptr<store::Maintenance>& maintenance);
   void back_off(const Error& error, int& failures);
@@ -109,7 +111,7 @@ class TenureLoop {
   [[nodiscard]] bool wait_until(TimePoint until);
 
   const RelayOptions options_;
-  SettledCounts settled_;
+  Totals totals_;
   /// When the thread last went round. TimePoint::max() while it does not run.
   std::atomic<TimePoint> progress_{TimePoint::max()};
   store::RelayIdentity identity_;
@@ -145,6 +147,10 @@ class TenureLoop {
   bool owner_ OUTBOX_GUARDED_BY(mutex_){false};
   std::int64_t generation_ OUTBOX_GUARDED_BY(mutex_){0};
   std::string last_error_ OUTBOX_GUARDED_BY(mutex_);
+  // What a report has of all runs; groups and classes stay.
+  std::map<std::string, std::size_t> lanes_ OUTBOX_GUARDED_BY(mutex_);
+  std::map<std::string, std::uint64_t> takeovers_ OUTBOX_GUARDED_BY(mutex_);
+  std::map<std::string, std::uint64_t> store_errors_ OUTBOX_GUARDED_BY(mutex_);
 
   std::jthread thread_;
   std::optional<std::stop_callback<std::function<void()>>> on_token_;

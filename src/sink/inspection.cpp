@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/log.hpp"
 
 namespace outbox::sink {
@@ -22,8 +24,20 @@ void WeaknessLog::warn(std::string_view of, const std::vector<Weakness>& weaknes
   }
 }
 
+namespace {
+
+constexpr const char* kNoTls = "no TLS";
+
+}  // namespace
+
+bool is_insecure(const std::vector<Weakness>& weaknesses) {
+  return std::any_of(weaknesses.begin(), weaknesses.end(), [](const Weakness& one) {
+    return one.setting == kNoTls || one.setting == "insecure_tls";
+  });
+}
+
 Weakness in_clear(const std::string& hint) {
-  return {"no TLS", "events and passwords can be read in the network", hint};
+  return {kNoTls, "events and passwords can be read in the network", hint};
 }
 
 }  // namespace outbox::sink

@@ -57,5 +57,22 @@ class WeaknessLog {
 
 /// The weakness of a connection without TLS.
 [[nodiscard]] Weakness in_clear(const std::string& hint);
+/// Whether others in the network can read or change what is sent: without TLS, or if the
+/// certificate is not checked.
+[[nodiscard]] bool is_insecure(const std::vector<Weakness>& weaknesses);
+
+/// A sink that sends over a network is one of these.
+class OverNetwork {
+ public:
+  OverNetwork() = default;
+  OverNetwork(const OverNetwork&) = delete;
+  OverNetwork& operator=(const OverNetwork&) = delete;
+  OverNetwork(OverNetwork&&) = delete;
+  OverNetwork& operator=(OverNetwork&&) = delete;
+  virtual ~OverNetwork() = default;
+
+  /// See sink::is_insecure(). Asked after open() has succeeded.
+  [[nodiscard]] virtual bool is_insecure() const = 0;
+};
 
 }  // namespace outbox::sink

@@ -13,13 +13,16 @@
 namespace outbox::sink {
 
 /// Keeps outcomes until the relay takes them.
-class NetworkSink : public Sink {
+class NetworkSink : public Sink, public OverNetwork {
  public:
   explicit NetworkSink(std::string name) : warned_(std::move(name)) {}
 
   void receive(std::vector<Outcome>& outcomes) final;
   /// What the open destination is, and what the settings promise there.
   [[nodiscard]] virtual Inspection inspection() const = 0;
+  [[nodiscard]] bool is_insecure() const final {
+    return sink::is_insecure(inspection().weaknesses);
+  }
 
  protected:
   /// Processes what the client has received, and watches the deadlines.

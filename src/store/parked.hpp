@@ -48,8 +48,9 @@ struct ParkedEvent {
   std::size_t attempts{0};
   std::chrono::milliseconds due_in{0};  ///< Only for `retrying`.
   std::string error{};
-  EventId worker{};      ///< Only for `running`.
-  std::uint64_t key{0};  ///< See parked_key().
+  EventId worker{};                         ///< Only for `running`.
+  std::uint64_t key{0};                     ///< See parked_key().
+  ParkReason reason{ParkReason::rejected};  ///< It is counted, and not stored.
 };
 
 /// The result of sending a parked event again.

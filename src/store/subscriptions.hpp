@@ -12,6 +12,7 @@
 #include <outbox/subscription.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "store/interface.hpp"
@@ -94,6 +95,17 @@ struct RelayRow {
 };
 
 /// It is used by one thread at a time.
+/// How large a store is and how far it reaches, for metrics. Times: microseconds since 1970, UTC.
+struct StoreFigures {
+  /// Bytes by what is in the tables: events, progress, parked and rest; of SQLite the whole file.
+  std::vector<std::pair<std::string, std::int64_t>> bytes{};
+  std::optional<std::int64_t> partitions_ahead{};  ///< Not set if the store has no partitions.
+  std::optional<std::int64_t> oldest_event_us{};   ///< Of the log; not set if it is empty.
+  /// When the oldest open transaction that this login sees began, if the store has snapshots.
+  std::optional<std::int64_t> oldest_snapshot_us{};
+  bool has_snapshots{false};
+};
+
 class Catalog : public Interface {
  public:
   /// The random name that migrate() gave this outbox. Recreated tables or files have another one.
@@ -133,6 +145,7 @@ class Catalog : public Interface {
   [[nodiscard]] virtual Result<std::vector<SubscriptionOverview>> overview(
       std::int64_t pending_limit) = 0;
   [[nodiscard]] virtual Result<std::vector<RelayRow>> relays() = 0;
+  [[nodiscard]] virtual Result<StoreFigures> figures() = 0;
 };
 
 // ---- Renaming, resetting and dropping a subscription (docs/design/subscriptions.md). For people;

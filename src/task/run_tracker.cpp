@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "base/steady.hpp"
 #include "base/thread.hpp"
+#include "event/task_queue.hpp"
 #include "store/parked.hpp"
 #include "store/wait.hpp"
 
@@ -35,6 +36,21 @@ RunTracker::~RunTracker() { (void)stop(std::chrono::milliseconds(0)); }
 void RunTracker::add(const std::shared_ptr<RunnerCore>& queue) {
   queue->on_work([this] { bell_.signal(); });
   core_.add(queue);
+  queues_.push_back(queue);
+}
+
+void RunTracker::report(RelayReport& into) const {
+  for (const auto& queue : queues_) {
+    for (const auto& type : queue->types()) {
+      TaskTotals& totals = into.tasks.emplace_back();
+      totals.queue = queue->queue();
+      totals.type = type->handler().type;
+      type->meter().add_to(totals);
+    }
+    into.tasks_recovered[queue->queue()];
+  }
+  const MutexLock lock(mutex_);
+  for (const auto& [queue, tasks] : recovered_) into.tasks_recovered[queue] += tasks;
 }
 
 void RunTracker::start() {
@@ -101,7 +117,7 @@ Status RunTracker::connect() {
   return {};
 }
 
-Status RunTracker::follow(const RunTrackerNews& news) const {
+Status RunTracker::follow(const RunTrackerNews& news) {
   for (const EventId& task : news.cancelled) {
     log::info("a task was cancelled, its handler is told to stop",
               {{"task", task.str()}, {"worker", name_}});
@@ -112,6 +128,11 @@ Status RunTracker::follow(const RunTrackerNews& news) const {
   }
   for (const auto& [dead, tasks] : news.recovered)
     log::warn("tasks of a dead worker run again", {{"worker", dead.str()}, {"tasks", tasks}});
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [subscription, tasks] : news.recovered_in)
+      recovered_[event::queue_of_subscription(subscription).value_or(subscription)] += tasks;
+  }
   return news.replaced.empty() ? Status{} : remove(news.replaced);
 }
 

@@ -7,8 +7,12 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <outbox/relay.hpp>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -39,6 +43,8 @@ class RunTracker {
   void start();
   /// Claims no more tasks of others. Any thread may call it.
   void claim_no_more() { core_.claim_no_more(); }
+  /// Adds what was done to tasks. Any thread may call it after start().
+  void report(RelayReport& into) const;
   /// Waits at most `grace` for the runs. Those that last longer are told to stop and given back,
   /// with no attempt counted. Returns how many were given back.
   std::size_t stop(std::chrono::milliseconds grace);
@@ -48,12 +54,13 @@ class RunTracker {
   void wait();
   [[nodiscard]] Status work();
   [[nodiscard]] Status connect();
-  [[nodiscard]] Status follow(const RunTrackerNews& news) const;
+  [[nodiscard]] Status follow(const RunTrackerNews& news);
   [[nodiscard]] Status remove(const std::vector<store::ReplacedTask>& tasks) const;
   void note(const Status& status);
 
   const store::StoreOptions where_;
   const std::string name_;
+  std::vector<std::shared_ptr<RunnerCore>> queues_;
   const EventFd bell_;   ///< The queues ring it until the core is gone.
   RunTrackerCore core_;  ///< Belongs to the thread while that runs.
 
@@ -63,8 +70,9 @@ class RunTracker {
   int failures_{0};
   Outage outage_;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::optional<TimePoint> stop_by_ OUTBOX_GUARDED_BY(mutex_);
+  std::map<std::string, std::uint64_t> recovered_ OUTBOX_GUARDED_BY(mutex_);  ///< By queue.
 
   std::jthread thread_;
 };

@@ -322,6 +322,7 @@ Result<bool> RunTrackerCore::recover(store::TaskRuns& rows, TimePoint /*now*/) {
     for (const store::TaskRunRow& row : rows_of_dead_)
       ends.push_back(end_of_dead(row, dead, retries_of(row)));
     OUTBOX_TRY(rows.end(ends, {}));
+    for (const store::TaskRunRow& row : rows_of_dead_) ++news_.recovered_in[row.queue];
     news_.recovered.emplace_back(dead, ends.size());
     rows_of_dead_.clear();
     for (const auto& queue : queues_) queue->announce_changed_rows();

@@ -41,6 +41,7 @@ struct RunTrackerNews {
   std::vector<store::TaskRunRow> runless;
   std::vector<EventId> dead;                               ///< Workers that are dead.
   std::vector<std::pair<EventId, std::size_t>> recovered;  ///< Dead workers, with counts of tasks.
+  std::map<std::string, std::size_t> recovered_in;         ///< These tasks by subscription.
   std::vector<store::ReplacedTask> replaced;               ///< Tasks to be removed.
 };
 

@@ -1,5 +1,6 @@
 #include "task/runner.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -19,6 +20,14 @@ namespace {
 constexpr std::chrono::milliseconds kLastGrace{500};
 
 /// The threads share it, so it lives as long as a handler does not return.
+/// How long the task was due. The clock of the store may be ahead of this one.
+std::chrono::nanoseconds waited(const Batch::Job& job, std::chrono::system_clock::time_point now) {
+  Timestamp due = job.created_at;
+  if (job.rules && job.rules->execute_at_us)
+    due = std::max(due, Timestamp(std::chrono::microseconds(*job.rules->execute_at_us)));
+  return std::max(std::chrono::nanoseconds(now - due), std::chrono::nanoseconds(0));
+}
+
 struct Runner : std::enable_shared_from_this<Runner> {
   Runner(std::string queue, RunnerCore::Types types, const RunnerCore::Options& options,
          std::size_t bytes)
@@ -100,6 +109,8 @@ bool Runner::run_next(RunnerCore::Slot& slot, Batch& batch) {
   const TimePoint began = now_steady();
   auto begun = core.begin(slot, batch, began);
   if (!begun) return false;
+  if (begun->job->attempt == 1)
+    begun->job->type->meter().picked_up(waited(*begun->job, std::chrono::system_clock::now()));
   const TaskEnd end = run(batch, std::move(*begun), slot, began);
   core.end(slot, end, now_steady());
   return true;

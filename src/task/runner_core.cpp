@@ -18,6 +18,17 @@ bool is_same(const sink::KeptRun& a, const sink::KeptRun& b) {
 /// Whether the batch has tasks that no thread has begun.
 bool is_left(const std::shared_ptr<Batch>& batch) { return batch->left() > 0; }
 
+RunEnd run_end(const TaskEnd& end, const Outcome& decided) {
+  switch (end.kind()) {
+    case TaskEnd::Kind::done: return RunEnd::completed;
+    case TaskEnd::Kind::cancelled: return RunEnd::cancelled;
+    case TaskEnd::Kind::snoozed: return RunEnd::snoozed;
+    case TaskEnd::Kind::failed:
+    case TaskEnd::Kind::dead: break;
+  }
+  return decided.final ? RunEnd::dead : RunEnd::failed;
+}
+
 void drop_begun(std::deque<std::shared_ptr<Batch>>& batches) {
   std::erase_if(batches, [](const auto& batch) { return !is_left(batch); });
 }
@@ -80,7 +91,7 @@ void RunnerCore::end(Slot& slot, const TaskEnd& end, TimePoint now) {
     const MutexLock lock(slot.mutex);
     source = slot.run->batch->source();
     slot.run->job->type->took(now - slot.run->began);
-    for_tracker = report(slot, end);
+    for_tracker = report(slot, end, now);
     // Whoever has chosen this run to be stopped may request the stop only now: that must not reach
     // the next run.
     if (slot.run->told) slot.stop = std::stop_source();
@@ -102,13 +113,14 @@ std::optional<RunnerCore::Run> RunnerCore::run_of(const Slot& slot) {
 
 /// Reports an end to the one to whom the run belongs. Returns true if that is the tracker, which
 /// has to be told.
-bool RunnerCore::report(Slot& slot, const TaskEnd& end) {
+bool RunnerCore::report(Slot& slot, const TaskEnd& end, TimePoint now) {
   const Run& run = *slot.run;
   if (run.dropped) return false;
   const Batch::Job& job = *run.job;
   Outcome outcome = outcome_of(job.token, end);
   job.type->retries().decide(outcome, job.attempt,
                              job.rules ? job.rules->max_attempts : std::nullopt, job.id);
+  job.type->meter().ended(run_end(end, outcome), now - run.began);
   auto finish = finish_of(run, end);
   const Source source = run.batch->source();
   if (!run.kept && !finish) {
@@ -326,8 +338,10 @@ void RunnerCore::replace(const std::shared_ptr<Slot>& stuck, TimePoint now) {
     if (!stuck->run || !is_stuck(*stuck->run, now)) return;
     const Handlers::Handler& handler = stuck->run->job->type->handler();
     type = handler.type;
-    for_tracker = report(*stuck, TaskEnd::failed("did not end within its deadline of " +
-                                                 format_duration(handler.options.deadline)));
+    for_tracker = report(*stuck,
+                         TaskEnd::failed("did not end within its deadline of " +
+                                         format_duration(handler.options.deadline)),
+                         now);
     stuck->run->dropped = true;
     stuck->replaced = true;
     source = stuck->run->batch->source();

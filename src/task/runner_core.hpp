@@ -227,7 +227,8 @@ class RunnerCore {
   void stop_runs(const std::function<bool(const std::shared_ptr<Slot>&, Run&)>& choose);
   [[nodiscard]] bool is_stuck(const Run& run, TimePoint now) const;
   void replace(const std::shared_ptr<Slot>& stuck, TimePoint now);
-  [[nodiscard]] bool report(Slot& slot, const TaskEnd& end) OUTBOX_REQUIRES(slot.mutex);
+  [[nodiscard]] bool report(Slot& slot, const TaskEnd& end, TimePoint now)
+      OUTBOX_REQUIRES(slot.mutex);
   [[nodiscard]] std::optional<store::TaskFinish> finish_of(const Run& run,
                                                            const TaskEnd& end) const;
   [[nodiscard]] bool take_claimed(const sink::KeptRun& run);

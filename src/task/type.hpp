@@ -16,6 +16,7 @@
 
 #include "subscription/retry_policy.hpp"
 #include "task/durations.hpp"
+#include "task/task_meter.hpp"
 #include "task/type_limit.hpp"
 
 namespace outbox::task {
@@ -57,6 +58,7 @@ class TaskType {
   }
   void took(std::chrono::nanoseconds time);
   [[nodiscard]] Durations& durations() { return durations_; }
+  [[nodiscard]] TaskMeter& meter() { return meter_; }
   /// The limit of the type; null if it has none.
   [[nodiscard]] TypeLimit* limit() const { return limit_.get(); }
 
@@ -67,6 +69,7 @@ class TaskType {
   std::atomic<std::int64_t> usual_ns_{0};
   std::atomic<std::uint32_t> runs_{0};
   Durations durations_;
+  TaskMeter meter_;
 };
 
 }  // namespace outbox::task

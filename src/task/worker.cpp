@@ -235,6 +235,11 @@ StopReport Worker::stop(std::chrono::milliseconds grace) {
   report.drained = report.drained && given_back == 0;
   return report;
 }
-RelayReport Worker::report() const { return relay_->report(); }
+
+RelayReport Worker::report() const {
+  RelayReport report = relay_->report();
+  tracker_->report(report);
+  return report;
+}
 
 }  // namespace outbox

@@ -2,10 +2,12 @@
 """What a relay and a worker answer to those who watch them: /metrics, /livez, /readyz."""
 
 import http.client
+import http.server
 import re
 import shutil
 import socket
 import subprocess
+import threading
 import unittest
 from urllib.parse import urlsplit
 
@@ -66,6 +68,21 @@ class Watched(Asking):
         self.assertEqual(found['outbox_oldest_pending_timestamp_seconds{subscription="orders"}'], 0)
         self.assertEqual(found['outbox_subscription_state{subscription="none",state="delivering"}'], 1)
         self.assertEqual(found['outbox_events_dead_total{subscription="none"}'], 0, "a known label set begins at 0")
+        self.wait_for('outbox_delivery_latency_seconds_count{subscription="orders"}', 500)
+        found = self.metrics()
+        self.assertEqual(found['outbox_send_outcomes_total{subscription="orders",sink="file",outcome="acked"}'], 500)
+        self.assertEqual(found['outbox_send_outcomes_total{subscription="none",sink="null",outcome="rejected"}'], 0)
+        self.assertEqual(found['outbox_send_duration_seconds_bucket{subscription="orders",le="+Inf"}'], 500)
+        self.assertEqual(found['outbox_delivery_latency_seconds_count{subscription="none"}'], 0)
+        self.assertGreater(found['outbox_batch_duration_seconds_count{subscription="orders"}'], 0)
+        self.assertGreater(found['outbox_last_delivery_timestamp_seconds{subscription="orders"}'], 1.7e9)
+        self.assertEqual(found['outbox_last_delivery_timestamp_seconds{subscription="none"}'], 0)
+        self.assertEqual(found['outbox_insecure_transport{subscription="orders",sink="file"}'], 0)
+        self.assertEqual(found['outbox_lanes_held{group="default"}'], 64)
+        self.assertGreater(found['outbox_wakeups_total{kind="poll"}'], 0)
+        self.assertGreater(found["outbox_oldest_retained_timestamp_seconds"], 1.7e9)
+        self.assertGreater(sum(value for name, value in found.items() if name.startswith("outbox_store_bytes{")), 1000)
+        self.assertGreater(found["process_resident_memory_bytes"], 1e6)
         self.succeeds("subscription", "pause", "orders")
         self.wait_for('outbox_subscription_state{subscription="orders",state="paused"}', 1)
         self.succeeds("enqueue", "--jsonl", stdin=jsonl(3))
@@ -82,7 +99,7 @@ class Watched(Asking):
         self.wait_for("outbox_store_up", 1)
         _, text, headers = self.ask("/metrics")
         self.assertEqual(headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
-        documented = set(re.findall(r"^\| `(outbox_[a-z_]+)`", PAGE.read_text(encoding="utf-8"), re.M))
+        documented = set(re.findall(r"^\| `((?:outbox|process)_[a-z_]+)`", PAGE.read_text(encoding="utf-8"), re.M))
         exported = set(re.findall(r"^# TYPE (\S+)", text, re.M))
         self.assertLessEqual(exported, documented)
 
@@ -181,6 +198,42 @@ class MonitorOnPostgres(OnPostgres, Watched, Case):
         self.relay(verb="work")
         self.wait_for('outbox_workers_alive{queue="reports"}', 1)
         self.assertEqual(self.ask("/livez")[0], 200)
+        runs = 'outbox_tasks_finished_total{queue="reports",type="report.make",outcome="%s"}'
+        self.assertEqual(self.metrics()[runs % "completed"], 0)
+        task = '{"aggregate_type":"outbox-task:reports","aggregate_id":"","event_type":"report.make","payload":{}}\n'
+        self.succeeds("enqueue", "--jsonl", stdin=3 * task)
+        self.wait_for(runs % "completed", 3)
+        found = self.metrics()
+        self.assertEqual(found[runs % "failed"], 0)
+        self.assertEqual(found['outbox_task_duration_seconds_count{queue="reports",type="report.make"}'], 3)
+        self.assertEqual(found['outbox_task_pickup_seconds_count{queue="reports",type="report.make"}'], 3)
+        self.assertEqual(found['outbox_tasks_recovered_total{queue="reports"}'], 0)
+        self.assertGreater(found["outbox_partitions_ahead"], 0)
+
+    def test_it_says_why_events_do_not_arrive(self):
+        class Refuses(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.send_error(500)
+
+            def log_message(self, *arguments):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refuses)
+        self.addCleanup(server.server_close)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.shutdown)
+        url = f"http://127.0.0.1:{server.server_port}/"
+        self.config(f'[subscription.down]\nsink = "http"\n[subscription.down.http]\nurl = "{url}"\nallow_http = true\nallow_networks = ["127.0.0.1/32"]\n', LISTEN)
+        self.succeeds("enqueue", "--jsonl", stdin=jsonl(5))
+        self.relay()
+        failures = 'outbox_publish_failures_total{subscription="down",event_type="OrderPlaced"}'
+        wait_until(lambda: self.metrics().get(failures, 0) > 0, "a send that failed")
+        self.wait_for('outbox_pending_events{subscription="down"}', 5)
+        found = self.metrics()
+        self.assertGreater(found['outbox_send_outcomes_total{subscription="down",sink="http",outcome="retry"}'], 0)
+        self.assertEqual(found['outbox_send_outcomes_total{subscription="down",sink="http",outcome="acked"}'], 0)
+        self.assertEqual(found['outbox_delivery_latency_seconds_count{subscription="down"}'], 0)
+        self.assertGreater(found['outbox_send_duration_seconds_count{subscription="down"}'], 0)
 
 
 class MonitorOfAServerThatStops(Asking, Case):

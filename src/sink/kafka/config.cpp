@@ -374,12 +374,14 @@ Result<std::unique_ptr<Sink>> make(KafkaSettings settings) {
   FieldErrors errors;
   Conf conf = make_conf(settings, errors);
   if (auto status = errors.status(); !status) return tl::unexpected(status.error());
-  WeaknessLog("kafka").warn(settings.brokers, find_weaknesses(settings, *conf));
+  const std::vector<Weakness> weaknesses = find_weaknesses(settings, *conf);
+  WeaknessLog("kafka").warn(settings.brokers, weaknesses);
   return std::make_unique<KafkaSink>(std::move(conf),
                                      KafkaOptions{.connect_timeout = settings.connect_timeout,
                                                   .delivery_deadline = settings.delivery_deadline,
                                                   .max_in_flight = settings.max_in_flight,
-                                                  .create = settings.create});
+                                                  .create = settings.create,
+                                                  .insecure = sink::is_insecure(weaknesses)});
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sink/inspection.hpp"
 #include "sink/kafka/client.hpp"
 #include "sink/kafka/config.hpp"
 #include "sink/kafka/first_batches.hpp"
@@ -24,9 +25,11 @@ struct KafkaOptions {
   NewTopics create{};
   /// After this many topics a new client is made, because a client forgets none.
   std::size_t most_topics{10'000};
+  /// Whether others in the network can read or change what is sent.
+  bool insecure{false};
 };
 
-class KafkaSink final : public Sink, private Client::Reports {
+class KafkaSink final : public Sink, public OverNetwork, private Client::Reports {
  public:
   KafkaSink(Conf conf, const KafkaOptions& options);
   ~KafkaSink() override;
@@ -37,6 +40,7 @@ class KafkaSink final : public Sink, private Client::Reports {
   void receive(std::vector<Outcome>& outcomes) override;
   void purge() override;
   void close() noexcept override;
+  [[nodiscard]] bool is_insecure() const override { return options_.insecure; }
 
  private:
   enum class State : std::uint8_t {

@@ -83,6 +83,21 @@ class PostgresCatalog final : public sql::Catalog {
     return all;
   }
 
+  [[nodiscard]] Result<StoreFigures> figures() override {
+    OUTBOX_TRY(const Rows rows, connection_.exec(&Queries::figures));
+    const auto time = [&](int column) {
+      return rows.is_null(0, column) ? std::optional<std::int64_t>() : rows.int8(0, column);
+    };
+    return StoreFigures{.bytes = {{"events", rows.int8(0, 0)},
+                                  {"progress", rows.int8(0, 1)},
+                                  {"parked", rows.int8(0, 2)},
+                                  {"rest", rows.int8(0, 3)}},
+                        .partitions_ahead = rows.is_null(0, 4) ? 0 : rows.int8(0, 4),
+                        .oldest_event_us = time(5),
+                        .oldest_snapshot_us = time(6),
+                        .has_snapshots = true};
+  }
+
  private:
   /// A new subscription that starts now gets a mark below its first snapshot: without one its first
   /// fetch would read late events in the whole of the current partition.

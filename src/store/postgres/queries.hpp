@@ -296,6 +296,21 @@ FROM {schema}.relay r LEFT JOIN (
   GROUP BY owner) l ON l.owner = r.id
 ORDER BY r.joined_at)");
 
+  // For metrics: the sizes as in doctor_queries.hpp; partitions ahead; the oldest event, by index
+  // event_by_xid of each partition; the oldest transaction that this login sees. Times in us.
+  Query figures = unprepared("measure the store", R"(
+SELECT coalesce(sum(t.bytes) FILTER (WHERE t.event), 0)::bigint,
+       coalesce(sum(t.bytes) FILTER (WHERE t.name = 'settlement'), 0)::bigint,
+       coalesce(sum(t.bytes) FILTER (WHERE t.name LIKE 'parked%'), 0)::bigint,
+       coalesce(sum(t.bytes) FILTER (WHERE NOT t.event AND t.name <> 'settlement' AND t.name NOT LIKE 'parked%'), 0)::bigint,
+       greatest((({schema}.partitions_end() - pg_snapshot_xmax(pg_current_snapshot())::text::bigint) / {schema}.partition_width())::bigint, 0),
+       (SELECT (extract(epoch FROM e.created_at) * 1000000)::bigint FROM {schema}.event e ORDER BY e.xid, e.seq LIMIT 1),
+       (SELECT (extract(epoch FROM min(a.xact_start)) * 1000000)::bigint FROM pg_stat_activity a
+        WHERE a.pid <> pg_backend_pid() AND a.datname = current_database() AND (a.backend_xid IS NOT NULL OR a.backend_xmin IS NOT NULL))
+FROM (SELECT c.relname::text AS name, pg_total_relation_size(c.oid) AS bytes,
+             EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid AND i.inhparent = '{schema}.event'::regclass) AS event
+      FROM pg_class c WHERE c.relnamespace = '{schema}'::regnamespace AND c.relkind = 'r') t)");
+
   // ---- Members and owners. This server's clock decides about leases, unless it is set back: then
   // a relay measures by its own clock how long a heartbeat has not changed. A heartbeat in the
   // future was written before the clock was set back.

@@ -68,6 +68,14 @@ class SqliteCatalog final : public sql::Catalog {
     return all;
   }
 
+  [[nodiscard]] Result<StoreFigures> figures() override {
+    OUTBOX_TRY(const Statement size, connection_.query(query::kFileSize));
+    StoreFigures figures{.bytes = {{"file", size.integer(0)}}};
+    OUTBOX_TRY(const Statement oldest, connection_.query(query::kFirstAfter, std::int64_t{0}));
+    if (oldest.has_row()) figures.oldest_event_us = oldest.integer(0);
+    return figures;
+  }
+
   [[nodiscard]] Result<std::vector<RelayRow>> relays() override {
     OUTBOX_TRY(Statement row, connection_.query(query::kRelays));
     std::vector<RelayRow> relays;

@@ -67,6 +67,8 @@ inline constexpr std::string_view kCountAfter =
     "/* count pending */ SELECT count(*) FROM (SELECT 1 FROM outbox_event WHERE seq > ?1 LIMIT ?2)";
 inline constexpr std::string_view kFirstAfter =
     "/* read oldest pending */ SELECT created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT 1";
+inline constexpr std::string_view kFileSize =
+    "/* measure file */ SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
 // It waits for writers and readers, as long as the busy timeout; then it does what it can beside
 // them.
 inline constexpr std::string_view kTruncateWal = "/* checkpoint */ PRAGMA wal_checkpoint(TRUNCATE)";

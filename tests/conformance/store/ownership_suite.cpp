@@ -200,4 +200,19 @@ TEST_P(OwnershipSuite, the_relays_are_listed) {
   }
 }
 
+TEST_P(OwnershipSuite, the_store_says_how_large_it_is_and_how_far_it_reaches) {
+  const auto catalog = store_->catalog().value();
+  const auto empty = catalog->figures();
+  ASSERT_TRUE(ok(empty));
+  EXPECT_FALSE(empty->oldest_event_us) << "the log is empty";
+  std::int64_t bytes = 0;
+  for (const auto& [table, size] : empty->bytes) bytes += size;
+  EXPECT_GT(bytes, 0);
+  EXPECT_EQ(empty->has_snapshots, empty->partitions_ahead.has_value());
+  (void)write({make_event("k")});
+  const auto one = catalog->figures();
+  ASSERT_TRUE(ok(one));
+  EXPECT_GT(one->oldest_event_us.value_or(0), std::int64_t{1'700'000'000'000'000});
+}
+
 }  // namespace outbox::conformance

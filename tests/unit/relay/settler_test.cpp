@@ -63,10 +63,10 @@ class BusyAtFirst final : public store::Progress {
 
 TEST(Settler, the_flush_that_is_due_is_not_done_before_a_write_succeeded) {
   std::vector<Durability> asked;
-  relay::SettledCounts counts;
+  relay::Totals totals;
   std::promise<void> written;
   {
-    relay::Settler settler(std::make_unique<BusyAtFirst>(1, asked), counts, [](const Error&) {});
+    relay::Settler settler(std::make_unique<BusyAtFirst>(1, asked), totals, [](const Error&) {});
     settler.settle({.rows = {store::Settlement{}}},
                    [&](const auto& /*released*/) { written.set_value(); });
     settler.start();
@@ -78,9 +78,9 @@ TEST(Settler, the_flush_that_is_due_is_not_done_before_a_write_succeeded) {
 /// If a crash of the store lost the row, the task would begin a second time beside its run.
 TEST(Settler, a_row_of_a_run_is_flushed) {
   std::vector<Durability> asked;
-  relay::SettledCounts counts;
+  relay::Totals totals;
   {
-    relay::Settler settler(std::make_unique<BusyAtFirst>(0, asked), counts, [](const Error&) {});
+    relay::Settler settler(std::make_unique<BusyAtFirst>(0, asked), totals, [](const Error&) {});
     settler.start();
     for (const auto state : {store::ParkedState::waiting, store::ParkedState::running}) {
       std::promise<void> written;
@@ -96,10 +96,10 @@ TEST(Settler, a_row_of_a_run_is_flushed) {
 
 TEST(Settler, what_was_written_is_counted_once) {
   std::vector<Durability> asked;
-  relay::SettledCounts counts;
+  relay::Totals totals;
   std::promise<void> written;
   {
-    relay::Settler settler(std::make_unique<BusyAtFirst>(2, asked), counts, [](const Error&) {});
+    relay::Settler settler(std::make_unique<BusyAtFirst>(2, asked), totals, [](const Error&) {});
     store::Settlement row;
     row.acked.count = 5;
     row.filtered.count = 3;
@@ -122,7 +122,7 @@ TEST(Settler, what_was_written_is_counted_once) {
     written.get_future().wait();
   }
   EXPECT_EQ(asked.size(), 3U);
-  const auto now = counts.now();
+  const auto now = totals.settled();
   EXPECT_EQ(now.delivered, 2 * 5U + 1 + 7);
   EXPECT_EQ(now.filtered, 6U);
   EXPECT_EQ(now.parked, 4U);

@@ -166,7 +166,7 @@ class LoopTest : public ::testing::Test {
   TrustDeadline trust_;
   std::atomic<int> rejected_{0};
   std::atomic<int> distrusted_{0};
-  SettledCounts counts_;
+  Totals counts_;
   std::unique_ptr<Settler> settler_ = std::make_unique<Settler>(
       std::make_unique<LedgerProgress>(ledger_), counts_, [](const Error&) {});
   feed::Pump pump_{std::make_unique<feed::MemoryReader>(log_),

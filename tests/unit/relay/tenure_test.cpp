@@ -222,7 +222,7 @@ class TenureTest : public ::testing::Test {
   std::unique_ptr<store::LaneOwners> owners_;
   relay::Holdings holdings_;
   std::atomic<int> rings_{0};
-  relay::SettledCounts settled_;
+  relay::Totals settled_;
   std::unique_ptr<relay::Tenure> tenure_;
 };
 

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "http/exposition.hpp"
+#include "metrics/families.hpp"
 
-namespace outbox::http {
+namespace outbox::metrics {
 
 /// `now` and `now_steady` are one moment, by both clocks.
 struct Moment {
@@ -25,9 +25,9 @@ inline constexpr std::chrono::seconds kHangs{90};
 [[nodiscard]] bool lives(const std::vector<RelayReport>& reports);
 
 /// `store`: "postgresql" or "sqlite".
-void add_process(std::string_view version, std::string_view store, Exposition& into);
+void add_process(std::string_view version, std::string_view store, Families& into);
 /// Adds the relays and workers of a process. The one that has not gone round for longest says when
 /// the process last did.
-void add_relays(const std::vector<RelayReport>& reports, const Moment& moment, Exposition& into);
+void add_relays(const std::vector<RelayReport>& reports, const Moment& moment, Families& into);
 
-}  // namespace outbox::http
+}  // namespace outbox::metrics
