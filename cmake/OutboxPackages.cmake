@@ -11,6 +11,9 @@ if(NOT CMAKE_CROSSCOMPILING)
   install(CODE "set(outbox_program \"$<TARGET_FILE:outbox_cli>\")" COMPONENT program)
   install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/InstallPages.cmake COMPONENT program)
 endif()
+# For those who watch it: what Prometheus and Grafana read.
+install(FILES ${deploy}/prometheus/alerts.yaml DESTINATION ${CMAKE_INSTALL_DATADIR}/outbox/prometheus COMPONENT program)
+install(FILES ${deploy}/grafana/outbox.json DESTINATION ${CMAKE_INSTALL_DATADIR}/outbox/grafana COMPONENT program)
 # Only into packages, and where they are asked for by name: nobody needs them to run outbox.
 set(tools outbox-demo)
 if(TARGET outbox-bench)

@@ -12,7 +12,7 @@ packages_for() {
     test)
       echo 'libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev libpqxx-dev
             python3 python3-pip python3-aiosmtpd python3-jsonschema python3-yaml zsh fish groff-base mandoc man-db openssl sqlite3 jq
-            procps util-linux git ca-certificates debootstrap systemd'
+            procps util-linux git ca-certificates debootstrap systemd prometheus'
       packages_for package
       ;;
     package) echo 'dpkg-dev file patchelf' ;;
@@ -81,7 +81,7 @@ as_root() {
 PACKAGES_POLICY=/usr/sbin/policy-rc.d
 PACKAGES_NO_CLUSTER=/etc/postgresql-common/createcluster.d/outbox.conf
 # Packages with one service, of the same name.
-PACKAGES_SERVICES='pgbouncer redis-server nats-server rabbitmq-server'
+PACKAGES_SERVICES='pgbouncer redis-server nats-server rabbitmq-server prometheus'
 
 packages_hold_back_servers() {
   denied=

@@ -199,7 +199,8 @@ class Packages(Made):
     def test_the_program_package(self):
         contents = self.contents("outbox.deb")
         for path in "usr/bin/outbox", "usr/lib/systemd/system/outbox.service", "usr/lib/systemd/system/outbox-work.service", \
-                "etc/outbox/outbox.toml", "usr/share/doc/outbox/copyright":
+                "etc/outbox/outbox.toml", "usr/share/doc/outbox/copyright", "usr/share/outbox/prometheus/alerts.yaml", \
+                "usr/share/outbox/grafana/outbox.json":
             self.assertIn(path, contents)
         for path in "man/man1/outbox.1.gz", "man/man1/outbox-relay.1.gz", "bash-completion/completions/outbox", \
                 "zsh/vendor-completions/_outbox", "fish/vendor_completions.d/outbox.fish":
