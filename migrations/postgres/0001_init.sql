@@ -44,7 +44,9 @@ BEGIN
   END;
   -- Everything below belongs to outbox_owner where possible, so that nothing of ours runs as a superuser.
   BEGIN
-    IF NOT pg_has_role(current_user, 'outbox_owner', 'MEMBER') THEN
+    -- Since PostgreSQL 16 who has created a role is a member of it that may not become it.
+    IF NOT pg_has_role(current_user, 'outbox_owner',
+                       CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END) THEN
       EXECUTE format('GRANT outbox_owner TO %I', current_user);
     END IF;
     IF to_regnamespace('{schema}') IS NULL THEN

@@ -31,6 +31,17 @@ CREATE TABLE {schema}.pruned (
 CREATE INDEX pruned_subscription ON {schema}.pruned (subscription, id);
 CREATE INDEX pruned_last_seq ON {schema}.pruned (last_seq);  -- from where on nothing was removed (0007_replay.sql)
 
+-- How far continuous verification has come (docs/design/verify.md). `place` is JSON; whoever writes it must have read this revision.
+CREATE TABLE {schema}.verified (
+  subscription  integer PRIMARY KEY,
+  place         text NOT NULL,
+  events        bigint NOT NULL,   -- that were compared
+  differences   bigint NOT NULL,   -- that were found since a person has looked at them
+  verifier      text NOT NULL,     -- the relay that has written the row
+  at            timestamptz NOT NULL,
+  revision      bigint NOT NULL
+);
+
 -- The first cursors of a subscription: a row, or a few of lanes that began one after the other.
 CREATE INDEX settlement_resets ON {schema}.settlement (subscription, generation, id) WHERE kind = 'reset';
 
@@ -400,6 +411,7 @@ REVOKE EXECUTE ON FUNCTION {schema}.prune_settlements(integer, interval, xid8, b
 REVOKE EXECUTE ON FUNCTION {schema}.prune_ends(interval, integer) FROM PUBLIC;
 SELECT {schema}.grant_to('outbox_relay',
   'SELECT ON {schema}.pruned',
+  'SELECT, INSERT, UPDATE ON {schema}.verified',
   'EXECUTE ON FUNCTION {schema}.partitions()',
   'EXECUTE ON FUNCTION {schema}.hold_pruning(uuid, interval)',
   'EXECUTE ON FUNCTION {schema}.release_pruning(uuid)',
@@ -410,4 +422,5 @@ SELECT {schema}.grant_to('outbox_relay',
   'EXECUTE ON FUNCTION {schema}.prune_ends(interval, integer)');
 SELECT {schema}.grant_to('outbox_reader',
   'SELECT ON {schema}.pruned',
+  'SELECT ON {schema}.verified',
   'EXECUTE ON FUNCTION {schema}.partitions()');

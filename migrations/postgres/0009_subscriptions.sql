@@ -28,6 +28,7 @@ BEGIN
   DELETE FROM {schema}.parked p WHERE p.subscription = sub;
   DELETE FROM {schema}.parked_key k WHERE k.subscription = sub;
   DELETE FROM {schema}.run r WHERE r.subscription = sub;
+  DELETE FROM {schema}.verified v WHERE v.subscription = sub;
   DELETE FROM {schema}.former_name n WHERE n.subscription = sub;
   DELETE FROM {schema}.replay_progress p WHERE p.replay IN (SELECT r.id FROM {schema}.replay r WHERE r.subscription = sub);
   DELETE FROM {schema}.replay_skip k WHERE k.replay IN (SELECT r.id FROM {schema}.replay r WHERE r.subscription = sub);

@@ -22,3 +22,15 @@ CREATE TABLE outbox_pruned (
   edited        INTEGER NOT NULL DEFAULT 0,
   at            INTEGER NOT NULL
 );
+
+-- How far continuous verification has come (docs/design/verify.md). `place` is JSON; whoever writes it must have read this revision.
+CREATE TABLE outbox_verified (
+  subscription  INTEGER PRIMARY KEY,
+  place         TEXT NOT NULL,
+  events        INTEGER NOT NULL,   -- that were compared
+  differences   INTEGER NOT NULL,   -- that were found since a person has looked at them
+  forgotten     INTEGER NOT NULL DEFAULT 0,  -- how many a person has looked at last
+  verifier      TEXT NOT NULL,      -- the relay that has written the row
+  at            INTEGER NOT NULL,
+  revision      INTEGER NOT NULL
+);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/log.hpp"
+#include "base/process.hpp"
 #include "base/signals.hpp"
 #include "base/supervisor.hpp"
 #include "cli/ending.hpp"
@@ -19,12 +20,14 @@
 #include "relay/pending.hpp"
 #include "store/url.hpp"
 #include "subscription/group.hpp"
+#include "verify/verify_job.hpp"
 
 namespace outbox::cli {
 namespace {
 
 constexpr std::chrono::seconds kRetryRelay{1};
 constexpr std::chrono::milliseconds kCheckPending{50};
+constexpr std::chrono::seconds kVerifyEvery{5};
 
 struct RelayVerbOptions {
   std::optional<std::string> name;
@@ -141,6 +144,15 @@ void wait_until_delivered(const config::Loaded& loaded, const RelayOptions& sett
   } while (!signals.wait_for(kCheckPending));
 }
 
+verify::VerifyJobOptions verify_options(const config::Loaded& loaded, const RelayOptions& relay) {
+  return {.store = {.url = relay.store_url,
+                    .schema = relay.schema,
+                    .application = "outbox verification"},
+          .verifier = relay.name.empty() ? process_name() : relay.name,
+          .after = std::max(loaded.config.verify_after, 2 * relay.lease),
+          .every = std::min<std::chrono::milliseconds>(kVerifyEvery, loaded.config.verify_after)};
+}
+
 int relay(const RelayVerbOptions& options, const Context& context) {
   const auto loaded =
       context.configuration(options.no_apply ? Subscriptions::unused : Subscriptions::used);
@@ -156,6 +168,9 @@ int relay(const RelayVerbOptions& options, const Context& context) {
   if (!options.once)
     monitor = start_monitor(loaded, [&relay] { return std::vector{relay->report()}; });
   start(options, loaded, *relay, signals, supervisor);
+  std::unique_ptr<verify::VerifyJob> verification;
+  if (loaded.config.verify && !options.once)
+    verification = std::make_unique<verify::VerifyJob>(verify_options(loaded, relay_settings));
   supervisor.ready("delivering");
   if (options.once) {
     wait_until_delivered(loaded, relay_settings, *relay, signals);

@@ -31,6 +31,7 @@ struct VerifyOptions {
   bool sink{false};
   std::vector<std::string> delivered;  ///< Files with ids.
   bool json{false};
+  bool acknowledge{false};
 };
 
 struct VerifyLine {
@@ -89,6 +90,12 @@ class CountedReader final : public store::LedgerReader {
   Result<store::LedgerMoment> begin(std::int32_t subscription,
                                     const store::VisitParked& visit) override {
     return reader_.begin(subscription, visit);
+  }
+  Result<store::LedgerMoment> begin_rows(std::int32_t subscription) override {
+    return reader_.begin_rows(subscription);
+  }
+  void seek(const store::LedgerRank& after, std::int64_t last) override {
+    reader_.seek(after, last);
   }
   Result<std::vector<store::LedgerRow>> next_rows(std::size_t limit) override {
     return reader_.next_rows(limit);
@@ -248,7 +255,23 @@ Json to_json(const VerifyLine& line) {
           {"faults", faults}};
 }
 
+/// A person has looked at what continuous verification had found.
+int acknowledge(const VerifyOptions& options, const Context& context) {
+  if (options.sink || options.json || !options.delivered.empty())
+    throw Failure(kUsage, "--acknowledge compares nothing", "give it with --subscription only");
+  const auto store = Context::checked_store(context.store_configuration());
+  const auto verified = must(store->verified());
+  for (const store::SubscriptionRow& row :
+       chosen(options, must(must(store->catalog())->subscriptions()))) {
+    const std::int64_t differences = must(verified->forget_differences(row.id));
+    if (differences > 0)
+      print("{}: {} acknowledged\n", row.spec.name, count("difference", differences));
+  }
+  return kOk;
+}
+
 int verify(const VerifyOptions& options, const Context& context) {
+  if (options.acknowledge) return acknowledge(options, context);
   if (!options.delivered.empty() && !options.subscription)
     throw Failure(kUsage, "--delivered: by which subscription?", "--subscription NAME");
   Signals signals(kInterrupted);
@@ -291,6 +314,9 @@ void add_verify(CLI::App& root, Context& context) {
   add_option(
       verb, "--delivered", &options->delivered, "FILE",
       "The same with what this file holds, JSON lines or one id per line; may be given several times");
+  add_option(
+      verb, "--acknowledge", &options->acknowledge, {},
+      "Set the number of differences that continuous verification has found (relay.verify) back to 0");
   add_option(verb, "--json", &options->json, {}, "As JSON");
   add_footer(
       verb,

@@ -58,6 +58,10 @@ SettingRows<Config> relay_rows() {
        "A folder for files of the events that are removed, one JSON object per line."},
       {"relay.quota", &Config::relay, &RelayOptions::quota, Traits{.type = SettingType::size},
        "A subscription that holds back more of what could be removed is a problem in `outbox status`. Nothing is removed because of it."},
+      {"relay.verify", &Config::verify,
+       "Compare new settlements with the log all the time. A difference is an error in the log, in `outbox status` and in outbox_ledger_differences. Takes at most 5 % of a core; of several relays one does it."},
+      {"relay.verify_after", &Config::verify_after, Traits{.range = {1s, 24h}},
+       "How old a settlement is when it is compared. Longer than relay.lease: a relay that loses its lanes may have written settlements that do not count."},
       {"relay.grace", &Config::grace, Traits{.range = {0s, 1h}},
        "How long to wait for events in flight after SIGTERM or SIGINT. The rest is delivered again."},
   };

@@ -35,6 +35,8 @@ struct Config {
   /// The store, the relay and the subscriptions.
   RelayOptions relay{};
   std::chrono::milliseconds grace{std::chrono::seconds(10)};
+  bool verify{false};
+  std::chrono::milliseconds verify_after{std::chrono::minutes(1)};
   /// The verb sets `relay` and `queues`.
   WorkerOptions worker{};
   std::chrono::milliseconds worker_grace{std::chrono::seconds(30)};

@@ -108,6 +108,11 @@ Result<std::vector<store::Hold>> look_at_holds(store::Store& store,
   return store::holds_of(pieces);
 }
 
+Result<std::vector<store::VerifiedRow>> look_at_verified(store::Store& store) {
+  OUTBOX_TRY(const auto verified, store.verified());
+  return verified->list();
+}
+
 }  // namespace
 
 Result<Deliveries> look_at_deliveries(store::Store& store, std::chrono::milliseconds keep,
@@ -118,7 +123,8 @@ Result<Deliveries> look_at_deliveries(store::Store& store, std::chrono::millisec
   return Deliveries{.subscriptions = std::move(subscriptions),
                     .relays = catalog->relays(),
                     .holds = look_at_holds(store, keep),
-                    .queues = std::move(queues)};
+                    .queues = std::move(queues),
+                    .verified = look_at_verified(store)};
 }
 
 Findings judge(const Deliveries& seen, const HealthLimits& limits) {
@@ -131,6 +137,8 @@ Findings judge(const Deliveries& seen, const HealthLimits& limits) {
   });
   findings.check("queues", seen.queues,
                  [&](const Queues& queues) { judge_queues(queues, findings); });
+  findings.check("verify", seen.verified,
+                 [&](const auto& rows) { judge_verified(rows, findings); });
   return findings;
 }
 
@@ -212,6 +220,19 @@ void judge_history(const std::vector<store::Hold>& holds,
          .problem = over});
   }
   if (!findings.complains("history")) findings.ok("history", "no subscription holds history back");
+}
+
+void judge_verified(const std::vector<store::VerifiedRow>& rows, Findings& findings) {
+  for (const store::VerifiedRow& row : rows) {
+    if (row.differences == 0) continue;
+    findings.problem(
+        Severity::error, "verify", row.name,
+        "the ledger differs from the log in " + outbox::count("place", row.differences),
+        "events may be lost, or rows were changed by hand; the log of the relay that "
+        "verifies names them",
+        "outbox verify --subscription " + shell_word(row.name));
+  }
+  if (!findings.complains("verify")) findings.ok("verify", "no difference is known");
 }
 
 void judge_queues(const Queues& queues, Findings& findings) {

@@ -25,6 +25,8 @@ struct Deliveries {
   Result<std::vector<store::RelayRow>> relays;
   Result<std::vector<store::Hold>> holds;  ///< The history that subscriptions hold back.
   Result<Queues> queues;
+  /// What continuous verification has found.
+  Result<std::vector<store::VerifiedRow>> verified;
 };
 
 struct HealthLimits {
@@ -56,6 +58,7 @@ void judge_history(const std::vector<store::Hold>& holds,
                    const std::vector<store::SubscriptionOverview>& subscriptions, std::size_t quota,
                    Findings& findings);
 void judge_queues(const Queues& queues, Findings& findings);
+void judge_verified(const std::vector<store::VerifiedRow>& rows, Findings& findings);
 
 /// Judges whether rows of adopted tables are forwarded. `outbox doctor` asks for more about each
 /// table.

@@ -86,6 +86,13 @@ void add_queues(const health::Queues& queues, std::int64_t at_us, metrics::Famil
   }
 }
 
+void add_verified(const std::vector<store::VerifiedRow>& rows, metrics::Families& into) {
+  for (const store::VerifiedRow& row : rows) {
+    into.add(metrics::metric::kVerified, {row.name}, static_cast<double>(row.events));
+    into.add(metrics::metric::kDifferences, {row.name}, static_cast<double>(row.differences));
+  }
+}
+
 }  // namespace
 
 void add_store(const health::Deliveries& seen, std::int64_t at_us, metrics::Families& into) {
@@ -93,6 +100,7 @@ void add_store(const health::Deliveries& seen, std::int64_t at_us, metrics::Fami
   add_relays(seen, into);
   add_holds(seen, into);
   if (seen.queues) add_queues(*seen.queues, at_us, into);
+  if (seen.verified) add_verified(*seen.verified, into);
 }
 
 void add_figures(const store::StoreFigures& figures, metrics::Families& into) {

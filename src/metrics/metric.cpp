@@ -131,6 +131,13 @@ const Metric kOldestRetained{
 const Metric kOldestSnapshot{
     "outbox_oldest_snapshot_timestamp_seconds", gauge, store, "",
     "When the oldest open transaction began that holds up what may be read and removed. 0 if there is none. PostgreSQL only."};
+const Metric kVerified{"outbox_verified_events_total", counter, store, "subscription",
+                       "Events whose settlement was compared with the log by continuous "
+                       "verification (relay.verify)."};
+const Metric kDifferences{
+    "outbox_ledger_differences", gauge, store, "subscription",
+    "Differences between the ledger and the log that continuous verification has found since a "
+    "person has acknowledged them (outbox verify --acknowledge)."};
 
 }  // namespace metric
 
@@ -146,7 +153,7 @@ std::span<const Metric* const> all_metrics() noexcept {
       &kMaxFds,         &kThreads,      &kStartTime,      &kPending,         &kPendingEstimated,
       &kOldestPending,  &kParkedEvents, &kRelaysAlive,    &kHistoryHeld,     &kTasks,
       &kOldestTask,     &kWorkersAlive, &kStoreBytes,     &kPartitionsAhead, &kOldestRetained,
-      &kOldestSnapshot};
+      &kOldestSnapshot, &kVerified,     &kDifferences};
   return kAll;
 }
 

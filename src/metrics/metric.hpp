@@ -86,6 +86,8 @@ extern const Metric kStoreBytes;
 extern const Metric kPartitionsAhead;
 extern const Metric kOldestRetained;
 extern const Metric kOldestSnapshot;
+extern const Metric kVerified;
+extern const Metric kDifferences;
 
 }  // namespace metric
 }  // namespace outbox::metrics

@@ -193,6 +193,9 @@ struct LedgerRank {
   auto operator<=>(const LedgerRank&) const = default;
 };
 
+/// There is no higher generation.
+inline constexpr std::int64_t kLastGeneration = std::numeric_limits<std::int64_t>::max();
+
 /// Which history retention has removed, and the sums of the settlements that it removed.
 struct Pruned {
   std::uint64_t below_xid{0};   ///< PostgreSQL: events of transactions below this may be gone.
@@ -224,6 +227,10 @@ class LedgerReader : public Interface {
   [[nodiscard]] Result<LedgerMoment> begin(std::int32_t subscription) {
     return begin(subscription, {});
   }
+  /// The same without the parked events, which are not read.
+  [[nodiscard]] virtual Result<LedgerMoment> begin_rows(std::int32_t subscription) = 0;
+  /// next_rows() goes on behind this row, up to the end of the generation `last`.
+  virtual void seek(const LedgerRank& after, std::int64_t last) = 0;
   /// The next settlements in the order of (generation, id); empty at the end.
   [[nodiscard]] virtual Result<std::vector<LedgerRow>> next_rows(std::size_t limit) = 0;
   using Visit = std::function<void(std::span<const LedgerEvent>)>;
@@ -233,6 +240,34 @@ class LedgerReader : public Interface {
   [[nodiscard]] virtual Result<std::int64_t> count(const EventRange& range) = 0;
   /// What has been removed until now, not until the moment of begin().
   [[nodiscard]] virtual Result<Pruned> pruned(std::int32_t subscription) = 0;
+};
+
+// ---- What continuous verification has compared (docs/design/verify.md, "All the time").
+
+struct VerifiedRow {
+  std::int32_t subscription{0};
+  std::string name{};           ///< The subscription's.
+  std::string place{};          ///< How far, as verify::Checkpoint writes it; may be empty.
+  std::int64_t events{0};       ///< The number of events that were compared.
+  std::int64_t differences{0};  ///< The faults that were found since a person has looked at them.
+  std::string verifier{};       ///< Who has written the row.
+  std::chrono::milliseconds age{0};  ///< How long ago it was written.
+  std::int64_t revision{0};          ///< Changes whenever the row does; 0 if there is no row.
+  std::int64_t now_us{0};            ///< The store's clock.
+};
+
+/// It is used by one thread at a time.
+class Verified : public Interface {
+ public:
+  /// A row for each subscription, by name.
+  [[nodiscard]] virtual Result<std::vector<VerifiedRow>> list() = 0;
+  /// Writes the place and the verifier, and adds these events and differences. Returns false if the
+  /// row has changed since it was read, or the subscription is gone.
+  [[nodiscard]] virtual Result<bool> save(const VerifiedRow& read, const std::string& place,
+                                          const std::string& verifier, std::int64_t events,
+                                          std::int64_t differences) = 0;
+  /// A person has looked at the differences of this subscription. Returns how many there were.
+  [[nodiscard]] virtual Result<std::int64_t> forget_differences(std::int32_t subscription) = 0;
 };
 
 // ---- Removing events that every subscription has passed, and rows about them

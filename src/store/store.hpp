@@ -107,6 +107,7 @@ class Store : public Interface {
   [[nodiscard]] virtual Result<std::unique_ptr<Events>> events() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<LedgerReader>> ledger_reader() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Retention>> retention() = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<Verified>> verified() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Trials>> trials() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<TaskRuns>> task_runs() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<TaskQueues>> task_queues() = 0;

@@ -97,17 +97,35 @@ void LedgerWalk::add(LedgerRow row) {
     return;
   const auto entry = std::make_shared<Entry>();
   entry->row = std::move(row);
+  const store::LedgerRank rank{.generation = entry->row.generation, .id = entry->row.id};
   for (Strand* const strand : find_strands(entry->row.lanes)) {
+    if (strand->base.s1 != nullptr && rank <= strand->last) {
+      entry->voided |= strand->lanes;
+      continue;
+    }
     switch (entry->row.kind) {
       case SettlementKind::reset: reset(*strand, entry); break;
       case SettlementKind::claim: claim(*strand, entry); break;
       default: settle(*strand, entry);
     }
-    strand->last = {.generation = entry->row.generation, .id = entry->row.id};
+    strand->last = rank;
   }
   // The settlement is void on all its lanes: it is no step of any strand, so nothing releases it
   // later.
   if (entry->row.kind == SettlementKind::settle && entry->open == 0) settle_up(*entry);
+}
+
+void LedgerWalk::resume(const Compared& from) {
+  strands_.push_back(
+      {.lanes = from.lanes, .last = from.row, .compared = from.row, .base = from.place});
+}
+
+std::vector<Compared> LedgerWalk::compared() const {
+  std::vector<Compared> all;
+  all.reserve(strands_.size());
+  for (const Strand& strand : strands_)
+    all.push_back({.lanes = strand.lanes, .row = strand.compared, .place = strand.base});
+  return all;
 }
 
 std::vector<LedgerWalk::Strand*> LedgerWalk::find_strands(LaneMask lanes) {
@@ -136,6 +154,9 @@ std::vector<LedgerWalk::Strand*> LedgerWalk::find_strands(LaneMask lanes) {
 void LedgerWalk::begin_lanes(const EntryPtr& entry, Strand& strand) {
   const LedgerRow& row = entry->row;
   strand.base = row.kind == SettlementKind::settle ? start_place(row) : end_place(row);
+  // A settlement is read again until it is compared.
+  strand.compared = {.generation = row.generation,
+                     .id = row.kind == SettlementKind::settle ? row.id - 1 : row.id};
   report_.beginnings.push_back({.lanes = strand.lanes, .place = strand.base});
   if (row.kind == SettlementKind::reset || pruned_.any()) return;
   row_fault(
@@ -245,6 +266,12 @@ void LedgerWalk::force_to(Strand& strand, const Place& place, const LedgerRow& r
 
 std::size_t LedgerWalk::due_steps(const Strand& strand) const {
   if (finished_) return strand.steps.size();
+  if (until_us_) {
+    const auto young =
+        std::find_if(strand.steps.begin(), strand.steps.end(),
+                     [&](const Step& step) { return step.entry->row.at_us >= *until_us_; });
+    return static_cast<std::size_t>(young - strand.steps.begin());
+  }
   // The limits are those of all strands together.
   const std::size_t window = std::max<std::size_t>(1, limits_.window / strands_.size());
   const std::size_t longest = std::max(window, limits_.longest / strands_.size());
@@ -328,6 +355,8 @@ void LedgerWalk::close() {
     for (; strand.due > 0; --strand.due) {
       const EntryPtr entry = std::move(strand.steps.front().entry);
       strand.steps.pop_front();
+      if (entry->row.kind == SettlementKind::settle && entry->row.generation > 0)
+        strand.compared = {.generation = entry->row.generation, .id = entry->row.id};
       release(entry, strand.lanes);
     }
   }

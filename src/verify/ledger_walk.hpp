@@ -15,7 +15,9 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "store/history.hpp"
@@ -74,6 +76,13 @@ struct LedgerReport {
   std::vector<Beginning> beginnings{};  ///< Each lane is in one of them.
 };
 
+/// How far the ledger of some lanes was compared.
+struct Compared {
+  store::LaneMask lanes{0};
+  store::LedgerRank row{};  ///< The last row.
+  Place place;              ///< Where it ends.
+};
+
 class LedgerWalk {
  public:
   struct Limits {
@@ -84,10 +93,22 @@ class LedgerWalk {
   explicit LedgerWalk(store::Pruned pruned = {});
   LedgerWalk(store::Pruned pruned, Limits limits);
 
-  /// The next row, in the order of (generation, id).
+  /// Goes on where another walk has compared up to, instead of at the first rows. Before add().
+  void resume(const Compared& from);
+  /// The next row, in the order of (generation, id). A row that comes late does not count for lanes
+  /// that have a row behind it in this order: its relay had lost them.
   void add(store::LedgerRow row);
   /// Whether there are steps to compare.
   [[nodiscard]] bool full() const;
+  /// From now on only rows that were written before this time are compared, all of them. Unit:
+  /// microseconds since 1970.
+  void compare_until(std::int64_t at_us) { until_us_ = at_us; }
+  /// What retention has removed until now.
+  void set_pruned(const store::Pruned& pruned) { pruned_ = pruned; }
+  /// How far everything was compared, after close().
+  [[nodiscard]] std::vector<Compared> compared() const;
+  /// Returns what was found since the last call.
+  [[nodiscard]] LedgerReport take_report() { return std::exchange(report_, {}); }
   /// There are no more rows: what is beyond the cursors, up to `now`, is pending.
   void finish(const Place& now);
 
@@ -123,7 +144,9 @@ class LedgerWalk {
   struct Strand {
     store::LaneMask lanes{0};
     store::LedgerRank last{};  ///< The rank of its newest row so far.
-    Place base;                ///< The place before the first step.
+    /// The rank of the row that ends at `base`.
+    store::LedgerRank compared{};
+    Place base;  ///< The place before the first step.
     std::deque<Step> steps{};
     std::size_t due{0};   ///< Steps in the window.
     std::size_t hint{0};  ///< The step of the last event.
@@ -161,11 +184,12 @@ class LedgerWalk {
   [[nodiscard]] bool is_pruned(const Place& start) const;
   void row_fault(FaultKind kind, const Entry& entry, store::LaneMask lanes, std::string text);
 
-  const store::Pruned pruned_;
+  store::Pruned pruned_;
   const Limits limits_;
   std::deque<Strand> strands_;
   std::vector<Strand*> by_lane_;
   bool finished_{false};
+  std::optional<std::int64_t> until_us_{};
   LedgerReport report_;
 };
 

@@ -52,6 +52,23 @@ class Verify:
             self.enqueue(10, total - 10)
             self.deliver(total)
 
+    def begin_verifying(self):
+        """A relay that compares its settlements two seconds after it wrote them."""
+        self.config(FILE_SUBSCRIPTION, '[relay]\nlease = "1s"\nverify = true\nverify_after = "1s"\n')
+        with (self.folder / "relay.log").open("a", encoding="utf-8") as out:
+            return self.spawn("relay", stderr=out)
+
+    def verified(self):
+        """The events that were compared all the time, and the differences."""
+        rows = self.sql(f"SELECT events, differences FROM {self.table('verified')}")
+        if not rows:
+            return 0, 0
+        return tuple(map(int, rows.strip().split("|"))) if isinstance(rows, str) else rows[0]
+
+    def lines(self):
+        file = self.folder / "orders.jsonl"
+        return file.read_text(encoding="utf-8").count("\n") if file.exists() else 0
+
     def report(self, code=0):
         result = self.outbox("verify", "--json")
         self.assertEqual(result.code, code, result)
@@ -77,6 +94,36 @@ class Verify:
             self.assertIn(settlement, [fault["settlement"]["id"] for fault in report["faults"] if fault["settlement"]], report)
             self.assertIn(f"settlement {settlement} of ", text.err)
         return report
+
+    def test_a_relay_compares_all_the_time_and_goes_on_where_it_was(self):
+        relay = self.begin_verifying()
+        self.enqueue(30)
+        wait_until(lambda: self.verified() == (30, 0), "30 events are compared")
+        self.succeeds("status", "--check")
+        relay.kill()
+        relay.wait(60)
+        self.begin_verifying()
+        self.enqueue(10, 30)
+        wait_until(lambda: self.verified()[0] >= 40, "40 events are compared")
+        self.assertEqual(self.verified(), (40, 0), "none is compared twice")
+
+    def test_an_event_that_is_deleted_before_it_was_compared_is_told(self):
+        self.begin_verifying()
+        self.enqueue(30)
+        wait_until(lambda: self.verified()[0] == 30, "30 events are compared")
+        self.enqueue(5, 30)
+        wait_until(lambda: self.lines() == 35, "they are delivered")
+        self.sql(f"DELETE FROM {self.table('event')} WHERE seq = (SELECT max(seq) FROM {self.table('event')})")
+        wait_until(lambda: self.verified()[1] == 1, "a difference")
+        log = (self.folder / "relay.log").read_text(encoding="utf-8")
+        self.assertIn("the ledger differs from the log", log)
+        self.assertRegex(log, r"kind=counts .*and the log has")
+        self.fails(CHECK_FAILED, "status", "--check", says="the ledger differs from the log in 1 place")
+        self.assertIn("orders: 1 difference acknowledged", self.succeeds("verify", "--acknowledge").out)
+        self.assertEqual(self.verified()[1], 0)
+        self.fails(USAGE, "verify", "--acknowledge", "--sink", says="--acknowledge")
+        self.enqueue(10, 35)
+        wait_until(lambda: self.verified() == (44, 0), "it goes on behind the difference")
 
     def test_an_empty_log(self):
         report = self.report()

@@ -79,9 +79,7 @@ class PostgresLedgerReader final : public LedgerReader {
 
   [[nodiscard]] Result<LedgerMoment> begin(std::int32_t subscription,
                                            const VisitParked& visit) override {
-    subscription_ = subscription;
-    generation_ = -1;
-    id_ = 0;
+    start(subscription);
     OUTBOX_TRY(connection_.run(&Queries::begin_moment));
     auto moment = read_moment(visit);
     // The transaction wrote nothing, so it may end either way.
@@ -89,10 +87,22 @@ class PostgresLedgerReader final : public LedgerReader {
     return moment;
   }
 
+  [[nodiscard]] Result<LedgerMoment> begin_rows(std::int32_t subscription) override {
+    start(subscription);
+    return read_snapshot();
+  }
+
+  void seek(const LedgerRank& after, std::int64_t last) override {
+    generation_ = after.generation;
+    id_ = after.id;
+    last_generation_ = last;
+  }
+
   [[nodiscard]] Result<std::vector<LedgerRow>> next_rows(std::size_t limit) override {
-    OUTBOX_TRY(const Rows rows, connection_.exec_with(&Queries::settings, &Queries::ledger_rows,
-                                                      {subscription_, generation_, id_, moment_,
-                                                       static_cast<std::int64_t>(limit)}));
+    OUTBOX_TRY(const Rows rows,
+               connection_.exec_with(&Queries::settings, &Queries::ledger_rows,
+                                     {subscription_, generation_, id_, moment_,
+                                      static_cast<std::int64_t>(limit), last_generation_}));
     std::vector<LedgerRow> all;
     all.reserve(static_cast<std::size_t>(rows.size()));
     for (int row = 0; row < rows.size(); ++row) {
@@ -146,11 +156,21 @@ class PostgresLedgerReader final : public LedgerReader {
   }
 
  private:
-  [[nodiscard]] Result<LedgerMoment> read_moment(const VisitParked& visit) {
+  void start(std::int32_t subscription) {
+    subscription_ = subscription;
+    seek({.generation = -1, .id = 0}, kLastGeneration);
+  }
+
+  [[nodiscard]] Result<LedgerMoment> read_snapshot() {
     LedgerMoment moment;
     OUTBOX_TRY(const Rows snapshot, connection_.exec(&Queries::moment));
     moment_ = snapshot.text(0, 0);
     OUTBOX_TRY(moment.now, snapshots_.get(moment_));
+    return moment;
+  }
+
+  [[nodiscard]] Result<LedgerMoment> read_moment(const VisitParked& visit) {
+    OUTBOX_TRY(LedgerMoment moment, read_snapshot());
     OUTBOX_TRY(add_parked(connection_, subscription_, moment.parked, visit));
     return moment;
   }
@@ -245,6 +265,7 @@ class PostgresLedgerReader final : public LedgerReader {
   std::string moment_;
   std::int64_t generation_{-1};  ///< The generation of the last row that was read.
   std::int64_t id_{0};
+  std::int64_t last_generation_{kLastGeneration};
 };
 
 }  // namespace

@@ -765,12 +765,14 @@ SELECT e.seq, e.id, e.outcome,
                  AND x.outcome = 'edited' AND x.at < e.at) AS copied
 FROM {schema}.parked_end e WHERE e.subscription = $1::int AND e.seq > $2::bigint ORDER BY e.seq LIMIT $3::bigint)");
 
-  // $1 subscription, $2 generation, $3 id, $4 the moment, $5 limit. Index settlement_newest.
+  // $1 subscription, $2 generation, $3 id, $4 the moment, $5 limit, $6 the last generation. Index
+  // settlement_newest.
   Query ledger_rows = prepared("read settlements", R"(
 SELECT id, kind, lanes, generation, s1::text, s2::text, from_position, position, l, acked, acked_hash, filtered, filtered_hash,
        parked, parked_hash, at
 FROM {schema}.settlement
-WHERE subscription = $1::int AND (generation, id) > ($2::bigint, $3::bigint) AND pg_visible_in_snapshot(w, $4::pg_snapshot)
+WHERE subscription = $1::int AND (generation, id) > ($2::bigint, $3::bigint) AND generation <= $6::bigint
+  AND pg_visible_in_snapshot(w, $4::pg_snapshot)
 ORDER BY generation, id LIMIT $5::bigint)");
 
   // $1 and $2 the range of transactions, $3 and $4 where the last page ended, $5 lanes, $6 limit.

@@ -150,6 +150,27 @@ SELECT {schema}.close_trial($1::int, $2::bigint, $3::bigint, $4::bigint[]))"},
 WITH gone AS (DELETE FROM {schema}.run WHERE subscription = $1::int AND generation = $2::bigint AND tried = 0)
 UPDATE {schema}.run SET relay = NULL, first_seq = NULL WHERE subscription = $1::int AND generation = $2::bigint AND tried > 0)"},
 
+    // ---- Verified (docs/design/verify.md). `verified` has a row per subscription, found by primary
+    // key.
+    .list_verified = {.what = "read what is verified", .text = R"(
+SELECT s.id, s.name, coalesce(v.place, ''::text), coalesce(v.events, 0::bigint), coalesce(v.differences, 0::bigint),
+  coalesce(v.verifier, ''::text), (date_part('epoch'::text, clock_timestamp() - v.at) * 1000000::float8)::bigint, coalesce(v.revision, 0::bigint),
+  (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint
+FROM {schema}.subscription s LEFT JOIN {schema}.verified v ON v.subscription = s.id ORDER BY s.name)"},
+    // $1 subscription, $2 place, $3 events, $4 differences, $5 verifier, $6 the revision that was
+    // read. Returns no row if there is another one.
+    .save_verified = {.what = "note what is verified", .text = R"(
+INSERT INTO {schema}.verified AS v (subscription, place, events, differences, verifier, at, revision)
+SELECT s.id, $2::text, $3::bigint, $4::bigint, $5::text, clock_timestamp(), 1 FROM {schema}.subscription s WHERE s.id = $1::int
+ON CONFLICT (subscription) DO UPDATE SET place = EXCLUDED.place, events = v.events + EXCLUDED.events,
+  differences = v.differences + EXCLUDED.differences, verifier = EXCLUDED.verifier, at = EXCLUDED.at, revision = v.revision + 1
+WHERE v.revision = $6::bigint RETURNING 1::int)"},
+    // $1 subscription. Returns how many there were.
+    .forget_differences = {.what = "forget differences", .text = R"(
+WITH before AS (SELECT v.differences FROM {schema}.verified v WHERE v.subscription = $1::int FOR UPDATE)
+UPDATE {schema}.verified v SET differences = 0, revision = v.revision + 1 FROM before
+WHERE v.subscription = $1::int RETURNING before.differences)"},
+
     // ---- Replays (docs/design/replay.md). The functions are in 0007_replay.sql.
     // Returns the first event that is certainly there, by event_by_seq, and the newest one.
     .retained = {.how = How::settings, .what = "ask what is retained", .text = R"(

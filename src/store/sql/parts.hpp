@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/history.hpp"
 #include "store/ownership.hpp"
 #include "store/parked.hpp"
 #include "store/replay.hpp"
@@ -21,6 +22,8 @@ namespace outbox::store::sql {
 [[nodiscard]] std::unique_ptr<store::Schedules> make_schedules(
     std::unique_ptr<Connection> connection);
 [[nodiscard]] std::unique_ptr<store::Trials> make_trials(std::unique_ptr<Connection> connection);
+[[nodiscard]] std::unique_ptr<store::Verified> make_verified(
+    std::unique_ptr<Connection> connection);
 
 /// A subscription as find_subscription reads it.
 struct FoundSubscription {

@@ -43,6 +43,8 @@ struct Statements {
   Statement former_names, name_is_taken, rename, running_replay, drop;
   // Trials.
   Statement former_runs, begin_run, open_range, close_trial, end_run;
+  // Verified.
+  Statement list_verified, save_verified, forget_differences;
   // Replays.
   Statement retained, replay_loaded, stop_replay, drop_replay, list_replays, replay_skips,
       replay_places;

@@ -23,9 +23,7 @@ class SqliteLedgerReader final : public LedgerReader {
 
   [[nodiscard]] Result<LedgerMoment> begin(std::int32_t subscription,
                                            const VisitParked& visit) override {
-    subscription_ = subscription;
-    generation_ = -1;
-    id_ = 0;
+    start(subscription);
     OUTBOX_TRY(connection_.run(query::kBeginRead));
     auto moment = read_moment(visit);
     Status ended = connection_.run(query::kRollback);
@@ -33,10 +31,22 @@ class SqliteLedgerReader final : public LedgerReader {
     return moment;
   }
 
+  /// A settlement that is written between the two statements is read the next time.
+  [[nodiscard]] Result<LedgerMoment> begin_rows(std::int32_t subscription) override {
+    start(subscription);
+    return read_newest();
+  }
+
+  void seek(const LedgerRank& after, std::int64_t last) override {
+    generation_ = after.generation;
+    id_ = after.id;
+    last_generation_ = last;
+  }
+
   [[nodiscard]] Result<std::vector<LedgerRow>> next_rows(std::size_t limit) override {
     OUTBOX_TRY(Statement row,
                connection_.query(query::kLedgerRows, std::int64_t{subscription_}, generation_, id_,
-                                 newest_, static_cast<std::int64_t>(limit)));
+                                 newest_, static_cast<std::int64_t>(limit), last_generation_));
     std::vector<LedgerRow> all;
     while (row.has_row()) {
       all.push_back(read_row(row));
@@ -90,10 +100,20 @@ class SqliteLedgerReader final : public LedgerReader {
   }
 
  private:
-  [[nodiscard]] Result<LedgerMoment> read_moment(const VisitParked& visit) {
+  void start(std::int32_t subscription) {
+    subscription_ = subscription;
+    seek({.generation = -1, .id = 0}, kLastGeneration);
+  }
+
+  [[nodiscard]] Result<LedgerMoment> read_newest() {
     LedgerMoment moment{.now = everything_};
     OUTBOX_TRY(newest_, connection_.integer(query::kNewestSettlement));
     OUTBOX_TRY(moment.last_seq, connection_.integer(query::kNewestSeq));
+    return moment;
+  }
+
+  [[nodiscard]] Result<LedgerMoment> read_moment(const VisitParked& visit) {
+    OUTBOX_TRY(LedgerMoment moment, read_newest());
     OUTBOX_TRY(add_parked(connection_, subscription_, moment.parked, visit));
     return moment;
   }
@@ -123,6 +143,7 @@ class SqliteLedgerReader final : public LedgerReader {
   std::int64_t newest_{0};       ///< The newest settlement of the moment.
   std::int64_t generation_{-1};  ///< The generation of the last row that was read.
   std::int64_t id_{0};
+  std::int64_t last_generation_{kLastGeneration};
 };
 
 }  // namespace

@@ -321,12 +321,12 @@ inline constexpr std::string_view kReceive =
 inline constexpr std::string_view kBeginRead = "/* begin reading */ BEGIN";
 inline constexpr std::string_view kNewestSettlement =
     "/* read newest settlement */ SELECT coalesce(max(id), 0) FROM outbox_settlement";
-// ?1 subscription, ?2 generation, ?3 id, ?4 the newest id, ?5 limit. Index
+// ?1 subscription, ?2 generation, ?3 id, ?4 the newest id, ?5 limit, ?6 the last generation. Index
 // outbox_settlement_newest.
 inline constexpr std::string_view kLedgerRows =
     "/* read settlements */ SELECT id, kind, generation, from_position, position, acked, acked_hash, filtered, filtered_hash,"
     " parked, parked_hash, at FROM outbox_settlement WHERE subscription = ?1 AND (generation, id) > (?2, ?3) AND id <= ?4"
-    " ORDER BY generation, id LIMIT ?5";
+    " AND generation <= ?6 ORDER BY generation, id LIMIT ?5";
 // ?1 from, ?2 to, ?3 limit. By the rowid.
 inline constexpr std::string_view kLedgerEvents =
     "/* read the log */ SELECT seq, id, created_at FROM outbox_event WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3";

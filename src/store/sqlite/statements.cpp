@@ -114,6 +114,7 @@ AND state IN ('loading', 'running')))"},
 /* drop parked */ DELETE FROM outbox_parked WHERE subscription = ?1;
 /* drop parked keys */ DELETE FROM outbox_parked_key WHERE subscription = ?1;
 /* drop run */ DELETE FROM outbox_run WHERE subscription = ?1;
+/* drop verified */ DELETE FROM outbox_verified WHERE subscription = ?1;
 /* drop former names */ DELETE FROM outbox_former_name WHERE subscription = ?1;
 /* drop skips */ DELETE FROM outbox_replay_skip WHERE replay IN (SELECT id FROM outbox_replay WHERE subscription = ?1);
 /* drop replays */ DELETE FROM outbox_replay WHERE subscription = ?1)"},
@@ -146,6 +147,23 @@ WHERE subscription = ?1 AND generation = ?3 AND relay <> '')"},
     .end_run = {.text = R"(
 /* end run */ DELETE FROM outbox_run WHERE subscription = ?1 AND generation = ?2 AND tried = 0;
 /* leave trial */ UPDATE outbox_run SET relay = '', first_seq = 0 WHERE subscription = ?1 AND generation = ?2)"},
+
+    // ---- Verified (docs/design/verify.md). A row per subscription, found by primary key.
+    .list_verified = {.text = R"(
+/* read what is verified */ SELECT s.id, s.name, coalesce(v.place, ''), coalesce(v.events, 0), coalesce(v.differences, 0),
+coalesce(v.verifier, ''), outbox_now() - v.at, coalesce(v.revision, 0), outbox_now()
+FROM outbox_subscription s LEFT JOIN outbox_verified v ON v.subscription = s.id ORDER BY s.name)"},
+    // ?1 subscription, ?2 place, ?3 events, ?4 differences, ?5 verifier, ?6 the revision that was
+    // read. Returns no row if there is another one.
+    .save_verified = {.text = R"(
+/* note what is verified */ INSERT INTO outbox_verified AS v (subscription, place, events, differences, verifier, at, revision)
+SELECT id, ?2, ?3, ?4, ?5, outbox_now(), 1 FROM outbox_subscription WHERE id = ?1
+ON CONFLICT (subscription) DO UPDATE SET place = excluded.place, events = v.events + excluded.events,
+differences = v.differences + excluded.differences, verifier = excluded.verifier, at = excluded.at, revision = v.revision + 1
+WHERE v.revision = ?6 RETURNING 1)"},
+    .forget_differences = {.text = R"(
+/* forget differences */ UPDATE outbox_verified SET forgotten = differences, differences = 0, revision = revision + 1
+WHERE subscription = ?1 RETURNING forgotten)"},
 
     // ---- Replays (docs/design/replay.md).
     // Everything before the first seq was removed.

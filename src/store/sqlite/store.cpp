@@ -81,6 +81,11 @@ class SqliteStore final : public Store {
     return make_retention(std::move(connection));
   }
 
+  Result<std::unique_ptr<Verified>> verified() override {
+    OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayBusyTimeout}));
+    return sql::make_verified(std::make_unique<Connection>(std::move(connection)));
+  }
+
   Result<std::unique_ptr<Trials>> trials() override {
     OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayBusyTimeout}));
     return sql::make_trials(std::make_unique<Connection>(std::move(connection)));

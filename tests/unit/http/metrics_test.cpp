@@ -201,7 +201,9 @@ health::Deliveries deliveries() {
   return {.subscriptions = {one, alone},
           .relays = std::vector{relay, dead},
           .holds = std::vector{store::Hold{.subscription = 1, .bytes = 4096}},
-          .queues = queues};
+          .queues = queues,
+          .verified =
+              std::vector{store::VerifiedRow{.name = "orders", .events = 70, .differences = 2}}};
 }
 
 TEST(Metrics, the_store_says_what_is_pending_parked_and_served) {
@@ -217,14 +219,18 @@ TEST(Metrics, the_store_says_what_is_pending_parked_and_served) {
         "outbox_parked_events{subscription=\"orders\",state=\"retrying\"} 1",
         "outbox_parked_events{subscription=\"orders\",state=\"waiting\"} 2",
         "outbox_parked_events{subscription=\"orders\",state=\"dead\"} 3",
-        "outbox_relays_alive{group=\"default\"} 1", "outbox_relays_alive{group=\"file:audit\"} 0",
+        "outbox_relays_alive{group=\"default\"} 1",
+        "outbox_relays_alive{group=\"file:audit\"} 0",
+        "outbox_verified_events_total{subscription=\"orders\"} 70",
+        "outbox_ledger_differences{subscription=\"orders\"} 2",
         "outbox_history_held{subscription=\"orders\"} 4096",
         "outbox_history_held{subscription=\"audit\"} 0",
         "outbox_tasks{queue=\"reports\",type=\"make\",state=\"pending\"} 4",
         "outbox_tasks{queue=\"reports\",type=\"make\",state=\"dead\"} 1",
         "outbox_oldest_task_timestamp_seconds{queue=\"reports\"} 990",
         "outbox_oldest_task_timestamp_seconds{queue=\"mails\"} 0",
-        "outbox_workers_alive{queue=\"reports\"} 1", "outbox_workers_alive{queue=\"mails\"} 0"})
+        "outbox_workers_alive{queue=\"reports\"} 1",
+        "outbox_workers_alive{queue=\"mails\"} 0"})
     EXPECT_TRUE(has_line(text, line)) << line << "\n" << text;
   EXPECT_EQ(text.find("outbox_tasks{queue=\"mails\""), std::string::npos) << "no type is known";
 }
@@ -253,6 +259,7 @@ TEST(Metrics, what_could_not_be_read_is_absent) {
   seen.relays = tl::unexpected(Error{});
   seen.holds = tl::unexpected(Error{});
   seen.queues = tl::unexpected(Error{});
+  seen.verified = tl::unexpected(Error{});
   Families all;
   add_store(seen, 0, all);
   const std::string text = text_of(all);

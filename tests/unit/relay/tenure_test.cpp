@@ -112,6 +112,7 @@ class GatedStore final : public store::Store {
     return inner_->ledger_reader();
   }
   Result<std::unique_ptr<store::Retention>> retention() override { return inner_->retention(); }
+  Result<std::unique_ptr<store::Verified>> verified() override { return inner_->verified(); }
   Result<std::unique_ptr<store::Trials>> trials() override { return inner_->trials(); }
   Result<std::unique_ptr<store::TaskRuns>> task_runs() override { return inner_->task_runs(); }
   Result<std::unique_ptr<store::TaskQueues>> task_queues() override {

@@ -1,0 +1,58 @@
+// Compares the settlements of one subscription with the log as they get old enough, and keeps what
+// it has read of the younger ones from call to call (docs/design/verify.md, "All the time").
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <outbox/error.hpp>
+#include <vector>
+
+#include "store/history.hpp"
+#include "verify/ledger_walk.hpp"
+
+namespace outbox::verify {
+
+class Follower {
+ public:
+  /// Called after each page of rows or events. It may wait. If it returns false, advance() returns
+  /// early, and the follower must not be used again.
+  using Pace = std::function<bool()>;
+
+  /// Begins where another one has compared up to; with nothing, at what is there of the ledger.
+  explicit Follower(const std::vector<Compared>& from);
+
+  struct Progress {
+    std::int64_t events{0};       ///< The number of events that were compared.
+    std::int64_t settlements{0};  ///< The number of settlements that were compared.
+    std::size_t fault_count{0};
+    std::vector<Fault> faults{};  ///< The first of them.
+    bool finished{true};          ///< If not, `pace` has ended it.
+  };
+  /// Reads the new settlements, and compares those that were written before `until_us`
+  /// (microseconds since 1970) with the log.
+  [[nodiscard]] Result<Progress> advance(store::LedgerReader& reader, std::int32_t subscription,
+                                         std::int64_t until_us, const Pace& pace);
+  /// Up to where everything is compared.
+  [[nodiscard]] std::vector<Compared> compared() const { return walk_.compared(); }
+
+ private:
+  struct Reading {
+    store::LedgerReader& reader;
+    std::int32_t subscription{0};
+    const Pace& pace;
+  };
+  // These return false if `pace` has ended them.
+  [[nodiscard]] Result<bool> read_rows(const Reading& reading);
+  [[nodiscard]] Result<bool> read_until(const Reading& reading, const store::LedgerRank& after,
+                                        std::int64_t last);
+  [[nodiscard]] Result<bool> compare(const Reading& reading);
+
+  LedgerWalk walk_;
+  /// The newest row that was read, by generation. A generation has one writer, whose rows are
+  /// committed in the order of their ids.
+  std::map<std::int64_t, std::int64_t> read_;
+};
+
+}  // namespace outbox::verify
