@@ -1,6 +1,8 @@
 #include "verify/follower.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -10,10 +12,13 @@ namespace outbox::verify {
 namespace {
 
 constexpr std::size_t kRowsAtOnce = 1000;
+constexpr std::int64_t kNoHorizon = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
-Follower::Follower(const std::vector<Compared>& from) {
+Follower::Follower(const std::vector<Compared>& from, std::size_t rows_of_generation)
+    : rows_of_generation_(rows_of_generation) {
+  walk_.expect_late_rows();
   for (const Compared& lanes : from) {
     walk_.resume(lanes);
     // Rows of the generation that other lanes have compared already are passed over by the walk.
@@ -23,15 +28,17 @@ Follower::Follower(const std::vector<Compared>& from) {
 }
 
 Result<Follower::Progress> Follower::advance(store::LedgerReader& reader, std::int32_t subscription,
-                                             std::int64_t until_us, const Pace& pace) {
+                                             const Times& times, const Pace& pace) {
   Progress progress;
   OUTBOX_TRY([[maybe_unused]] const auto moment, reader.begin_rows(subscription));
-  walk_.compare_until(until_us);
   OUTBOX_TRY(const store::Pruned pruned, reader.pruned(subscription));
   walk_.set_pruned(pruned);
   const Reading reading{.reader = reader, .subscription = subscription, .pace = pace};
-  OUTBOX_TRY(progress.finished, read_rows(reading));
-  if (progress.finished) {
+  for (std::int64_t horizon = 0; progress.finished && horizon != kNoHorizon;) {
+    horizon = kNoHorizon;
+    OUTBOX_TRY(progress.finished, read_rows(reading, horizon));
+    if (!progress.finished) break;
+    walk_.compare_until(std::min(times.now_us, horizon) - times.age_us);
     OUTBOX_TRY(progress.finished, compare(reading));
   }
   LedgerReport found = walk_.take_report();
@@ -42,19 +49,23 @@ Result<Follower::Progress> Follower::advance(store::LedgerReader& reader, std::i
   return progress;
 }
 
-/// A generation may have its first row later than a newer one.
-Result<bool> Follower::read_rows(const Reading& reading) {
+/// In the order of the generations, since a claim comes behind the settlements before it. A
+/// generation may have its first row later than a newer one.
+Result<bool> Follower::read_rows(const Reading& reading, std::int64_t& horizon) {
   const auto known = read_;
   store::LedgerRank after{.generation = -1, .id = 0};
-  for (const auto& [generation, id] : known) {
-    const bool is_first = generation == known.begin()->first;
-    OUTBOX_TRY(const bool goes_on,
-               is_first ? Result<bool>(true) : read_until(reading, after, generation - 1));
+  for (auto one = known.begin(); one != known.end(); ++one) {
+    after = {.generation = one->first, .id = one->second};
+    const auto next = std::next(one);
+    const std::int64_t last = next == known.end() ? store::kLastGeneration : next->first - 1;
+    OUTBOX_TRY(const bool goes_on, read_generations(reading, after, last, horizon));
     if (!goes_on) return false;
-    after = {.generation = generation, .id = id};
   }
-  OUTBOX_TRY(const bool goes_on, read_until(reading, after, store::kLastGeneration));
-  if (!goes_on) return false;
+  if (known.empty()) {
+    OUTBOX_TRY(const bool goes_on,
+               read_generations(reading, after, store::kLastGeneration, horizon));
+    if (!goes_on) return false;
+  }
   // No row of an older generation counts any more.
   std::int64_t oldest = store::kLastGeneration;
   for (const Compared& lanes : walk_.compared()) oldest = std::min(oldest, lanes.row.generation);
@@ -62,22 +73,29 @@ Result<bool> Follower::read_rows(const Reading& reading) {
   return true;
 }
 
-/// The rows are compared page by page, so that memory does not grow with the ledger.
-Result<bool> Follower::read_until(const Reading& reading, const store::LedgerRank& after,
-                                  std::int64_t last) {
-  store::LedgerRank from = after;
+/// Memory does not grow with the ledger: of each generation a limited number of rows is read, and
+/// of the later ones no row that was written after the first one that is left.
+Result<bool> Follower::read_generations(const Reading& reading, store::LedgerRank after,
+                                        std::int64_t last, std::int64_t& horizon) {
+  std::int64_t generation = after.generation;
+  std::size_t count = 0;
   while (true) {
-    reading.reader.seek(from, last);
+    reading.reader.seek(after, last);
     OUTBOX_TRY(auto rows, reading.reader.next_rows(kRowsAtOnce));
     if (rows.empty()) return true;
-    from = {.generation = rows.back().generation, .id = rows.back().id};
     for (store::LedgerRow& row : rows) {
+      if (row.generation != std::exchange(generation, row.generation)) count = 0;
+      after = {.generation = row.generation, .id = row.id};
+      if (count == rows_of_generation_) horizon = std::min(horizon, row.at_us);
+      if (row.at_us >= horizon) {
+        after.id = store::kLastGeneration;
+        break;
+      }
+      ++count;
       read_[row.generation] = row.id;
       walk_.add(std::move(row));
     }
     if (!reading.pace()) return false;
-    OUTBOX_TRY(const bool goes_on, compare(reading));
-    if (!goes_on) return false;
   }
 }
 

@@ -20,8 +20,15 @@ class Follower {
   /// early, and the follower must not be used again.
   using Pace = std::function<bool()>;
 
-  /// Begins where another one has compared up to; with nothing, at what is there of the ledger.
-  explicit Follower(const std::vector<Compared>& from);
+  /// Begins where another one has compared up to; with nothing, at what is there of the ledger. So
+  /// many rows of each generation are in memory at most, besides those that are too young.
+  explicit Follower(const std::vector<Compared>& from, std::size_t rows_of_generation = 5000);
+
+  /// By the clock of the store. Unit: microseconds, the first since 1970.
+  struct Times {
+    std::int64_t now_us{0};
+    std::int64_t age_us{0};  ///< A settlement is compared when it is older than this.
+  };
 
   struct Progress {
     std::int64_t events{0};       ///< The number of events that were compared.
@@ -30,10 +37,9 @@ class Follower {
     std::vector<Fault> faults{};  ///< The first of them.
     bool finished{true};          ///< If not, `pace` has ended it.
   };
-  /// Reads the new settlements, and compares those that were written before `until_us`
-  /// (microseconds since 1970) with the log.
+  /// Reads the new settlements, and compares those that are old enough with the log.
   [[nodiscard]] Result<Progress> advance(store::LedgerReader& reader, std::int32_t subscription,
-                                         std::int64_t until_us, const Pace& pace);
+                                         const Times& times, const Pace& pace);
   /// Up to where everything is compared.
   [[nodiscard]] std::vector<Compared> compared() const { return walk_.compared(); }
 
@@ -43,12 +49,14 @@ class Follower {
     std::int32_t subscription{0};
     const Pace& pace;
   };
-  // These return false if `pace` has ended them.
-  [[nodiscard]] Result<bool> read_rows(const Reading& reading);
-  [[nodiscard]] Result<bool> read_until(const Reading& reading, const store::LedgerRank& after,
-                                        std::int64_t last);
+  // These return false if `pace` has ended them. `horizon`: rows that were written from then on are
+  // left for the next time, and all that were written before are read.
+  [[nodiscard]] Result<bool> read_rows(const Reading& reading, std::int64_t& horizon);
+  [[nodiscard]] Result<bool> read_generations(const Reading& reading, store::LedgerRank after,
+                                              std::int64_t last, std::int64_t& horizon);
   [[nodiscard]] Result<bool> compare(const Reading& reading);
 
+  std::size_t rows_of_generation_;
   LedgerWalk walk_;
   /// The newest row that was read, by generation. A generation has one writer, whose rows are
   /// committed in the order of their ids.

@@ -99,7 +99,7 @@ void LedgerWalk::add(LedgerRow row) {
   entry->row = std::move(row);
   const store::LedgerRank rank{.generation = entry->row.generation, .id = entry->row.id};
   for (Strand* const strand : find_strands(entry->row.lanes)) {
-    if (strand->base.s1 != nullptr && rank <= strand->last) {
+    if (expects_late_ && strand->base.s1 != nullptr && rank <= strand->last) {
       entry->voided |= strand->lanes;
       continue;
     }
@@ -355,7 +355,7 @@ void LedgerWalk::close() {
     for (; strand.due > 0; --strand.due) {
       const EntryPtr entry = std::move(strand.steps.front().entry);
       strand.steps.pop_front();
-      if (entry->row.kind == SettlementKind::settle && entry->row.generation > 0)
+      if (entry->use <= Use::disputed)
         strand.compared = {.generation = entry->row.generation, .id = entry->row.id};
       release(entry, strand.lanes);
     }

@@ -95,8 +95,10 @@ class LedgerWalk {
 
   /// Goes on where another walk has compared up to, instead of at the first rows. Before add().
   void resume(const Compared& from);
-  /// The next row, in the order of (generation, id). A row that comes late does not count for lanes
-  /// that have a row behind it in this order: its relay had lost them.
+  /// From now on a row may be added later than one behind it in the order. It does not count for
+  /// the lanes of that one, since its relay had lost them.
+  void expect_late_rows() { expects_late_ = true; }
+  /// The next row, in the order of (generation, id).
   void add(store::LedgerRow row);
   /// Whether there are steps to compare.
   [[nodiscard]] bool full() const;
@@ -185,10 +187,11 @@ class LedgerWalk {
   void row_fault(FaultKind kind, const Entry& entry, store::LaneMask lanes, std::string text);
 
   store::Pruned pruned_;
-  const Limits limits_;
+  Limits limits_;
   std::deque<Strand> strands_;
   std::vector<Strand*> by_lane_;
   bool finished_{false};
+  bool expects_late_{false};
   std::optional<std::int64_t> until_us_{};
   LedgerReport report_;
 };

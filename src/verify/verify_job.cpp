@@ -87,7 +87,8 @@ Status VerifyJob::verify(const store::VerifiedRow& row, const std::stop_token& s
   const std::chrono::microseconds after = options_.after;
   OUTBOX_TRY(const Follower::Progress progress,
              followed->follower.advance(*parts_->reader, row.subscription,
-                                        row.now_us - after.count(), [&] { return rest(stop); }));
+                                        {.now_us = row.now_us, .age_us = after.count()},
+                                        [&] { return rest(stop); }));
   if (!progress.finished) return {};  // The process ends.
   if (progress.settlements == 0 && progress.fault_count == 0) return {};
   found_something_ = true;

@@ -16,7 +16,7 @@ namespace {
 using store::LedgerEvent;
 using store::LedgerRow;
 
-constexpr std::uint64_t kSeeds = 200;
+constexpr std::uint64_t kHistories = 200;
 /// A settlement that a claim does not see is at most so many rows before the claim.
 constexpr std::int64_t kAge = 4'000'000;
 
@@ -78,38 +78,52 @@ std::int64_t newest(const LedgerHistory& history) {
   return at_us;
 }
 
-Follower::Progress advance(Follower& follower, HistoryReader& reader, std::int64_t until_us) {
-  const auto progress = follower.advance(reader, 1, until_us, goes_on);
+Follower::Progress advance(Follower& follower, HistoryReader& reader, std::int64_t now_us,
+                           std::int64_t age_us = kAge) {
+  const auto progress = follower.advance(reader, 1, {.now_us = now_us, .age_us = age_us}, goes_on);
   EXPECT_TRUE(progress.has_value());
   return progress.value_or(Follower::Progress());
 }
 
 /// A process that ends, and another one that reads what it has written.
-Follower begin_again(const Follower& follower) {
+Follower begin_again(const Follower& follower, std::size_t rows = 5000) {
   const std::string text = to_text({.outbox = "this", .lanes = follower.compared()});
   const auto read = read_checkpoint(text);
   EXPECT_TRUE(read.has_value()) << text;
   EXPECT_EQ(read->outbox, "this");
-  return Follower(read->lanes);
+  return Follower(read->lanes, rows);
 }
 
 TEST(Follower, what_relays_write_is_compared_bit_by_bit_and_is_no_fault) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kHistories; ++seed) {
     LedgerHistory history(seed);
     HistoryReader reader(history);
     Follower follower({});
     std::int64_t events = 0;
     for (int pass = 0; pass < 20; ++pass) {
       history.run(20);
-      const auto progress = advance(follower, reader, newest(history) - kAge);
+      const auto progress = advance(follower, reader, newest(history));
       ASSERT_EQ(progress.fault_count, 0U)
           << "seed " << seed << ": " << progress.faults.front().text;
       events += progress.events;
       if (history.any(3) == 0) follower = begin_again(follower);
     }
-    events += advance(follower, reader, newest(history) + 1).events;
+    events += advance(follower, reader, newest(history) + kAge + 1).events;
     const LedgerReport all = walk(history.rows(), history.events(), history.now());
     EXPECT_EQ(events, all.events) << "seed " << seed;
+  }
+}
+
+TEST(Follower, of_a_long_ledger_a_few_rows_at_a_time_are_in_memory) {
+  for (std::uint64_t seed = 0; seed < kHistories; ++seed) {
+    LedgerHistory history(seed);
+    history.run(400);
+    HistoryReader reader(history);
+    Follower follower({}, 7);
+    const auto progress = advance(follower, reader, newest(history) + kAge + 1);
+    ASSERT_EQ(progress.fault_count, 0U) << "seed " << seed << ": " << progress.faults.front().text;
+    EXPECT_EQ(progress.events, walk(history.rows(), history.events(), history.now()).events)
+        << "seed " << seed;
   }
 }
 
@@ -118,44 +132,40 @@ TEST(Follower, rows_and_events_are_read_once_and_not_from_the_beginning_again) {
   HistoryReader reader(history);
   Follower follower({});
   history.run(400);
-  (void)advance(follower, reader, newest(history) + 1);
+  (void)advance(follower, reader, newest(history) + kAge + 1);
   const auto read = std::exchange(reader.read, 0);
   EXPECT_GE(read, history.rows().size());
   reader.scanned = 0;
-  (void)advance(follower, reader, newest(history) + 1);
+  (void)advance(follower, reader, newest(history) + kAge + 1);
   EXPECT_EQ(reader.read, 0U);
   EXPECT_EQ(reader.scanned, 0U);
   follower = begin_again(follower);
-  (void)advance(follower, reader, newest(history) + 1);
+  (void)advance(follower, reader, newest(history) + kAge + 1);
   EXPECT_LT(reader.read, read / 2);
   EXPECT_EQ(reader.scanned, 0U);
 }
 
 TEST(Follower, an_event_that_is_gone_or_another_one_is_named) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kHistories; ++seed) {
     LedgerHistory history(seed);
     HistoryReader reader(history);
     Follower follower({});
     history.run(100);
-    (void)advance(follower, reader, newest(history) - kAge);
+    (void)advance(follower, reader, newest(history));
     const std::size_t before = history.events().size();
     history.run(100);
-    // Of an event that was written since, and that is settled.
-    const LedgerReport whole = walk(history.rows(), history.events(), history.now());
     auto& events = history.events();
     if (events.size() == before) continue;
     const std::size_t place = before + history.any(events.size() - before);
-    const LedgerEvent victim = events[place];
     if (history.any(2) == 0) {
       events.erase(events.begin() + static_cast<std::ptrdiff_t>(place));
     } else {
-      events[place].id.bytes[3] =
-          static_cast<std::remove_reference_t<decltype(victim.id.bytes[3])>>(~victim.id.bytes[3]);
+      auto& byte = events[place].id.bytes[3];
+      byte = static_cast<std::remove_reference_t<decltype(byte)>>(~byte);
     }
     const LedgerReport broken = walk(history.rows(), history.events(), history.now());
-    const auto progress = advance(follower, reader, newest(history) + 1);
+    const auto progress = advance(follower, reader, newest(history) + kAge + 1);
     EXPECT_EQ(progress.fault_count, broken.fault_count) << "seed " << seed;
-    if (broken.fault_count == 0) EXPECT_EQ(broken.settlements, whole.settlements);
   }
 }
 
@@ -165,7 +175,7 @@ TEST(Follower, a_settlement_that_is_too_young_waits) {
   Follower follower({});
   history.run(300);
   EXPECT_EQ(advance(follower, reader, 0).settlements, 0);
-  EXPECT_GT(advance(follower, reader, newest(history) + 1).settlements, 0);
+  EXPECT_GT(advance(follower, reader, newest(history) + kAge + 1).settlements, 0);
 }
 
 TEST(Follower, what_retention_has_removed_meanwhile_is_no_fault) {
@@ -177,7 +187,7 @@ TEST(Follower, what_retention_has_removed_meanwhile_is_no_fault) {
   const std::uint64_t below = history.now().s1->first_unseen() / 2;
   std::erase_if(history.events(), [&](const LedgerEvent& event) { return event.xid < below; });
   reader.pruned_now = {.below_xid = below, .events = 1};
-  const auto progress = advance(follower, reader, newest(history) + 1);
+  const auto progress = advance(follower, reader, newest(history) + kAge + 1);
   EXPECT_EQ(progress.fault_count, 0U);
 }
 
@@ -188,11 +198,12 @@ TEST(Follower, a_stop_ends_it_and_the_next_one_compares_what_was_left) {
   history.run(300);
   int pages = 0;
   const auto stopped =
-      follower.advance(reader, 1, newest(history) + 1, [&] { return ++pages < 2; });
+      follower.advance(reader, 1, {.now_us = newest(history) + kAge + 1, .age_us = kAge},
+                       [&] { return ++pages < 2; });
   ASSERT_TRUE(stopped.has_value());
   EXPECT_FALSE(stopped->finished);
   Follower next({});
-  EXPECT_EQ(advance(next, reader, newest(history) + 1).events,
+  EXPECT_EQ(advance(next, reader, newest(history) + kAge + 1).events,
             walk(history.rows(), history.events(), history.now()).events);
 }
 
