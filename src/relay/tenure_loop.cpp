@@ -237,8 +237,10 @@ Status TenureLoop::follow(Parts& parts, Tenure& tenure, const LeaseRenewer& leas
   TimePoint update_at = look_at;
   TimePoint maintain_at = look_at;
   bool delivers = false;
+  // Nothing is maintained before the tenure has begun.
+  const auto maintain_next = [&] { return tenure.has_begun() ? maintain_at : TimePoint::max(); };
   for (bool rung = false; !stopping();
-       rung = wait_until(std::min({look_at, update_at, maintain_at}))) {
+       rung = wait_until(std::min({look_at, update_at, maintain_next()}))) {
     note_progress();
     if (auto failure = tenure.failure()) return fail(std::move(*failure));
     if (auto failure = lease.failure()) return fail(std::move(*failure));

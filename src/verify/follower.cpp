@@ -19,11 +19,13 @@ constexpr std::int64_t kNoHorizon = std::numeric_limits<std::int64_t>::max();
 Follower::Follower(const std::vector<Compared>& from, std::size_t rows_of_generation)
     : rows_of_generation_(rows_of_generation) {
   walk_.expect_late_rows();
+  // Ids grow with time, and what is newer than the oldest of these rows may concern any lanes: the
+  // walk passes over what it has compared.
+  for (const Compared& lanes : from) first_id_ = std::min(first_id_, lanes.row.id);
+  if (from.empty()) first_id_ = 0;
   for (const Compared& lanes : from) {
     walk_.resume(lanes);
-    // Rows of the generation that other lanes have compared already are passed over by the walk.
-    const auto [known, added] = read_.emplace(lanes.row.generation, lanes.row.id);
-    if (!added) known->second = std::min(known->second, lanes.row.id);
+    read_[lanes.row.generation] = first_id_;
   }
 }
 
@@ -93,7 +95,7 @@ Result<bool> Follower::read_generations(const Reading& reading, store::LedgerRan
       }
       ++count;
       read_[row.generation] = row.id;
-      walk_.add(std::move(row));
+      if (row.id > first_id_) walk_.add(std::move(row));
     }
     if (!reading.pace()) return false;
   }

@@ -57,6 +57,7 @@ class Follower {
   [[nodiscard]] Result<bool> compare(const Reading& reading);
 
   std::size_t rows_of_generation_;
+  std::int64_t first_id_{store::kLastGeneration};  ///< Rows up to this one are not needed.
   LedgerWalk walk_;
   /// The newest row that was read, by generation. A generation has one writer, whose rows are
   /// committed in the order of their ids.
