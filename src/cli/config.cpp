@@ -7,6 +7,7 @@
 #include "base/count.hpp"
 #include "base/setting.hpp"
 #include "cli/exit.hpp"
+#include "cli/monitoring.hpp"
 #include "cli/output.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
@@ -57,7 +58,15 @@ int check(const ConfigOptions& options, const Context& context) {
     print_check(options, config::find_path(request), {}, loaded.error());
     return kCheckFailed;
   }
-  print_check(options, loaded->file, loaded->warnings, {});
+  config::Problems problems;
+  if (const Status listens = check_monitor(loaded->config); !listens)
+    problems.push_back({.what = listens.error().message,
+                        .path = "http.listen",
+                        .where = loaded->file.empty() ? "no file" : loaded->file,
+                        .at = {},
+                        .hint = listens.error().hint});
+  print_check(options, loaded->file, loaded->warnings, problems);
+  if (!problems.empty()) return kCheckFailed;
   if (options.json) return kOk;
   const std::string file = loaded->file.empty() ? "no file" : loaded->file;
   print("{}: ok, {}\n", file, count("subscription", loaded->config.relay.subscriptions.size()));

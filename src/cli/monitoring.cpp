@@ -7,6 +7,14 @@
 
 namespace outbox::cli {
 
+Status check_monitor(const config::Config& config) {
+  if (config.http_listen.empty()) return {};
+  auto address = http::parse_address(config.http_listen);
+  if (address) return http::check_access(*address, config.http_token);
+  address.error().message = "http.listen: " + address.error().message;
+  return tl::unexpected(address.error());
+}
+
 std::unique_ptr<http::Monitor> start_monitor(const config::Loaded& loaded,
                                              std::function<std::vector<RelayReport>()> reports) {
   const config::Config& config = loaded.config;

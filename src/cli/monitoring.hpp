@@ -11,6 +11,8 @@
 
 namespace outbox::cli {
 
+/// Whether start_monitor() could listen at such an address.
+[[nodiscard]] Status check_monitor(const config::Config& config);
 /// Listens at http.listen until the result is destroyed; returns null if nothing is to listen.
 /// `reports` says how the relays of this process are, and is called by other threads.
 [[nodiscard]] std::unique_ptr<http::Monitor> start_monitor(

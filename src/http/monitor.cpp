@@ -59,16 +59,19 @@ std::string_view store_kind(std::string_view url) {
 
 }  // namespace
 
+Status check_access(const Address& address, const std::string& token) {
+  if (address.is_loopback() || !token.empty()) return {};
+  return fail(
+      Errc::invalid_argument,
+      "http.listen: other machines can reach " + address.text() + ", and there is no http.token",
+      "listen on 127.0.0.1, or set http.token, which Prometheus sends as "
+      "authorization.credentials");
+}
+
 Monitor::Monitor(MonitorOptions options) : options_(std::move(options)), store_(options_.store) {}
 
 Result<std::unique_ptr<Monitor>> Monitor::start(MonitorOptions options) {
-  if (!options.address.is_loopback() && options.token.empty()) {
-    return fail(Errc::invalid_argument,
-                "http.listen: other machines can reach " + options.address.text() +
-                    ", and there is no http.token",
-                "listen on 127.0.0.1, or set http.token, which Prometheus sends as "
-                "authorization.credentials");
-  }
+  OUTBOX_TRY(check_access(options.address, options.token));
   std::unique_ptr<Monitor> monitor(new Monitor(std::move(options)));
   OUTBOX_TRY(monitor->server_,
              Server::start(monitor->options_.address, {},

@@ -24,6 +24,9 @@ struct MonitorOptions {
   std::function<std::vector<RelayReport>()> reports;
 };
 
+/// Refuses an address that other machines can reach without a token.
+[[nodiscard]] Status check_access(const Address& address, const std::string& token);
+
 class Monitor {
  public:
   /// Listens until it is destroyed. Refuses an address that other machines can reach without a

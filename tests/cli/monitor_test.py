@@ -12,7 +12,7 @@ import unittest
 from urllib.parse import urlsplit
 
 from own_server import OwnServer
-from program import Case, ERROR, FILE_SUBSCRIPTION, OK, OnPostgres, OnSqlite, ROOT, USAGE, jsonl, signal, wait_until
+from program import CHECK_FAILED, Case, ERROR, FILE_SUBSCRIPTION, OK, OnPostgres, OnSqlite, ROOT, USAGE, jsonl, signal, wait_until
 
 LISTEN = '[http]\nlisten = "127.0.0.1:0"\n[metrics]\ninterval = "1s"\n'
 PAGE = ROOT / "docs" / "reference" / "metrics.md"
@@ -133,6 +133,9 @@ class Watched(Asking):
             self.succeeds("relay", "--once", "--set", f"http.listen=127.0.0.1:{port}")
         self.fails(USAGE, "relay", "--log-level", "off", "--set", "http.listen=9464", says="http.listen")
         self.fails(ERROR, "relay", "--log-level", "off", "--set", "http.listen=0.0.0.0:0", says=("other machines", "http.token"))
+        self.fails(CHECK_FAILED, "config", "check", "--set", "http.listen=0.0.0.0:0", says=("other machines", "http.token"))
+        self.fails(CHECK_FAILED, "config", "check", "--set", "http.listen=9464", says="http.listen")
+        self.succeeds("config", "check", "--set", "http.listen=0.0.0.0:0", "--set", "http.token=secret")
 
 
 class Systemd:

@@ -91,7 +91,7 @@ url = "{self.receiver.url}"
 allow_http = true
 allow_networks = ["127.0.0.0/8"]
 [relay]
-lease = "1s"
+lease = "5s"
 verify = true
 verify_after = "1s"
 [http]
@@ -104,7 +104,7 @@ interval = "1s"
         self.enqueued = 0
         self.enqueue(10)
         wait_until(lambda: self.query('min(outbox_relays_alive) == 1 and sum(outbox_pending_events) == 0'), "it is scraped, and nothing is pending")
-        self.assertEqual(self.firing(), set(), "nothing is wrong")
+        self.clears()  # Prometheus knew no relay before the first scrape.
 
     def start_relay(self):
         with (self.folder / "relay.log").open("a", encoding="utf-8") as log:
