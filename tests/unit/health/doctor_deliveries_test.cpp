@@ -150,11 +150,25 @@ TEST(DoctorQueues, a_type_that_no_live_worker_has) {
   EXPECT_TRUE(complaint(findings, "queues").problem);
 }
 
+TEST(DoctorHealth, differences_that_a_relay_has_found_are_a_problem_until_they_are_acknowledged) {
+  Findings findings;
+  judge_verified({{.name = "orders", .events = 10}, {.name = "my mails", .differences = 2}},
+                 findings);
+  EXPECT_EQ(complaint(findings, "verify").subject, "my mails");
+  EXPECT_EQ(complaint(findings, "verify").what, "the ledger differs from the log in 2 places");
+  EXPECT_EQ(complaint(findings, "verify").command, "outbox verify --subscription 'my mails'");
+  EXPECT_TRUE(complaint(findings, "verify").problem);
+  Findings sound;
+  judge_verified({{.name = "orders", .events = 10}}, sound);
+  expect_in_order(sound, "verify");
+}
+
 TEST(DoctorHealth, a_part_that_could_not_be_read_leaves_the_others) {
   const Deliveries seen{.subscriptions = {subscription("orders")},
                         .relays = fail(Errc::deadline_exceeded, "no answer"),
                         .holds = {},
-                        .queues = {}};
+                        .queues = {},
+                        .verified = {}};
   const Findings findings = judge(seen, {.max_lag = {}, .quota = 1});
   EXPECT_EQ(complaint(findings, "relays").what, "not checked: no answer");
   expect_in_order(findings, "subscriptions");
