@@ -124,11 +124,18 @@ TEST(Metrics, a_relay_says_what_it_did_and_in_which_state_each_subscription_is) 
 }
 
 TEST(Metrics, an_application_gets_the_same_families) {
-  RelayReport report;
-  report.totals.push_back({.name = "orders", .sink = "kafka"});
-  PrometheusMetrics collector([&] { return std::vector{report}; });
-  const auto families = collector.Collect();
-  const auto named = collect_metrics({report});
+  struct Delivers {
+    RelayReport report() const {
+      RelayReport said;
+      said.totals.push_back({.name = "orders", .sink = "kafka"});
+      return said;
+    }
+  };
+  const auto relay = std::make_unique<Delivers>();
+  const auto reports = [&] { return std::vector{relay->report()}; };
+  const auto collected = std::make_shared<outbox::PrometheusMetrics>(reports);
+  const auto families = collected->Collect();
+  const auto named = collect_metrics({relay->report()});
   ASSERT_EQ(families.size(), named.size());
   for (std::size_t i = 0; i < families.size(); ++i) {
     EXPECT_EQ(families[i].name, named[i].name);
