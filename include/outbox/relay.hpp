@@ -131,7 +131,7 @@ struct SendTotals {
 /// in `sends` when it has its outcome.
 struct SubscriptionTotals {
   std::string name;
-  std::string sink;            ///< The name of its sink ("kafka").
+  std::string sink;            ///< The name of its sink.
   std::uint64_t delivered{0};  ///< Events that the sink has taken, retries and replays included.
   std::uint64_t filtered{0};   ///< Events that the subscription's filter does not match.
   std::uint64_t parked{0};     ///< Events that were set aside.

@@ -18,7 +18,7 @@ ROOT = HERE.parent.parent
 BUILD = Path(os.environ["OUTBOX_BUILD"])
 OUTBOX = os.environ["OUTBOX_BINARY"]
 COMPILER = os.environ["OUTBOX_COMPILER"]
-ADAPTERS = {"json.hpp", "postgres.hpp", "sqlite.hpp", "pqxx.hpp"}
+ADAPTERS = {"json.hpp", "postgres.hpp", "prometheus.hpp", "sqlite.hpp", "pqxx.hpp"}
 STANDARD = "-std=c++20"
 
 
