@@ -374,7 +374,8 @@ Status TenureLoop::change_lanes(Parts& parts, Tenure& tenure, const store::Group
   return {};
 }
 
-/// Lanes that had another owner until now had a dead one: living relays give their lanes back first.
+/// Lanes that had another owner until now had a dead one: living relays give their lanes back
+/// first.
 void TenureLoop::count_takeover(const store::Group& group, const store::Holding& holding) {
   const bool takes_over =
       std::any_of(group.owners.begin(), group.owners.end(), [&](const store::OwnedLanes& owned) {

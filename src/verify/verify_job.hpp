@@ -1,5 +1,5 @@
-// Verifies all subscriptions of a store all the time, on a thread of its own (docs/design/verify.md,
-// "All the time"). Of several relays one at a time verifies a subscription.
+// Verifies all subscriptions of a store all the time, on a thread of its own
+// (docs/design/verify.md, "All the time"). Of several relays one at a time verifies a subscription.
 #pragma once
 
 #include <chrono>

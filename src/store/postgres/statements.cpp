@@ -150,8 +150,7 @@ SELECT {schema}.close_trial($1::int, $2::bigint, $3::bigint, $4::bigint[]))"},
 WITH gone AS (DELETE FROM {schema}.run WHERE subscription = $1::int AND generation = $2::bigint AND tried = 0)
 UPDATE {schema}.run SET relay = NULL, first_seq = NULL WHERE subscription = $1::int AND generation = $2::bigint AND tried > 0)"},
 
-    // ---- Verified (docs/design/verify.md). `verified` has a row per subscription, found by primary
-    // key.
+    // ---- Verified (docs/design/verify.md). `verified` has a row per subscription. Primary key.
     .list_verified = {.what = "read what is verified", .text = R"(
 SELECT s.id, s.name, coalesce(v.place, ''::text), coalesce(v.events, 0::bigint), coalesce(v.differences, 0::bigint),
   coalesce(v.verifier, ''::text), (date_part('epoch'::text, clock_timestamp() - v.at) * 1000000::float8)::bigint, coalesce(v.revision, 0::bigint),
