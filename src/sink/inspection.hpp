@@ -71,7 +71,7 @@ class OverNetwork {
   OverNetwork& operator=(OverNetwork&&) = delete;
   virtual ~OverNetwork() = default;
 
-  /// See sink::is_insecure(). Asked after open() has succeeded.
+  /// See sink::is_insecure(). As open() found it last, also after the connection was lost.
   [[nodiscard]] virtual bool is_insecure() const = 0;
 };
 

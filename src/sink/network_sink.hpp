@@ -18,11 +18,9 @@ class NetworkSink : public Sink, public OverNetwork {
   explicit NetworkSink(std::string name) : warned_(std::move(name)) {}
 
   void receive(std::vector<Outcome>& outcomes) final;
-  /// What the open destination is, and what the settings promise there.
+  /// What the open destination is, and what the settings promise there. Only while it is open.
   [[nodiscard]] virtual Inspection inspection() const = 0;
-  [[nodiscard]] bool is_insecure() const final {
-    return sink::is_insecure(inspection().weaknesses);
-  }
+  [[nodiscard]] bool is_insecure() const final { return insecure_; }
 
  protected:
   /// Processes what the client has received, and watches the deadlines.
@@ -30,16 +28,19 @@ class NetworkSink : public Sink, public OverNetwork {
   void report(Outcome outcome) { ready_.push_back(std::move(outcome)); }
   /// Reports an outcome for a message that is not sent. If `rejected`, the client never got it.
   void refuse(const Message& message, Outcome::Kind kind, Error error);
-  /// Warns of each weakness once, although the sink is opened again and again.
+  /// Called by open(). Warns of each weakness once, although the sink is opened again and again.
   void warn_about(const Inspection& found) { warn_about(found.destination, found.weaknesses); }
   /// `place` is the server, or the stream on it.
   void warn_about(std::string_view place, const std::vector<Weakness>& found) {
     warned_.warn(place, found);
+    insecure_ = sink::is_insecure(found);
   }
 
  private:
   std::vector<Outcome> ready_;
   WeaknessLog warned_;
+  /// As of the last open(): the connection may be gone by now.
+  bool insecure_{false};
 };
 
 /// Opens the sink, inspects it and closes it.
