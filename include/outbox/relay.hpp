@@ -139,6 +139,9 @@ struct SubscriptionTotals {
   /// The parked events, by ParkReason.
   std::array<std::uint64_t, 6> parked_for{};
   SendTotals sends{};
+
+  /// Adds those of another relay, or of an earlier subscription of the name.
+  SubscriptionTotals& operator+=(const SubscriptionTotals& more);
 };
 
 /// What a worker has done to the tasks of one type in one queue since the Worker object was made.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string>
+#include <utility>
 
 #include "base/steady.hpp"
 
@@ -68,33 +71,54 @@ void add_tasks(const TaskTotals& one, Families& into) {
   into.add(metric::kTaskPickup, {one.queue, one.type}, one.pickup);
 }
 
-/// The reports of a process as if one relay had made them: what they share is added up, so that no
-/// sample is there twice.
-RelayReport merge(const std::vector<RelayReport>& reports) {
-  RelayReport all;
-  for (const RelayReport& report : reports) {
-    all.progress = std::min(all.progress, report.progress);
-    all.subscriptions.insert(all.subscriptions.end(), report.subscriptions.begin(),
-                             report.subscriptions.end());
-    all.totals.insert(all.totals.end(), report.totals.begin(), report.totals.end());
-    all.tasks.insert(all.tasks.end(), report.tasks.begin(), report.tasks.end());
-    for (const auto& [group, lanes] : report.lanes) all.lanes[group] += lanes;
-    for (const auto& [group, times] : report.takeovers) all.takeovers[group] += times;
-    for (const auto& [of, errors] : report.store_errors) all.store_errors[of] += errors;
-    for (const auto& [queue, tasks] : report.tasks_recovered) all.tasks_recovered[queue] += tasks;
-    all.wakeups_by_commit += report.wakeups_by_commit;
-    all.wakeups_by_time += report.wakeups_by_time;
-  }
-  return all;
-}
+/// What the relays and workers of a process did together. Several of them may have the same
+/// subscription, each on its own lanes, and no sample may be there twice.
+struct Process {
+  std::map<std::string, SubscriptionTotals> totals;
+  std::map<std::string, SubscriptionReport> subscriptions;
+  std::map<std::pair<std::string, std::string>, TaskTotals> tasks;
+  RelayReport rest;
 
-/// The sink of the subscription, as its totals name it.
-std::string_view sink_of(const RelayReport& report, const std::string& subscription) {
-  const auto found =
-      std::find_if(report.totals.begin(), report.totals.end(),
-                   [&](const SubscriptionTotals& one) { return one.name == subscription; });
-  return found == report.totals.end() ? std::string_view() : found->sink;
-}
+  explicit Process(const std::vector<RelayReport>& reports) {
+    for (const RelayReport& report : reports) add(report);
+  }
+
+ private:
+  void add(const RelayReport& report) {
+    for (const SubscriptionTotals& one : report.totals) totals[one.name] += one;
+    for (const SubscriptionReport& one : report.subscriptions) add(one);
+    for (const TaskTotals& one : report.tasks) add(one);
+    for (const auto& [group, lanes] : report.lanes) rest.lanes[group] += lanes;
+    for (const auto& [group, times] : report.takeovers) rest.takeovers[group] += times;
+    for (const auto& [of, errors] : report.store_errors) rest.store_errors[of] += errors;
+    for (const auto& [queue, runs] : report.tasks_recovered) rest.tasks_recovered[queue] += runs;
+    rest.wakeups_by_commit += report.wakeups_by_commit;
+    rest.wakeups_by_time += report.wakeups_by_time;
+    rest.progress = std::min(rest.progress, report.progress);
+  }
+  /// A state other than "delivering" counts, whoever reports it.
+  void add(const SubscriptionReport& one) {
+    const auto [found, fresh] = subscriptions.try_emplace(one.name, one);
+    if (fresh) return;
+    SubscriptionReport& all = found->second;
+    if (state(all) == "delivering") all.state = one.state;
+    all.in_flight += one.in_flight;
+    all.window_bytes += one.window_bytes;
+    all.insecure = all.insecure || one.insecure;
+  }
+  void add(const TaskTotals& one) {
+    const auto [found, fresh] = tasks.try_emplace({one.queue, one.type}, one);
+    if (fresh) return;
+    TaskTotals& all = found->second;
+    all.completed += one.completed;
+    all.failed += one.failed;
+    all.dead += one.dead;
+    all.cancelled += one.cancelled;
+    all.snoozed += one.snoozed;
+    all.duration += one.duration;
+    all.pickup += one.pickup;
+  }
+};
 
 }  // namespace
 
@@ -115,11 +139,14 @@ void add_process(std::string_view version, std::string_view store, Families& int
 }
 
 void add_relays(const std::vector<RelayReport>& reports, const Moment& moment, Families& into) {
-  const RelayReport all = merge(reports);
-  for (const SubscriptionTotals& one : all.totals) add_totals(one, into);
-  for (const SubscriptionReport& one : all.subscriptions)
-    add_now(one, sink_of(all, one.name), into);
-  for (const TaskTotals& one : all.tasks) add_tasks(one, into);
+  const Process process(reports);
+  for (const auto& [name, one] : process.totals) add_totals(one, into);
+  for (const auto& [name, one] : process.subscriptions) {
+    const auto totals = process.totals.find(name);
+    add_now(one, totals == process.totals.end() ? std::string() : totals->second.sink, into);
+  }
+  for (const auto& [place, one] : process.tasks) add_tasks(one, into);
+  const RelayReport& all = process.rest;
   for (const auto& [group, lanes] : all.lanes) into.add(metric::kLanes, {group}, number(lanes));
   for (const auto& [group, times] : all.takeovers)
     into.add(metric::kTakeovers, {group}, number(times));

@@ -14,20 +14,19 @@ const char* to_string(ParkReason reason) noexcept {
   return "?";
 }
 
-namespace relay {
-namespace {
-
-void add_up(SubscriptionTotals& all, const SubscriptionTotals& more) {
-  all.sink = more.sink;
-  all.delivered += more.delivered;
-  all.filtered += more.filtered;
-  all.parked += more.parked;
-  all.dead += more.dead;
-  for (std::size_t i = 0; i < all.parked_for.size(); ++i) all.parked_for[i] += more.parked_for[i];
-  all.sends += more.sends;
+SubscriptionTotals& SubscriptionTotals::operator+=(const SubscriptionTotals& more) {
+  name = more.name;
+  sink = more.sink;
+  delivered += more.delivered;
+  filtered += more.filtered;
+  parked += more.parked;
+  dead += more.dead;
+  for (std::size_t i = 0; i < parked_for.size(); ++i) parked_for[i] += more.parked_for[i];
+  sends += more.sends;
+  return *this;
 }
 
-}  // namespace
+namespace relay {
 
 void Totals::add(const store::ProgressBatch& batch) {
   const MutexLock lock(mutex_);
@@ -68,15 +67,12 @@ std::vector<SubscriptionTotals> Totals::by_name() const {
   {
     const MutexLock lock(mutex_);
     for (const auto& [id, one] : subscriptions_) {
-      if (!one.name.empty()) add_up(all[one.name], one);
+      if (!one.name.empty()) all[one.name] += one;
     }
   }
   std::vector<SubscriptionTotals> found;
   found.reserve(all.size());
-  for (auto& [name, totals] : all) {
-    totals.name = name;
-    found.push_back(std::move(totals));
-  }
+  for (auto& [name, totals] : all) found.push_back(std::move(totals));
   return found;
 }
 

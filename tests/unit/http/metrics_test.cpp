@@ -143,6 +143,35 @@ TEST(Metrics, an_application_gets_the_same_families) {
   }
 }
 
+TEST(Metrics, two_relays_with_the_same_subscription_make_one_sample) {
+  RelayReport report;
+  report.totals.push_back({.name = "orders", .sink = "kafka", .delivered = 2});
+  report.totals.back().sends.latency.add(std::chrono::milliseconds(1));
+  report.subscriptions.push_back({.name = "orders", .state = "delivering", .reason = ""});
+  report.subscriptions.back().in_flight = 3;
+  report.tasks.push_back({.queue = "reports", .type = "make", .completed = 4});
+  RelayReport other = report;
+  other.subscriptions.back().state = "backing-off";
+  Families all;
+  add_relays(
+      {report, other},
+      {.now = std::chrono::system_clock::now(), .now_steady = std::chrono::steady_clock::now()},
+      all);
+  for (const MetricFamily& family : all.list()) {
+    std::set<std::vector<std::string>> labels;
+    for (const MetricSample& sample : family.samples)
+      EXPECT_TRUE(labels.insert(sample.labels).second) << family.name;
+  }
+  const std::string text = text_of(all);
+  for (const char* const line :
+       {"outbox_events_delivered_total{subscription=\"orders\"} 4",
+        "outbox_delivery_latency_seconds_count{subscription=\"orders\"} 2",
+        "outbox_in_flight_events{subscription=\"orders\"} 6",
+        "outbox_subscription_state{subscription=\"orders\",state=\"unavailable\"} 1",
+        "outbox_tasks_finished_total{queue=\"reports\",type=\"make\",outcome=\"completed\"} 8"})
+    EXPECT_TRUE(has_line(text, line)) << line << "\n" << text;
+}
+
 TEST(Metrics, of_many_types_of_events_some_count_as_other) {
   SendTotals all;
   for (std::size_t i = 0; i < SendTotals::kMostTypes + 5; ++i) {
