@@ -29,7 +29,6 @@ CREATE TABLE outbox_verified (
   place         TEXT NOT NULL,
   events        INTEGER NOT NULL,   -- that were compared
   differences   INTEGER NOT NULL,   -- that were found since a person has looked at them
-  forgotten     INTEGER NOT NULL DEFAULT 0,  -- how many a person has looked at last
   verifier      TEXT NOT NULL,      -- the relay that has written the row
   at            INTEGER NOT NULL,
   revision      INTEGER NOT NULL

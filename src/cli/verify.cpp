@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -91,9 +92,7 @@ class CountedReader final : public store::LedgerReader {
                                     const store::VisitParked& visit) override {
     return reader_.begin(subscription, visit);
   }
-  Result<store::LedgerMoment> begin_rows(std::int32_t subscription) override {
-    return reader_.begin_rows(subscription);
-  }
+  Status begin_rows(std::int32_t subscription) override { return reader_.begin_rows(subscription); }
   void seek(const store::LedgerRank& after, std::int64_t last) override {
     reader_.seek(after, last);
   }
@@ -261,11 +260,16 @@ int acknowledge(const VerifyOptions& options, const Context& context) {
     throw Failure(kUsage, "--acknowledge compares nothing", "give it with --subscription only");
   const auto store = Context::checked_store(context.store_configuration());
   const auto verified = must(store->verified());
-  for (const store::SubscriptionRow& row :
-       chosen(options, must(must(store->catalog())->subscriptions()))) {
-    const std::int64_t differences = must(verified->forget_differences(row.id));
-    if (differences > 0)
-      print("{}: {} acknowledged\n", row.spec.name, count("difference", differences));
+  const auto rows = chosen(options, must(must(store->catalog())->subscriptions()));
+  for (const store::VerifiedRow& row : must(verified->list())) {
+    const bool meant = std::any_of(rows.begin(), rows.end(),
+                                   [&](const auto& one) { return one.id == row.subscription; });
+    if (!meant || row.differences == 0) continue;
+    // What a relay finds at this moment is for the next look.
+    if (!must(verified->forget_differences(row)))
+      throw Failure(kError, row.name + ": a relay has just compared more",
+                    "look at the differences again, then repeat the command");
+    print("{}: {} acknowledged\n", row.name, count("difference", row.differences));
   }
   return kOk;
 }

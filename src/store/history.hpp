@@ -227,8 +227,8 @@ class LedgerReader : public Interface {
   [[nodiscard]] Result<LedgerMoment> begin(std::int32_t subscription) {
     return begin(subscription, {});
   }
-  /// The same without the parked events, which are not read.
-  [[nodiscard]] virtual Result<LedgerMoment> begin_rows(std::int32_t subscription) = 0;
+  /// The same for next_rows() and scan() only: the parked events are not read.
+  [[nodiscard]] virtual Status begin_rows(std::int32_t subscription) = 0;
   /// next_rows() goes on behind this row, up to the end of the generation `last`.
   virtual void seek(const LedgerRank& after, std::int64_t last) = 0;
   /// The next settlements in the order of (generation, id); empty at the end.
@@ -266,8 +266,9 @@ class Verified : public Interface {
   [[nodiscard]] virtual Result<bool> save(const VerifiedRow& read, const std::string& place,
                                           const std::string& verifier, std::int64_t events,
                                           std::int64_t differences) = 0;
-  /// A person has looked at the differences of this subscription. Returns how many there were.
-  [[nodiscard]] virtual Result<std::int64_t> forget_differences(std::int32_t subscription) = 0;
+  /// A person has looked at the differences. Returns false if the row has changed since it was
+  /// read.
+  [[nodiscard]] virtual Result<bool> forget_differences(const VerifiedRow& read) = 0;
 };
 
 // ---- Removing events that every subscription has passed, and rows about them

@@ -94,7 +94,6 @@ struct RelayRow {
   std::map<std::string, std::int64_t> lanes{};  ///< How many lanes it owns, by group.
 };
 
-/// It is used by one thread at a time.
 /// How large a store is and how far it reaches, for metrics. Times: microseconds since 1970, UTC.
 struct StoreFigures {
   /// Bytes by what is in the tables: events, progress, parked and rest; of SQLite the whole file.
@@ -106,6 +105,7 @@ struct StoreFigures {
   bool has_snapshots{false};
 };
 
+/// It is used by one thread at a time.
 class Catalog : public Interface {
  public:
   /// The random name that migrate() gave this outbox. Recreated tables or files have another one.

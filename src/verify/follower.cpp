@@ -32,17 +32,17 @@ Follower::Follower(const std::vector<Compared>& from, std::size_t rows_of_genera
 Result<Follower::Progress> Follower::advance(store::LedgerReader& reader, std::int32_t subscription,
                                              const Times& times, const Pace& pace) {
   Progress progress;
-  OUTBOX_TRY([[maybe_unused]] const auto moment, reader.begin_rows(subscription));
+  OUTBOX_TRY(reader.begin_rows(subscription));
   OUTBOX_TRY(const store::Pruned pruned, reader.pruned(subscription));
   walk_.set_pruned(pruned);
   const Reading reading{.reader = reader, .subscription = subscription, .pace = pace};
-  for (std::int64_t horizon = 0; progress.finished && horizon != kNoHorizon;) {
-    horizon = kNoHorizon;
-    OUTBOX_TRY(progress.finished, read_rows(reading, horizon));
-    if (!progress.finished) break;
+  std::int64_t horizon = kNoHorizon;
+  OUTBOX_TRY(progress.finished, read_rows(reading, horizon));
+  if (progress.finished) {
     walk_.compare_until(std::min(times.now_us, horizon) - times.age_us);
     OUTBOX_TRY(progress.finished, compare(reading));
   }
+  progress.more = horizon != kNoHorizon;
   LedgerReport found = walk_.take_report();
   progress.events = found.events;
   progress.settlements = found.settlements;

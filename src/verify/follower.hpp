@@ -36,8 +36,10 @@ class Follower {
     std::size_t fault_count{0};
     std::vector<Fault> faults{};  ///< The first of them.
     bool finished{true};          ///< If not, `pace` has ended it.
+    bool more{false};             ///< There is more to compare at once.
   };
-  /// Reads the new settlements, and compares those that are old enough with the log.
+  /// Reads new settlements, a limited number of them, and compares those that are old enough with
+  /// the log.
   [[nodiscard]] Result<Progress> advance(store::LedgerReader& reader, std::int32_t subscription,
                                          const Times& times, const Pace& pace);
   /// Up to where everything is compared.

@@ -42,6 +42,7 @@ void VerifyJob::run(const std::stop_token& stop) {
       parts_.reset();
       followed_.clear();
     }
+    if (std::exchange(more_, false)) continue;
     // While nothing is settled there is nothing to compare.
     pause_ = std::exchange(found_something_, false) ? options_.every
                                                     : std::min(2 * pause_, kIdle * options_.every);
@@ -54,8 +55,8 @@ Status VerifyJob::run_pass(const std::stop_token& stop) {
   OUTBOX_TRY(connect());
   OUTBOX_TRY(const auto rows, parts_->verified->list());
   for (const store::VerifiedRow& row : rows) {
-    if (stop.stop_requested()) return {};
     OUTBOX_TRY(verify(row, stop));
+    if (!rest(stop)) return {};
   }
   std::erase_if(followed_, [&](const auto& one) {
     return std::none_of(rows.begin(), rows.end(),
@@ -70,12 +71,12 @@ Status VerifyJob::connect() {
     auto parts = std::make_unique<Parts>();
     OUTBOX_TRY(parts->store, store::open_store(options_.store));
     OUTBOX_TRY(parts->store->check());
+    OUTBOX_TRY(parts->catalog, parts->store->catalog());
     OUTBOX_TRY(parts->verified, parts->store->verified());
     OUTBOX_TRY(parts->reader, parts->store->ledger_reader());
     parts_ = std::move(parts);
   }
-  OUTBOX_TRY(const auto catalog, parts_->store->catalog());
-  OUTBOX_TRY(std::string outbox, catalog->identity());
+  OUTBOX_TRY(std::string outbox, parts_->catalog->identity());
   if (outbox != parts_->outbox) followed_.clear();
   parts_->outbox = std::move(outbox);
   return {};
@@ -90,6 +91,7 @@ Status VerifyJob::verify(const store::VerifiedRow& row, const std::stop_token& s
                                         {.now_us = row.now_us, .age_us = after.count()},
                                         [&] { return rest(stop); }));
   if (!progress.finished) return {};  // The process ends.
+  more_ = more_ || progress.more;
   if (progress.settlements == 0 && progress.fault_count == 0) return {};
   found_something_ = true;
   const std::string place =

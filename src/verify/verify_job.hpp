@@ -47,6 +47,7 @@ class VerifyJob {
   };
   struct Parts {
     std::unique_ptr<store::Store> store;
+    std::unique_ptr<store::Catalog> catalog;
     std::unique_ptr<store::Verified> verified;
     std::unique_ptr<store::LedgerReader> reader;
     std::string outbox;
@@ -71,6 +72,7 @@ class VerifyJob {
   std::chrono::nanoseconds cpu_used_{0};       ///< At the end of the last rest.
   std::chrono::milliseconds pause_{0};         ///< Between the last pass and the next one.
   bool found_something_{false};                ///< In the last pass.
+  bool more_{false};                           ///< The last pass has left something to compare.
   Outage outage_;
 
   Mutex mutex_;

@@ -1,6 +1,7 @@
-// Tests that `outbox verify` finds nothing beside writers and relays that are killed, suspended and
-// taken over from.
+// Tests that `outbox verify`, and the verification that runs all the time, find nothing beside
+// writers and relays that are killed, suspended and taken over from.
 #include <fstream>
+#include <optional>
 
 #include "integration/relay/harness.hpp"
 #include "support/child_process.hpp"
@@ -10,6 +11,7 @@
 #include "support/shop.hpp"
 #include "support/temp_dir.hpp"
 #include "support/verifier.hpp"
+#include "verify/verify_job.hpp"
 
 namespace outbox::test {
 namespace {
@@ -23,6 +25,23 @@ class VerifyLive : public ::testing::Test {
         database_->url(),
         ShopOptions{
             .writers = 4, .transactions = 0, .longest_pause = std::chrono::milliseconds(4)});
+    begin_all_the_time();
+  }
+
+  /// Begins where the one before was, as another relay does.
+  void begin_all_the_time() {
+    all_the_time_.reset();
+    all_the_time_.emplace(verify::VerifyJobOptions{.store = {.url = database_->url()},
+                                                   .verifier = "the test",
+                                                   .after = std::chrono::seconds(6),
+                                                   .every = std::chrono::milliseconds(200),
+                                                   .most_cpu = 0.5});
+  }
+  /// How many events were compared all the time, and how many differences were found.
+  [[nodiscard]] std::string compared() const {
+    return database_->connect().value(
+        "SELECT coalesce(sum(events), 0) || ' ' || coalesce(sum(differences), 0) "
+        "FROM outbox.verified");
   }
 
   [[nodiscard]] std::unique_ptr<ChildProcess> relay(std::chrono::milliseconds lease) const {
@@ -52,12 +71,15 @@ class VerifyLive : public ::testing::Test {
     EXPECT_EQ(verifier.found(), "");
     EXPECT_TRUE(eventually_settled(database_->url(), "lines"));
     EXPECT_EQ(Verifier::verify(database_->url(), "lines"), "");
+    const std::string all = database_->connect().value("SELECT count(*) || ' 0' FROM outbox.event");
+    EXPECT_TRUE(eventually([&] { return compared() == all; })) << compared() << " of " << all;
   }
 
   const TempDir folder_;
   const std::string file_{folder_.file("lines")};
   std::unique_ptr<PostgresDatabase> database_;
   std::unique_ptr<Shop> shop_;
+  std::optional<verify::VerifyJob> all_the_time_;
 };
 
 TEST_F(VerifyLive, relays_that_are_killed_leave_nothing_to_find) {
@@ -68,6 +90,7 @@ TEST_F(VerifyLive, relays_that_are_killed_leave_nothing_to_find) {
     running = relay(std::chrono::minutes(10));
     ASSERT_TRUE(delivers(50));
     running->kill();
+    if (round % 3 == 2) begin_all_the_time();
   }
   running = relay(std::chrono::minutes(10));
   finish(verifier);

@@ -87,7 +87,7 @@ class PostgresLedgerReader final : public LedgerReader {
     return moment;
   }
 
-  [[nodiscard]] Result<LedgerMoment> begin_rows(std::int32_t subscription) override {
+  [[nodiscard]] Status begin_rows(std::int32_t subscription) override {
     start(subscription);
     return read_snapshot();
   }
@@ -161,16 +161,16 @@ class PostgresLedgerReader final : public LedgerReader {
     seek({.generation = -1, .id = 0}, kLastGeneration);
   }
 
-  [[nodiscard]] Result<LedgerMoment> read_snapshot() {
-    LedgerMoment moment;
+  [[nodiscard]] Status read_snapshot() {
     OUTBOX_TRY(const Rows snapshot, connection_.exec(&Queries::moment));
     moment_ = snapshot.text(0, 0);
-    OUTBOX_TRY(moment.now, snapshots_.get(moment_));
-    return moment;
+    return {};
   }
 
   [[nodiscard]] Result<LedgerMoment> read_moment(const VisitParked& visit) {
-    OUTBOX_TRY(LedgerMoment moment, read_snapshot());
+    LedgerMoment moment;
+    OUTBOX_TRY(read_snapshot());
+    OUTBOX_TRY(moment.now, snapshots_.get(moment_));
     OUTBOX_TRY(add_parked(connection_, subscription_, moment.parked, visit));
     return moment;
   }

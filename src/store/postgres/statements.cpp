@@ -164,11 +164,10 @@ SELECT s.id, $2::text, $3::bigint, $4::bigint, $5::text, clock_timestamp(), 1 FR
 ON CONFLICT (subscription) DO UPDATE SET place = EXCLUDED.place, events = v.events + EXCLUDED.events,
   differences = v.differences + EXCLUDED.differences, verifier = EXCLUDED.verifier, at = EXCLUDED.at, revision = v.revision + 1
 WHERE v.revision = $6::bigint RETURNING 1::int)"},
-    // $1 subscription. Returns how many there were.
+    // $1 subscription, $2 the revision that was read. Returns no row if there is another one.
     .forget_differences = {.what = "forget differences", .text = R"(
-WITH before AS (SELECT v.differences FROM {schema}.verified v WHERE v.subscription = $1::int FOR UPDATE)
-UPDATE {schema}.verified v SET differences = 0, revision = v.revision + 1 FROM before
-WHERE v.subscription = $1::int RETURNING before.differences)"},
+UPDATE {schema}.verified SET differences = 0, revision = revision + 1
+WHERE subscription = $1::int AND revision = $2::bigint RETURNING 1::int)"},
 
     // ---- Replays (docs/design/replay.md). The functions are in 0007_replay.sql.
     // Returns the first event that is certainly there, by event_by_seq, and the newest one.

@@ -32,9 +32,10 @@ class SqlVerified final : public store::Verified {
     return !rows.empty();
   }
 
-  [[nodiscard]] Result<std::int64_t> forget_differences(std::int32_t subscription) override {
-    OUTBOX_TRY(const Rows rows, db_->exec(&Statements::forget_differences, {subscription}));
-    return rows.empty() ? std::int64_t{0} : rows.first<std::int64_t>();
+  [[nodiscard]] Result<bool> forget_differences(const VerifiedRow& read) override {
+    OUTBOX_TRY(const Rows rows,
+               db_->exec(&Statements::forget_differences, {read.subscription, read.revision}));
+    return !rows.empty();
   }
 
  private:

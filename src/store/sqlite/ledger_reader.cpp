@@ -31,10 +31,10 @@ class SqliteLedgerReader final : public LedgerReader {
     return moment;
   }
 
-  /// A settlement that is written between the two statements is read the next time.
-  [[nodiscard]] Result<LedgerMoment> begin_rows(std::int32_t subscription) override {
+  [[nodiscard]] Status begin_rows(std::int32_t subscription) override {
     start(subscription);
-    return read_newest();
+    OUTBOX_TRY(newest_, connection_.integer(query::kNewestSettlement));
+    return {};
   }
 
   void seek(const LedgerRank& after, std::int64_t last) override {
@@ -105,15 +105,10 @@ class SqliteLedgerReader final : public LedgerReader {
     seek({.generation = -1, .id = 0}, kLastGeneration);
   }
 
-  [[nodiscard]] Result<LedgerMoment> read_newest() {
+  [[nodiscard]] Result<LedgerMoment> read_moment(const VisitParked& visit) {
     LedgerMoment moment{.now = everything_};
     OUTBOX_TRY(newest_, connection_.integer(query::kNewestSettlement));
     OUTBOX_TRY(moment.last_seq, connection_.integer(query::kNewestSeq));
-    return moment;
-  }
-
-  [[nodiscard]] Result<LedgerMoment> read_moment(const VisitParked& visit) {
-    OUTBOX_TRY(LedgerMoment moment, read_newest());
     OUTBOX_TRY(add_parked(connection_, subscription_, moment.parked, visit));
     return moment;
   }

@@ -161,9 +161,10 @@ SELECT id, ?2, ?3, ?4, ?5, outbox_now(), 1 FROM outbox_subscription WHERE id = ?
 ON CONFLICT (subscription) DO UPDATE SET place = excluded.place, events = v.events + excluded.events,
 differences = v.differences + excluded.differences, verifier = excluded.verifier, at = excluded.at, revision = v.revision + 1
 WHERE v.revision = ?6 RETURNING 1)"},
+    // ?1 subscription, ?2 the revision that was read. Returns no row if there is another one.
     .forget_differences = {.text = R"(
-/* forget differences */ UPDATE outbox_verified SET forgotten = differences, differences = 0, revision = revision + 1
-WHERE subscription = ?1 RETURNING forgotten)"},
+/* forget differences */ UPDATE outbox_verified SET differences = 0, revision = revision + 1
+WHERE subscription = ?1 AND revision = ?2 RETURNING 1)"},
 
     // ---- Replays (docs/design/replay.md).
     // Everything before the first seq was removed.
