@@ -2,13 +2,18 @@
 // relay decides by the same rule. docs/design/groups.md, "Assignment".
 #pragma once
 
+#include <map>
 #include <outbox/event.hpp>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "store/ownership.hpp"
 
 namespace outbox::relay {
+
+/// What the relay holds of each group.
+using Holdings = std::map<std::string, store::Holding>;
 
 /// This relay's share of the lanes of a group. The shares of two relays differ by one lane at most.
 /// Rendezvous hashing chooses the lanes, so that few of them move when a relay comes or goes. The

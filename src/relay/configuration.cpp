@@ -89,7 +89,7 @@ Status Configuration::apply(store::Catalog& catalog, const std::string& group) {
     logged_.erase(spec.name);
     if (*changed) log_applied(spec, find(*rows, spec.name));
   }
-  applied_.insert(group);
+  note_applied(group);
   return {};
 }
 

@@ -25,6 +25,7 @@ class Configuration {
   void serve(std::vector<std::string> groups) { served_ = std::move(groups); }
   [[nodiscard]] std::set<std::string> groups() const;
   [[nodiscard]] bool is_applied(const std::string& group) const { return applied_.contains(group); }
+  void note_applied(const std::string& group) { applied_.insert(group); }
   /// Writes the subscriptions of the group to the store and logs what changes.
   [[nodiscard]] Status apply(store::Catalog& catalog, const std::string& group);
   /// Forgets what was applied, because the relay starts anew and applies everything again.

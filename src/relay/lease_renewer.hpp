@@ -5,16 +5,13 @@
 #include <condition_variable>
 #include <functional>
 #include <optional>
-#include <string>
 #include <thread>
 
 #include "base/mutex.hpp"
-#include "relay/trust_deadline.hpp"
+#include "relay/lease_core.hpp"
 #include "store/store.hpp"
 
 namespace outbox::relay {
-
-[[nodiscard]] Error lease_lost(std::string message);
 
 /// Registers the relay or renews its lease, and extends the trust deadline. Returns false if
 /// another relay took this one for dead.
@@ -36,12 +33,11 @@ class LeaseRenewer {
 
   store::Membership& membership_;
   const std::chrono::milliseconds lease_;
-  TrustDeadline& trust_;
   const std::function<void()> lost_;
 
   mutable Mutex mutex_;
   std::condition_variable_any stopped_;
-  std::optional<Error> failure_ OUTBOX_GUARDED_BY(mutex_);
+  LeaseCore core_ OUTBOX_GUARDED_BY(mutex_);
 
   std::jthread thread_;
 };

@@ -8,7 +8,7 @@
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "event/task_queue.hpp"
-#include "relay/lease_renewer.hpp"
+#include "relay/lease_core.hpp"
 #include "store/text.hpp"
 
 namespace outbox::relay {

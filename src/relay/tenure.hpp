@@ -16,6 +16,7 @@
 
 #include "base/mutex.hpp"
 #include "feed/pump.hpp"
+#include "relay/assignment.hpp"
 #include "relay/configuration.hpp"
 #include "relay/settler.hpp"
 #include "relay/sink_cache.hpp"
@@ -25,9 +26,6 @@
 #include "store/store.hpp"
 
 namespace outbox::relay {
-
-/// What the relay holds of each group.
-using Holdings = std::map<std::string, store::Holding>;
 
 /// Used by the thread of the tenure loop, except where "Any thread" is stated.
 class Tenure {

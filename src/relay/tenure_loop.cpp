@@ -4,15 +4,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
-#include <set>
 #include <utility>
 
-#include "base/backoff.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/thread.hpp"
-#include "relay/assignment.hpp"
 #include "store/text.hpp"
 #include "subscription/group.hpp"
 
@@ -21,20 +17,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The pause between two looks while lanes that this relay should have are not free.
-constexpr std::chrono::milliseconds kVacancyCheck{100};
-constexpr std::chrono::milliseconds kUpdateEvery{1000};
-constexpr std::chrono::seconds kMaintainEvery{30};
 constexpr std::chrono::seconds kDefaultGrace{10};
 /// The sum of a time and this grace period must not overflow.
 constexpr std::chrono::milliseconds kLongestGrace = std::chrono::hours(24 * 366);
-/// A failure after a tenure of this length starts a new back-off.
-constexpr std::chrono::seconds kSoundTenure{2};
 /// How long the end of a tenure waits for the outcomes of what is in flight when the store or the
 /// lanes are lost, so that it is not sent twice.
 constexpr std::chrono::seconds kLostStoreGrace{5};
-constexpr BackoffPolicy kReconnect{.first = std::chrono::milliseconds(50),
-                                   .longest = std::chrono::seconds(5)};
 
 /// The first two characters of SQLSTATE, or SQLite's result code; nullopt if the error is none of
 /// the store.
@@ -44,12 +32,6 @@ std::optional<std::string> store_error_class(std::string_view origin) {
   if (origin.starts_with(kPostgres)) return std::string(origin.substr(kPostgres.size(), 2));
   if (origin.starts_with(kSqlite)) return std::string(origin.substr(kSqlite.size()));
   return {};
-}
-
-/// Whether the error passes by itself, on a sound connection. Delivery need not end because of it.
-bool passes(const Error& error) {
-  return error.code != Errc::lease_lost &&
-         (error.remedy == Remedy::retry_call || error.remedy == Remedy::retry_transaction);
 }
 
 }  // namespace
@@ -91,6 +73,7 @@ Status TenureLoop::start(std::stop_token token) {
   if (Status status = store_->check(); !status) return status;
   stop_report_ = {.drained = true, .abandoned = 0};
   configuration_.forget();
+  core_.start(static_cast<std::uint64_t>(getpid()));
   thread_ = start_thread("ob-tenure", [this](const std::stop_token&) { run(); });
   on_token_.emplace(std::move(token), [this] { request_stop(std::nullopt); });
   const MutexLock lock(mutex_);
@@ -139,15 +122,10 @@ RelayReport TenureLoop::report() const {
 // ---- the thread of the tenure loop
 
 void TenureLoop::run() {
-  int failures = 0;
   while (!stopping()) {
     note_progress();
     const Status status = run_once();
-    if (status) {
-      failures = 0;
-    } else if (!stopping()) {
-      back_off(status.error(), failures);
-    }
+    if (!status && !stopping()) back_off(status.error());
   }
   give_back_lanes();
   sinks_.close_all();
@@ -155,17 +133,13 @@ void TenureLoop::run() {
   progress_.store(TimePoint::max(), std::memory_order_relaxed);
 }
 
-void TenureLoop::back_off(const Error& error, int& failures) {
+void TenureLoop::back_off(const Error& error) {
   note_failure(error);
   set_role(Role::none);  // now, so that a caller waiting in start() finds the failure in the report
-  if (!trust_.holds(Clock::now())) sinks_.close_all();
-  // A tenure that fails at once does not reset the back-off.
-  const auto since = std::exchange(delivering_since_, {});
-  const bool was_sound =
-      std::exchange(has_settled_, false) || (since && Clock::now() - *since >= kSoundTenure);
-  if (was_sound) (void)outage_.works(Clock::now());
-  failures = was_sound ? 1 : failures + 1;
-  pause(backoff(kReconnect, failures, static_cast<std::uint64_t>(getpid())));
+  const auto next = core_.back_off(std::exchange(has_settled_, false), Clock::now());
+  if (next.close_sinks) sinks_.close_all();
+  if (next.was_sound) (void)outage_.works(Clock::now());
+  pause(next.pause);
 }
 
 /// Opens a new connection to give the lanes back, because a failed run has dropped its own.
@@ -194,13 +168,13 @@ Result<TenureLoop::Parts> TenureLoop::open_parts() {
 Status TenureLoop::run_once() {
   auto parts = open_parts();
   if (!parts) return pass(parts);
-  start_over_with(parts->outbox);
+  if (core_.replaces_outbox(parts->outbox)) start_over();
   if (!configuration_.empty()) {
     OUTBOX_TRY(const auto rows, parts->catalog->subscriptions());
     configuration_.know(rows);
   }
   configuration_.serve(identity_.groups);
-  for (const auto& [group, holding] : std::exchange(holdings_, {})) held_before_[group] = holding;
+  core_.begin_tenure(Clock::now());
   Tenure tenure(*store_, options_, configuration_, sinks_, totals_, trust_, [this] { ring(); });
   Status status = renew_and_follow(*parts, tenure);
   if (status && parts->membership->leave()) was_member_ = false;
@@ -222,220 +196,102 @@ Status TenureLoop::renew_and_follow(Parts& parts, Tenure& tenure) {
 
 /// Forgets what belongs to another outbox. The configuration is applied once to each outbox, and
 /// not after a mere reconnect, which must not revert what a person has changed since.
-void TenureLoop::start_over_with(const std::string& outbox) {
-  if (outbox == outbox_) return;
-  if (!outbox_.empty()) {
-    log::warn("the store has another outbox than before: the relay starts over with it");
-    sinks_.forget_outbox();
-    configuration_.forget();
-  }
-  outbox_ = outbox;
+void TenureLoop::start_over() {
+  log::warn("the store has another outbox than before: the relay starts over with it");
+  sinks_.forget_outbox();
+  configuration_.forget();
 }
 
 Status TenureLoop::follow(Parts& parts, Tenure& tenure, const LeaseRenewer& lease) {
-  TimePoint look_at = Clock::now();
-  TimePoint update_at = look_at;
-  TimePoint maintain_at = look_at;
-  bool delivers = false;
-  // Nothing is maintained before the tenure has begun.
-  const auto maintain_next = [&] { return tenure.has_begun() ? maintain_at : TimePoint::max(); };
-  for (bool rung = false; !stopping();
-       rung = wait_until(std::min({look_at, update_at, maintain_next()}))) {
-    note_progress();
-    if (auto failure = tenure.failure()) return fail(std::move(*failure));
-    if (auto failure = lease.failure()) return fail(std::move(*failure));
-    const TimePoint now = Clock::now();
-    if (now >= look_at) {
-      const Holdings before = holdings_;
-      auto short_of_lanes = settle_shares(parts, tenure);
-      if (!short_of_lanes) {
-        // The relay keeps the lanes that it has.
-        if (!passes(short_of_lanes.error()) || holdings_.empty()) return pass(short_of_lanes);
-        note_failure(short_of_lanes.error(), true);
-      }
-      look_at = Clock::now() + (short_of_lanes && *short_of_lanes ? kVacancyCheck : kUpdateEvery);
-      if (holdings_ != before) rung = true;
+  tell(tenure, lease);
+  while (true) {
+    const TenureAction action = core_.next(Clock::now());
+    if (action.kind == TenureAction::Kind::end)
+      return action.error ? Status(fail(*action.error)) : Status();
+    if (action.kind == TenureAction::Kind::sleep) {
+      if (wait_until(action.until)) core_.ring();
+      tell(tenure, lease);
+    } else if (const Status status = carry_out(action, parts, tenure); !status) {
+      core_.failed(status.error());
     }
-    if (rung || now >= update_at) {
-      if (Status status = deliver(parts, tenure); status) {
-        delivers = !holdings_.empty();
-      } else {
-        if (!passes(status.error()) || !delivers) return status;
-        note_failure(status.error(), true);
-      }
-      update_at = now + kUpdateEvery;
-    }
-    if (now >= maintain_at && tenure.has_begun()) {
-      maintain(parts.maintenance);
-      maintain_at = now + kMaintainEvery;
-    }
+  }
+}
+
+void TenureLoop::tell(const Tenure& tenure, const LeaseRenewer& lease) {
+  note_progress();
+  if (stopping()) core_.stop();
+  if (const auto failure = tenure.failure()) core_.lose(*failure);
+  if (const auto failure = lease.failure()) core_.lose(*failure);
+}
+
+Status TenureLoop::carry_out(const TenureAction& action, Parts& parts, Tenure& tenure) {
+  using Kind = TenureAction::Kind;
+  switch (action.kind) {
+    case Kind::look: return look(parts);
+    case Kind::leave: return tenure.leave(action.group);
+    case Kind::change: return change_lanes(parts, action);
+    case Kind::forget_retries: sinks_.forget_retries(action.group); break;
+    case Kind::wait: wait_for_others(parts, action); break;
+    case Kind::begin: return begin(parts, tenure);
+    case Kind::apply: return tenure.apply_configuration(action.group);
+    case Kind::update: return update(tenure);
+    case Kind::maintain: maintain(parts.maintenance); break;
+    case Kind::report: note_failure(*action.error, true); break;
+    case Kind::sleep:
+    case Kind::end: break;
   }
   return {};
 }
 
-// ---- lanes
-
-Result<bool> TenureLoop::settle_shares(Parts& parts, Tenure& tenure) {
-  OUTBOX_TRY(const store::Fleet fleet, parts.owners->look());
-  // The tables or the file may have been dropped and created again: then the cursors and sequence
-  // numbers in memory are void.
-  if (fleet.outbox != outbox_) {
-    return fail(Errc::unavailable, Remedy::reconnect,
-                "the outbox in the store was replaced by another one",
-                "delivery starts again from what is there");
-  }
-  bool short_of_lanes = false;
-  for (const store::Group& group : served_groups(fleet)) {
-    forget_retries_of_lost_lanes(group);
-    if (Status status = check_holding(group, fleet); !status) return pass(status);
-    const store::LaneMask wanted = wanted_lanes(identity_.id, group, fleet.members);
-    const auto held = holdings_.find(group.name);
-    const bool holds = held != holdings_.end();
-    const bool up_to_date =
-        holds ? held->second.lanes == wanted && held->second.generation >= group.least_generation
-              : wanted == 0;
-    if (!up_to_date) {
-      if (Status status = change_lanes(parts, tenure, group, wanted); !status) return pass(status);
-    }
-    short_of_lanes = short_of_lanes || share_is_short(identity_.id, group, fleet.members);
-  }
-  if (holdings_.empty()) wait_for_others(parts, fleet);
-  return short_of_lanes || holdings_.empty();
-}
-
-/// The groups that the relay serves among these: the default group, those that it was told to
-/// serve, and those of the subscriptions in the store and in the configuration.
-std::vector<store::Group> TenureLoop::served_groups(const store::Fleet& fleet) const {
-  std::map<std::string, store::Group> groups;
-  std::set<std::string> wanted = configuration_.groups();
-  wanted.emplace(subscription::kDefaultGroup);
-  wanted.insert(identity_.groups.begin(), identity_.groups.end());
-  wanted.erase(std::string(subscription::kAllGroups));
-  for (const std::string& name : wanted)
-    groups[name] = {.name = name, .one_owner = subscription::has_one_owner(name), .owners = {}};
-  for (const store::Group& group : fleet.groups) {
-    if (group.has_subscriptions || wanted.contains(group.name) || holdings_.contains(group.name))
-      groups[group.name] = group;
-  }
-  std::vector<store::Group> served;
-  for (auto& [name, group] : groups) {
-    if (subscription::serves(identity_.groups, name)) served.push_back(std::move(group));
-  }
-  return served;
-}
-
-/// A relay that takes lanes over removes this relay's row, without which the change that follows
-/// fails. So no relay can take lanes over unnoticed after this look.
-void TenureLoop::forget_retries_of_lost_lanes(const store::Group& group) {
-  const auto before = held_before_.extract(group.name);
-  if (before.empty()) return;
-  store::LaneMask kept = 0;
-  for (const store::OwnedLanes& owned : group.owners) {
-    if (owned.owner == identity_.id && owned.generation == before.mapped().generation)
-      kept |= owned.lanes;
-  }
-  if ((before.mapped().lanes & ~kept) != 0) sinks_.forget_retries(group.name);
-}
-
-/// Lanes that the store gives to somebody else are lost, whatever this relay believes.
-Status TenureLoop::check_holding(const store::Group& group, const store::Fleet& fleet) const {
-  const auto held = holdings_.find(group.name);
-  if (held == holdings_.end()) return {};
-  for (const store::OwnedLanes& owned : group.owners) {
-    const bool ours = owned.owner == identity_.id && owned.generation == held->second.generation;
-    if (!ours && (owned.lanes & held->second.lanes) != 0) {
-      const std::string other = other_owner(identity_.id, group, fleet.members);
-      return fail(lease_lost("lanes of group " + group.name + " were taken over" +
-                             (other.empty() ? "" : " by " + other)));
-    }
-  }
+Status TenureLoop::look(Parts& parts) {
+  OUTBOX_TRY(auto fleet, parts.owners->look());
+  core_.looked(std::move(fleet));
   return {};
 }
 
-Status TenureLoop::change_lanes(Parts& parts, Tenure& tenure, const store::Group& group,
-                                store::LaneMask wanted) {
-  if (tenure.has_begun()) {
-    if (Status status = tenure.leave(group.name); !status) return status;
-  }
-  auto changed = parts.owners->change(group.name, wanted);
-  if (!changed) return pass(changed);
-  if (!*changed)
-    return {};  // another relay changes lanes at this moment; the next look tries again
-  const store::Holding& holding = **changed;
-  count_takeover(group, holding);
-  const auto held = holdings_.find(group.name);
-  if (held != holdings_.end() && (held->second.lanes & ~holding.lanes) != 0)
-    sinks_.forget_retries(group.name);
-  if (holding.lanes == 0) {
-    holdings_.erase(group.name);
-    return {};
-  }
-  holdings_[group.name] = holding;
-  return {};
-}
-
-/// Lanes that had another owner until now had a dead one: living relays give their lanes back
-/// first.
-void TenureLoop::count_takeover(const store::Group& group, const store::Holding& holding) {
-  const bool takes_over =
-      std::any_of(group.owners.begin(), group.owners.end(), [&](const store::OwnedLanes& owned) {
-        return owned.owner && owned.owner != identity_.id && (owned.lanes & holding.lanes) != 0;
-      });
+Status TenureLoop::change_lanes(Parts& parts, const TenureAction& action) {
+  OUTBOX_TRY(const auto holding, parts.owners->change(action.group, action.lanes));
+  core_.changed(holding);
+  // Lanes that another relay had until now had a dead one: living relays give their lanes back
+  // first.
+  const bool takes_over = holding && (holding->lanes & action.of_others) != 0;
   const MutexLock lock(mutex_);
-  takeovers_[group.name] += takes_over ? 1 : 0;
+  takeovers_[action.group] += takes_over ? 1 : 0;
+  return {};
 }
 
-void TenureLoop::wait_for_others(Parts& parts, const store::Fleet& fleet) {
+void TenureLoop::wait_for_others(Parts& parts, const TenureAction& action) {
   sinks_.close_all();
   // The owner now delivers what the last tenure of this relay left in flight.
   stop_report_ = {.drained = true, .abandoned = 0};
-  if (!std::exchange(logged_waiting_, true)) {
-    std::string owner;
-    for (const store::Group& group : fleet.groups) {
-      if (owner.empty()) owner = other_owner(identity_.id, group, fleet.members);
-    }
-    log::info("waiting for lanes", {{"owner", owner}});
-  }
-  const TimePoint now = Clock::now();
-  if (parts.catalog && !configuration_.empty() && now >= compare_at_) {
-    compare_at_ = now + kUpdateEvery;
+  if (action.owner) log::info("waiting for lanes", {{"owner", *action.owner}});
+  if (action.compares) {
     if (const auto rows = parts.catalog->subscriptions()) configuration_.compare(*rows);
   }
   set_role(Role::waiting);
 }
 
+Status TenureLoop::begin(Parts& parts, Tenure& tenure) {
+  OUTBOX_TRY(tenure.begin(identity_.id, std::move(parts.catalog)));
+  parts.retention = std::make_unique<RetentionJob>(*store_, options_);
+  return {};
+}
+
+Status TenureLoop::update(Tenure& tenure) {
+  Status status = tenure.update(core_.holdings());
+  publish(&tenure);
+  log_lanes();
+  if (!core_.holdings().empty()) set_role(Role::delivering);
+  return status;
+}
+
 void TenureLoop::log_lanes() {
-  for (const auto& [group, holding] : holdings_) {
+  for (const auto& [group, holding] : core_.holdings()) {
     if (std::exchange(logged_[group], holding) == holding) continue;
     log::info("this relay has lanes", {{"group", group},
                                        {"lanes", std::popcount(holding.lanes)},
                                        {"generation", holding.generation}});
   }
-}
-
-/// Starts and updates what is delivered from the lanes that this relay has.
-Status TenureLoop::deliver(Parts& parts, Tenure& tenure) {
-  if (holdings_.empty() && !tenure.has_begun()) return {};
-  if (!tenure.has_begun()) {
-    Status status = tenure.begin(identity_.id, std::move(parts.catalog));
-    if (!status) return status;
-    parts.retention = std::make_unique<RetentionJob>(*store_, options_);
-    delivering_since_ = Clock::now();
-  }
-  for (const auto& [group, holding] : holdings_) {
-    if (configuration_.is_applied(group)) continue;
-    if (!trust_.holds(Clock::now()))
-      return fail(lease_lost("the lease is over before the configuration could be applied"));
-    if (Status status = tenure.apply_configuration(group); !status) return status;
-  }
-  Status status = tenure.update(holdings_);
-  publish(&tenure);
-  log_lanes();
-  if (!holdings_.empty()) {
-    logged_waiting_ = false;
-    set_role(Role::delivering);
-  }
-  return status;
 }
 
 /// Runs the maintenance on a connection of its own, which is opened again after a failure.
@@ -493,8 +349,8 @@ void TenureLoop::write_failure(const Error& error) {
   const auto rows = (*catalog)->subscriptions();
   if (!rows) return;
   for (const auto& row : *rows) {
-    const auto held = holdings_.find(row.group);
-    if (held != holdings_.end() && row.state == store::SubscriptionState::active)
+    const auto held = core_.holdings().find(row.group);
+    if (held != core_.holdings().end() && row.state == store::SubscriptionState::active)
       (void)(*catalog)->report_trouble(row.id, held->second.generation,
                                        store::storable_text(error.text()), identity_.id);
   }
@@ -504,15 +360,16 @@ void TenureLoop::write_failure(const Error& error) {
 
 void TenureLoop::publish(Tenure* tenure) {
   std::int64_t newest = 0;
-  for (const auto& [group, holding] : holdings_) newest = std::max(newest, holding.generation);
+  for (const auto& [group, holding] : core_.holdings())
+    newest = std::max(newest, holding.generation);
   const MutexLock lock(mutex_);
   tenure_ = tenure;
-  owner_ = tenure != nullptr && !holdings_.empty();
+  owner_ = tenure != nullptr && !core_.holdings().empty();
   if (newest != 0) generation_ = newest;
   if (tenure != nullptr) last_error_.clear();
   for (auto& [group, lanes] : lanes_) lanes = 0;
   if (tenure == nullptr) return;
-  for (const auto& [group, holding] : holdings_)
+  for (const auto& [group, holding] : core_.holdings())
     lanes_[group] = static_cast<std::size_t>(std::popcount(holding.lanes));
 }
 

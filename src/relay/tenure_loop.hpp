@@ -1,5 +1,5 @@
-// The tenure loop registers the relay, takes its share of the lanes of each group that it serves,
-// and runs one tenure after another until a stop is requested. docs/design/groups.md.
+// The tenure loop registers the relay, and runs one tenure after another until a stop is requested:
+// it does with the store, the sinks and the tenure what its core decides. docs/design/groups.md.
 #pragma once
 
 #include <atomic>
@@ -22,6 +22,7 @@
 #include "relay/retention_job.hpp"
 #include "relay/sink_cache.hpp"
 #include "relay/tenure.hpp"
+#include "relay/tenure_core.hpp"
 #include "relay/totals.hpp"
 #include "relay/trust_deadline.hpp"
 #include "store/store.hpp"
@@ -79,24 +80,21 @@ class TenureLoop {
   void run();
   [[nodiscard]] Status run_once();
   [[nodiscard]] Result<Parts> open_parts();
-  void start_over_with(const std::string& outbox);
+  void start_over();
   [[nodiscard]] Status renew_and_follow(Parts& parts, Tenure& tenure);
-  /// Follows the store until something fails or a stop is requested.
+  /// Does what the core asks for until something fails or a stop is requested.
   [[nodiscard]] Status follow(Parts& parts, Tenure& tenure, const LeaseRenewer& lease);
-  /// Takes and gives back lanes, so that this relay has its share. Returns true if some lanes that
-  /// it should have are not free yet, or if it has none.
-  [[nodiscard]] Result<bool> settle_shares(Parts& parts, Tenure& tenure);
-  [[nodiscard]] std::vector<store::Group> served_groups(const store::Fleet& fleet) const;
-  void forget_retries_of_lost_lanes(const store::Group& group);
-  [[nodiscard]] Status check_holding(const store::Group& group, const store::Fleet& fleet) const;
-  [[nodiscard]] Status change_lanes(Parts& parts, Tenure& tenure, const store::Group& group,
-                                    store::LaneMask wanted);
-  [[nodiscard]] Status deliver(Parts& parts, Tenure& tenure);
+  /// Tells the core what other threads have found.
+  void tell(const Tenure& tenure, const LeaseRenewer& lease);
+  [[nodiscard]] Status carry_out(const TenureAction& action, Parts& parts, Tenure& tenure);
+  [[nodiscard]] Status look(Parts& parts);
+  [[nodiscard]] Status change_lanes(Parts& parts, const TenureAction& action);
+  void wait_for_others(Parts& parts, const TenureAction& action);
+  [[nodiscard]] Status begin(Parts& parts, Tenure& tenure);
+  [[nodiscard]] Status update(Tenure& tenure);
   void log_lanes();
-  void count_takeover(const store::Group& group, const store::Holding& holding);
-  void wait_for_others(Parts& parts, const store::Fleet& fleet);
   void maintain(std::unique_ptr<store::Maintenance>& maintenance);
-  void back_off(const Error& error, int& failures);
+  void back_off(const Error& error);
   void give_back_lanes();
   void note_failure(const Error& error, bool delivers = false);
   void write_failure(const Error& error);
@@ -121,21 +119,13 @@ class TenureLoop {
   Configuration configuration_{options_.subscriptions};
   SinkCache sinks_;
   TrustDeadline trust_;
+  TenureCore core_{identity_, configuration_, trust_};
   bool was_member_{false};
-  Holdings holdings_;
-  /// What the tenure before held of each group, until the store shows whether another relay has had
-  /// lanes of it since.
-  Holdings held_before_;
   Holdings logged_;
   StopReport stop_report_{.drained = true, .abandoned = 0};
-  std::optional<TimePoint> delivering_since_;
   bool has_settled_{false};
-  bool logged_waiting_{false};
-  /// While the relay waits, the configuration is not compared again before this time.
-  TimePoint compare_at_{};
   Outage outage_;  ///< The outage of the store or the lease.
   Outage maintenance_outage_;
-  std::string outbox_;  ///< The identity of the outbox in the store; empty until it is read.
 
   mutable Mutex mutex_;
   std::condition_variable_any bell_;

@@ -241,7 +241,15 @@ void SimLoop::acts(const char* what) {
     world_.checks.broke(std::string("bells: a loop sleeps while it is to ") + what);
 }
 
+/// The server's clock may jump, and a clock that stood still is not to be trusted.
+void SimLoop::check_lease() const {
+  if (world_.options.jumps + world_.options.freezes > 0) return;
+  if (!world_.tables.members().is_alive(links_.relay, world_.server_now(), kLease))
+    world_.checks.broke("lease: a relay sends that may be taken for dead");
+}
+
 void SimLoop::check_send(const Message& message) {
+  check_lease();
   const std::size_t number = number_of(message.event->id);
   const std::size_t source = relay::LoopCore::source_of(message.token);
   const WrittenEvent& event = world_.database.event(number);

@@ -49,6 +49,7 @@ class SimLoop final : private relay::LoopPorts {
   };
   /// Of the process, which outlives the loop.
   struct Links {
+    const EventId& relay;
     const relay::TimePoint::duration& clock;
     const relay::TrustDeadline& trust;
     std::deque<Job>& jobs;
@@ -83,6 +84,7 @@ class SimLoop final : private relay::LoopPorts {
   /// Tenure::retire_changed(). `replay`: the one that runs now.
   [[nodiscard]] bool differs(const store::SubscriptionRow& row, std::int64_t replay) const;
   [[nodiscard]] bool replays() const { return core_->replay() != nullptr; }
+  [[nodiscard]] bool replayed() const { return replayed_; }
   [[nodiscard]] bool is_distrusted() const { return distrusted_; }
   /// It waits for the parked events that are due, or for the keys of all.
   [[nodiscard]] bool asks_for_due() const { return asks_for_due_; }
@@ -98,6 +100,7 @@ class SimLoop final : private relay::LoopPorts {
   class Handlers;
   class Reader;
 
+  void check_lease() const;
   void check_send(const Message& message);
   void note_acks();
   /// The core has its driver, or the sink, do this.

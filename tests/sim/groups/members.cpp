@@ -50,6 +50,13 @@ void Members::process_ended(const EventId& relay) {
   for (Member& member : members_) member.gone = member.gone || member.id == relay;
 }
 
+bool Members::is_alive(const EventId& relay, relay::TimePoint now,
+                       std::chrono::milliseconds lease) const {
+  return std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
+    return member.id == relay && is_alive(member, now, lease);
+  });
+}
+
 bool Members::owns(store::LaneMask lanes, std::int64_t generation) const {
   for (unsigned lane = 0; lane < 64; ++lane) {
     if ((lanes & lane_bit(lane)) != 0 && lanes_[lane].generation != generation) return false;
@@ -63,10 +70,7 @@ std::optional<store::Holding> Members::change(const EventId& relay, store::LaneM
                                               relay::TimePoint now, std::chrono::milliseconds lease,
                                               const Claim& claim) {
   const auto is_living_other = [&](const EventId& owner) {
-    return owner != relay &&
-           std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
-             return member.id == owner && is_alive(member, now, lease);
-           });
+    return owner != relay && is_alive(owner, now, lease);
   };
   const bool registered = std::any_of(members_.begin(), members_.end(),
                                       [&](const Member& member) { return member.id == relay; });

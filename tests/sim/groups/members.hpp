@@ -30,6 +30,12 @@ class Members {
                                                      relay::TimePoint now,
                                                      std::chrono::milliseconds lease,
                                                      const Claim& claim);
+  [[nodiscard]] const std::optional<EventId>& owner_of(unsigned lane) const {
+    return lanes_[lane].owner;
+  }
+  /// Whether no other relay may take it for dead.
+  [[nodiscard]] bool is_alive(const EventId& relay, relay::TimePoint now,
+                              std::chrono::milliseconds lease) const;
   [[nodiscard]] std::int64_t generation_of(unsigned lane) const { return lanes_[lane].generation; }
   /// Like hold_lanes().
   [[nodiscard]] bool owns(store::LaneMask lanes, std::int64_t generation) const;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "relay/assignment.hpp"
+#include "base/error.hpp"
 #include "sim/groups/replays.hpp"
 
 namespace outbox::sim {
@@ -20,13 +20,30 @@ EventId id_of(std::uint64_t number) {
 /// How many tasks of the limited type may run at once in a worker.
 constexpr std::size_t kMostOfType = 1;
 
+constexpr relay::TenurePace kPace{
+    .vacancy_check = std::chrono::milliseconds(1),
+    .update = std::chrono::milliseconds(2),
+    .maintain = std::chrono::milliseconds(40),
+    .sound_tenure = std::chrono::milliseconds(20),
+    .reconnect = {.first = std::chrono::milliseconds(2), .longest = std::chrono::milliseconds(16)}};
+
+Error lost_connection() {
+  return fail(Errc::unavailable, Remedy::reconnect, "the connection is lost").value();
+}
+/// A lock that is not free in time, or a serialization failure.
+Error passing_failure() {
+  return fail(Errc::unavailable, Remedy::retry_transaction, "it passes").value();
+}
+
 }  // namespace
 
 SimProcess::SimProcess(GroupShared& world, std::uint64_t number, std::vector<InTransit>& in_transit)
     : world_(world),
-      id_(id_of(number)),
+      identity_{.id = id_of(number), .name = {}},
       in_transit_(in_transit),
-      sets_apart_(world.options.limited_from != 0 && number >= world.options.limited_from) {
+      sets_apart_(world.options.limited_from != 0 && number >= world.options.limited_from),
+      core_(identity_, configuration_, trust_, kPace) {
+  core_.start(number);
   retained_.push_back({.sink = SimSink(world.random, world.topic, world.options.gapless)});
   SimSink& sink = retained_.front().sink;
   sink.fail_percent = world.options.fail_percent;
@@ -39,8 +56,8 @@ SimProcess::SimProcess(GroupShared& world, std::uint64_t number, std::vector<InT
   if (world.options.clocks_differ && number % 2 == 0) offset_ = std::chrono::hours(1);
   if (!world.options.tasks) return;
   const auto runner =
-      std::make_shared<SimRunner>(world, id_, offset_, sets_apart_ ? kMostOfType : 0);
-  run_tracker_ = std::make_unique<SimRunTracker>(world, id_, offset_, runner);
+      std::make_shared<SimRunner>(world, id(), offset_, sets_apart_ ? kMostOfType : 0);
+  run_tracker_ = std::make_unique<SimRunTracker>(world, id(), offset_, runner);
   retained_.push_back({.sink = SimSink(world.random, world.topic, false)});
   for (task::Source source = 0; source < retained_.size(); ++source) {
     retained_[source].runner = runner;
@@ -72,12 +89,12 @@ void SimProcess::step() {
 }
 
 void SimProcess::crash() {
-  world_.trace("relay ", +id_.bytes[0], " crashes");
+  world_.trace("relay ", +id().bytes[0], " crashes");
   if (tenure_) {
     for (const auto& served : tenure_->served) keep_in_transit(*served);
   }
   sink().crash();
-  if (world_.options.same_machine) world_.tables.members().process_ended(id_);
+  if (world_.options.same_machine) world_.tables.members().process_ended(id());
 }
 
 /// A statement that was sent when the connection broke may still be executed.
@@ -88,18 +105,18 @@ void SimProcess::keep_in_transit(const Served& served) {
 }
 
 void SimProcess::lose_connection() {
-  if (tenure_) tenure_->failed = true;
+  if (tenure_ && !tenure_->failure) tenure_->failure = lost_connection();
 }
 
 void SimProcess::stop_for(int steps, bool clock_too) {
-  world_.trace("relay ", +id_.bytes[0], " is stopped for ", steps,
+  world_.trace("relay ", +id().bytes[0], " is stopped for ", steps,
                clock_too ? ", with its clock" : "");
   stopped_ = steps;
   if (clock_too) offset_ -= std::chrono::milliseconds(steps);
 }
 
 bool SimProcess::at_rest() const {
-  if (stopped_ != 0 || !tenure_ || tenure_->failed) return false;
+  if (stopped_ != 0 || !tenure_ || tenure_->failure) return false;
   // Strands that are to come together settle again and again, so two subscriptions hardly ever rest
   // at the same time.
   const bool many = tenure_->served.size() > 1;
@@ -133,51 +150,194 @@ int SimProcess::keys_too_many() const {
 
 // ---- the lease
 
+/// Heartbeats and their answers take their time now and then.
 void SimProcess::step_lease() {
-  if (!tenure_ || tenure_->failed || now() < renew_at_) return;
-  const relay::TimePoint before = now();
-  if (!world_.tables.members().keep(id_, world_.server_now())) {
-    trust_.end();
-    tenure_->failed = true;
+  if (!tenure_ || tenure_->failure) return;
+  std::optional<Heartbeat>& heartbeat = tenure_->heartbeat;
+  if (now() < (heartbeat ? heartbeat->arrives : tenure_->lease.next_at())) return;
+  const auto delay = std::chrono::milliseconds(is_troubled(10) ? world_.random.below(120) : 0);
+  if (!heartbeat) {
+    heartbeat = {.sent = now(), .arrives = now() + delay};
     return;
   }
-  trust_.extend_to(before + kLease - kLease / 5);
-  renew_at_ = before + kLease / 3;
+  if (!heartbeat->answer) {
+    heartbeat->arrives = now() + delay;
+    if (is_troubled(2))
+      heartbeat->answer = outbox::fail(passing_failure());
+    else
+      heartbeat->answer = world_.tables.members().keep(id(), world_.server_now());
+    return;
+  }
+  const Result<bool>& kept = *heartbeat->answer;
+  relay::LeaseCore& lease = tenure_->lease;
+  lease.answered(kept, heartbeat->sent, now());
+  if (lease.next_at() - now() > (kept ? kLease / 3 : kLease / 20))
+    world_.checks.broke("lease: a heartbeat is late");
+  if (kept && !*kept && trust_.holds(now()))
+    world_.checks.broke("lease: one that is lost is trusted");
+  heartbeat.reset();
+  tenure_->failure = lease.failure();
 }
 
 // ---- the tenure loop
 
+/// Whether a statement fails, or takes long, on a sound connection.
+bool SimProcess::is_troubled(unsigned percent) {
+  return world_.options.lost_connections > 0 && !world_.healed && world_.random.chance(percent);
+}
+
+store::Holding SimProcess::held() const {
+  const auto held = core_.holdings().find("default");
+  return held == core_.holdings().end() ? store::Holding{} : held->second;
+}
+
+bool SimProcess::delivers() const {
+  return std::any_of(tenure_->served.begin(), tenure_->served.end(),
+                     [](const auto& served) { return served->loop != nullptr; });
+}
+
+/// Like TenureLoop::follow(), with steps of others between what the core asks for.
 void SimProcess::step_tenures() {
   if (has_left_) return;
   if (!tenure_) {
     if (leaving_for_good_)
       end_relay();
-    else if (world_.random.chance(30))
+    else if (now() >= begin_at_)
       begin_tenure();
     return;
   }
-  if (tenure_->failed) return end_tenure();
   for (const auto& served : tenure_->served) {
     const auto incarnation = served->reader.incarnation();
-    if (incarnation && *incarnation != world_.database.incarnation()) return lose_connection();
+    if (incarnation && *incarnation != world_.database.incarnation()) lose_connection();
   }
-  look();
+  do {
+    if (!tenure_->doing) {
+      tenure_->doing = core_.next(now());
+      check(*tenure_->doing);
+    }
+    if (!carry_out(*tenure_->doing)) return;
+    if (tenure_) tenure_->doing.reset();
+  } while (tenure_ && world_.random.chance(70));
 }
 
 void SimProcess::begin_tenure() {
-  const relay::TimePoint before = now();
-  // If the answer is false, the relay was not registered, and is registered now.
-  (void)world_.tables.members().keep(id_, world_.server_now());
-  trust_.extend_to(before + kLease - kLease / 5);
-  renew_at_ = before + kLease / 3;
-  tenure_ = std::make_unique<Tenure>();
-  tenure_->served.push_back(std::make_unique<Served>(world_, kSubscription));
+  const relay::TimePoint sent = now();
+  const bool kept = world_.tables.members().keep(id(), world_.server_now());
+  if (!std::exchange(was_member_, true) || kept) {
+    trust_.extend_to(relay::trusted_until(sent, kLease));
+    core_.begin_tenure(now());
+    tenure_ = std::make_unique<Tenure>(Tenure{.lease = {kLease, trust_, now()}});
+    tenure_->served.push_back(std::make_unique<Served>(world_, kSubscription));
+    return tell();
+  }
+  begin_at_ = now() + core_.back_off(false, now()).pause;
 }
 
-/// Like Worker::stop().
+/// Like TenureLoop::tell().
+void SimProcess::tell() {
+  if (std::exchange(tenure_->rung, false)) {
+    core_.ring();
+    tenure_->must_update = true;
+  }
+  if (leaving_for_good_) core_.stop();
+  if (tenure_->failure) core_.lose(*tenure_->failure);
+  tenure_->must_end = leaving_for_good_ || tenure_->failure;
+}
+
+/// Checks what docs/design/groups.md says about the core.
+void SimProcess::check(const relay::TenureAction& action) {
+  using Kind = relay::TenureAction::Kind;
+  const auto forbid = [this](bool happens, const char* what) {
+    if (happens) world_.checks.broke(what);
+  };
+  const Kind kind = action.kind;
+  const bool ends = kind == Kind::end;
+  const bool passes = action.error && action.error->message == passing_failure().message;
+  forbid(tenure_->must_end && !ends && kind != Kind::forget_retries,
+         "tenure: one goes on that is to end");
+  forbid(ends && !action.error && !leaving_for_good_, "tenure: one ends for no reason");
+  forbid(ends && passes && delivers() && trust_.holds(now()),
+         "tenure: one that delivers ends, and the failure passes");
+  forbid(kind == Kind::change && delivers(), "tenure: lanes change while a loop delivers");
+  forbid(kind == Kind::wait && delivers(), "tenure: sinks are closed while a loop delivers");
+  forbid(kind == Kind::apply && !trust_.holds(now()), "tenure: one applies without a lease");
+  if (kind == Kind::update) tenure_->must_update = false;
+  if (kind != Kind::sleep) return;
+  forbid(tenure_->must_update && held().lanes != 0, "bells: a tenure loop sleeps though it rang");
+  const auto pause = held().lanes == 0 ? kPace.vacancy_check : kPace.update;
+  // A clock that stood still seems to have gone back.
+  forbid(world_.options.freezes == 0 && action.until - now() > pause,
+         "bells: a tenure loop sleeps for too long");
+}
+
+bool SimProcess::carry_out(const relay::TenureAction& action) {
+  using Kind = relay::TenureAction::Kind;
+  if (action.kind == Kind::sleep) return wakes(action.until);
+  if (action.kind == Kind::end) return end(action.error);
+  if (action.kind == Kind::forget_retries) forget_retries();
+  if (action.kind == Kind::forget_retries || action.kind == Kind::report) return true;
+  const bool passes = action.kind == Kind::look || action.kind == Kind::change;
+  if (tenure_->failure || (passes && is_troubled(2))) {
+    tenure_->must_update = false;
+    core_.failed(tenure_->failure ? lost_connection() : passing_failure());
+    return true;
+  }
+  switch (action.kind) {
+    case Kind::look: look(); return true;
+    case Kind::leave: return end_loops();
+    case Kind::change: change_lanes(action.lanes); return true;
+    case Kind::apply:
+      if (sets_apart_) world_.tables.set_apart(false);
+      configuration_.note_applied(action.group);
+      return true;
+    case Kind::update: return update();
+    default: return true;
+  }
+}
+
+void SimProcess::look() {
+  Members& members = world_.tables.members();
+  const store::Holding holding = held();
+  tenure_->must_end = holding.lanes != 0 && !members.owns(holding.lanes, holding.generation);
+  core_.looked(members.look(id(), world_.server_now(), kLease));
+}
+
+void SimProcess::change_lanes(store::LaneMask lanes) {
+  if (is_troubled(2)) return core_.changed(std::nullopt);  // another relay has the lock
+  const auto holding = world_.tables.change(id(), lanes, world_.server_now(), kLease);
+  world_.checks.follow(world_.tables.rows());
+  if (!holding) return core_.failed(relay::lease_lost("it was taken for dead"));
+  excuse_repeats(holding->lanes);
+  core_.changed(holding);
+  ++world_.result.claims;
+  world_.trace("relay ", +id().bytes[0], " has lanes ", holding->lanes, ", generation ",
+               holding->generation);
+}
+
+bool SimProcess::wakes(relay::TimePoint until) {
+  const bool rings = tenure_->rung || tenure_->failure || leaving_for_good_;
+  if (now() < until && !rings) return false;
+  tell();
+  return true;
+}
+
+bool SimProcess::end(const std::optional<Error>& error) {
+  if (error || tenure_->failure) {
+    end_tenure();
+    begin_at_ = now() + core_.back_off(false, now()).pause;
+    return true;
+  }
+  if (!end_loops()) return false;
+  tenure_.reset();
+  end_relay();
+  return true;
+}
+
+/// Like TenureLoop::give_back_lanes() and Worker::stop().
 void SimProcess::end_relay() {
   has_left_ = true;
   excuse_repeats(0);
+  world_.tables.members().leave(id());
   if (run_tracker_) run_tracker_->stop(std::chrono::milliseconds(world_.random.below(60)));
 }
 
@@ -195,52 +355,8 @@ void SimProcess::end_tenure() {
     keep_in_transit(*served);
     loop->end();
   }
-  world_.trace("relay ", +id_.bytes[0], " ends its tenure");
-  if (tenure_->holding.lanes != 0) held_before_ = tenure_->holding;
+  world_.trace("relay ", +id().bytes[0], " ends its tenure");
   tenure_.reset();
-}
-
-bool SimProcess::lost_lanes(const store::Fleet& fleet) const {
-  const store::Holding& held = tenure_->holding;
-  for (const store::OwnedLanes& owned : fleet.groups.front().owners) {
-    const bool ours = owned.owner == id_ && owned.generation == held.generation;
-    if (!ours && (owned.lanes & held.lanes) != 0) return true;
-  }
-  return false;
-}
-
-store::LaneMask SimProcess::wanted(const store::Fleet& fleet) const {
-  if (leaving_for_good_) return 0;
-  return relay::wanted_lanes(id_, fleet.groups.front(), fleet.members);
-}
-
-bool SimProcess::delivers() const {
-  return std::any_of(tenure_->served.begin(), tenure_->served.end(),
-                     [](const auto& served) { return served->loop != nullptr; });
-}
-
-void SimProcess::look() {
-  Tenure& tenure = *tenure_;
-  for (const auto& served : tenure.served) {
-    if (served->stopping && !end_loop(*served)) return;
-  }
-  if (leaving_for_good_ && !delivers()) {
-    world_.tables.members().leave(id_);
-    tenure_.reset();
-    return end_relay();
-  }
-  const store::Fleet fleet = world_.tables.members().look(id_, world_.server_now(), kLease);
-  if (held_before_.lanes != 0) forget_retries(fleet);
-  if (lost_lanes(fleet)) return lose_connection();
-  const store::LaneMask lanes = wanted(fleet);
-  if (lanes != tenure.holding.lanes) {
-    if (!delivers()) return change_lanes(lanes);
-    for (const auto& served : tenure.served) stop(*served);
-    return;
-  }
-  if (retire_changed() || lanes == 0) return;
-  begin_type();
-  begin_loops();
 }
 
 /// Ends a loop in order.
@@ -249,6 +365,18 @@ void SimProcess::stop(Served& served) {
   served.stopping = true;
   served.reader.remove_all();
   served.loop->stop(kLease / 2, true);
+}
+
+/// Like Tenure::update().
+bool SimProcess::update() {
+  for (const auto& served : tenure_->served) {
+    if (served->stopping && !end_loop(*served)) return false;
+  }
+  if (retire_changed()) return false;
+  if (held().lanes == 0) return true;
+  begin_type();
+  begin_loops();
+  return true;
 }
 
 /// Ends loops whose subscription has changed. Returns true if some are ending now; the next call
@@ -273,46 +401,41 @@ bool SimProcess::retire_changed() {
   return tenure.retired;
 }
 
-/// Applies the configuration of a worker with a limit, and then does what Tenure::begin_types()
-/// does.
+/// Like Tenure::begin_types().
 void SimProcess::begin_type() {
   Tenure& tenure = *tenure_;
-  if (sets_apart_) world_.tables.set_apart(false);
   if (tenure.rows.size() < kSubscriptions) return;
   if (tenure.served.size() < kSubscriptions)
     tenure.served.push_back(std::make_unique<Served>(world_, kOfType));
-  if (tenure.begun_type == tenure.holding) return;
-  if (!world_.tables.begin_beside(tenure.holding.lanes, tenure.holding.generation))
-    return lose_connection();
+  const store::Holding holding = held();
+  if (tenure.begun_type == holding) return;
+  if (!world_.tables.begin_beside(holding.lanes, holding.generation)) return lose_connection();
   world_.checks.follow(world_.tables.rows());
-  tenure.begun_type = tenure.holding;
+  tenure.begun_type = holding;
   ++world_.result.types_begun;
-  world_.trace("relay ", +id_.bytes[0], " has begun the type in lanes ", tenure.holding.lanes);
+  world_.trace("relay ", +id().bytes[0], " has begun the type in lanes ", holding.lanes);
 }
 
 /// Like Tenure::start_new().
 void SimProcess::begin_loops() {
   for (const auto& served : tenure_->served) {
     const store::SubscriptionRow& row = tenure_->rows[static_cast<std::size_t>(served->id - 1)];
-    if (tenure_->failed || served->loop || row.state != store::SubscriptionState::active) continue;
+    if (tenure_->failure || served->loop || row.state != store::SubscriptionState::active) continue;
     begin_loop(*served, row);
   }
 }
 
-/// Like TenureLoop::forget_retries_of_lost_lanes().
-void SimProcess::forget_retries(const store::Fleet& fleet) {
-  const store::Holding before = std::exchange(held_before_, {});
-  store::LaneMask kept = 0;
-  for (const store::OwnedLanes& owned : fleet.groups.front().owners) {
-    if (owned.owner == id_ && owned.generation == before.generation) kept |= owned.lanes;
-  }
-  if ((before.lanes & ~kept) == 0) return;
-  excuse_repeats(kept);
-  forget_retries();
-}
-
+/// What retries have delivered is forgotten of all lanes, also of those that the relay keeps.
 void SimProcess::forget_retries() {
-  for (RetainedSink& retained : retained_) retained.retry_acks.clear();
+  store::LaneMask kept = 0;
+  for (unsigned lane = 0; lane < 64; ++lane) {
+    if (world_.tables.members().owner_of(lane) == id()) kept |= store::LaneMask{1} << lane;
+  }
+  excuse_repeats(kept);
+  for (RetainedSink& retained : retained_) {
+    for (const auto& event : std::exchange(retained.retry_acks, {}))
+      world_.runs.forgotten(number_of(event.id));
+  }
 }
 
 /// Excuses repeats under P5: the next owner of lanes does not know what was delivered and not
@@ -328,23 +451,9 @@ void SimProcess::excuse_repeats(store::LaneMask kept) {
   }
 }
 
-void SimProcess::change_lanes(store::LaneMask lanes) {
-  Tenure& tenure = *tenure_;
-  const auto holding = world_.tables.change(id_, lanes, world_.server_now(), kLease);
-  world_.checks.follow(world_.tables.rows());
-  if (!holding) return lose_connection();
-  excuse_repeats(holding->lanes);
-  if ((tenure.holding.lanes & ~holding->lanes) != 0) forget_retries();
-  tenure.holding = *holding;
-  tenure.retired = false;
-  ++world_.result.claims;
-  world_.trace("relay ", +id_.bytes[0], " has lanes ", holding->lanes, ", generation ",
-               holding->generation);
-}
-
 /// As in Tenure::load_strands(), a claim makes one strand of lanes that have come to one cursor.
 void SimProcess::begin_loop(Served& served, store::SubscriptionRow row) {
-  const store::Holding& holding = tenure_->holding;
+  const store::Holding holding = held();
   auto strands = world_.tables.strands(served.id, holding.lanes);
   const bool claimed =
       std::all_of(strands.begin(), strands.end(), [&](const store::Strand& strand) {
@@ -372,14 +481,22 @@ void SimProcess::begin_loop(Served& served, store::SubscriptionRow row) {
     if (replay && replay->strands.empty()) replay = nullptr;
   }
   if (replay) strands = replay->strands;
-  world_.trace("relay ", +id_.bytes[0], replay ? " replays " : " delivers ", row.spec.name);
+  world_.trace("relay ", +id().bytes[0], replay ? " replays " : " delivers ", row.spec.name);
   served.parked_version = row.parked_version;
-  const SimLoop::Links links{.clock = offset_, .trust = trust_, .jobs = served.jobs};
+  const SimLoop::Links links{.relay = id(), .clock = offset_, .trust = trust_, .jobs = served.jobs};
   served.loop = std::make_unique<SimLoop>(world_, retained(served.id), links, std::move(row),
                                           holding, strands, replay);
   if (replay) return;
   for (std::size_t i = 0; i < strands.size(); ++i)
     served.reader.add(i, strands[i].lanes, strands[i].cursor);
+}
+
+bool SimProcess::end_loops() {
+  for (const auto& served : tenure_->served) {
+    if (!served->stopping) stop(*served);
+  }
+  return std::all_of(tenure_->served.begin(), tenure_->served.end(),
+                     [this](const auto& served) { return !served->stopping || end_loop(*served); });
 }
 
 bool SimProcess::end_loop(Served& served) {
@@ -404,7 +521,7 @@ SimProcess::Served& SimProcess::any() {
 }
 
 void SimProcess::step_reader() {
-  if (!tenure_ || tenure_->failed || tenure_->holding.lanes == 0) return;
+  if (!tenure_ || tenure_->failure || held().lanes == 0) return;
   Served& served = any();
   SimLoop* const loop = served.loop.get();
   const bool has_room = loop != nullptr && !served.stopping && loop->has_room();
@@ -418,15 +535,17 @@ void SimProcess::step_reader() {
 }
 
 void SimProcess::step_loop() {
-  if (!tenure_ || tenure_->failed) return;
+  if (!tenure_ || tenure_->failure) return;
   SimLoop* const loop = any().loop.get();
   if (loop == nullptr) return;
+  const bool replayed = loop->replayed();
   loop->step();
-  if (loop->is_distrusted()) lose_connection();
+  if (loop->replayed() && !replayed) tenure_->rung = true;
+  if (loop->is_distrusted() && !tenure_->failure) tenure_->failure = relay::lease_lost("in time");
 }
 
 void SimProcess::step_settler() {
-  if (!tenure_ || tenure_->failed) return;
+  if (!tenure_ || tenure_->failure) return;
   Served& served = any();
   if (served.loop && served.loop->asks_for_keys() && world_.random.chance(20))
     served.loop->keys_read(
@@ -482,7 +601,7 @@ void SimProcess::check_faults(const Batch& batch) {
   for (const store::ParkedEvent& event : batch.parked) {
     const std::size_t number = number_of(event.id);
     const auto dice = static_cast<std::int64_t>(number);
-    world_.trace("relay ", +id_.bytes[0], " parks event ", number, " as ",
+    world_.trace("relay ", +id().bytes[0], " parks event ", number, " as ",
                  store::to_string(event.state), ", attempts ", event.attempts);
     const bool slow = event.state == store::ParkedState::retrying && event.attempts == 0;
     ++world_.result.parked;
@@ -494,7 +613,7 @@ void SimProcess::check_faults(const Batch& batch) {
   }
   for (const store::RetryResult& result : batch.results) {
     const std::size_t number = number_of(result.id);
-    world_.trace("relay ", +id_.bytes[0], " writes that parked event ", number, " is ",
+    world_.trace("relay ", +id().bytes[0], " writes that parked event ", number, " is ",
                  result.state ? store::to_string(*result.state) : "delivered", ", attempts ",
                  result.attempts);
     if (!result.state && !world_.topic.has(static_cast<std::int64_t>(number)))

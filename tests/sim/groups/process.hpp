@@ -1,5 +1,6 @@
 // A relay. The threads of src/relay (tenure loop, lease, pump, loop, settler) and the sink's client
-// take their steps one at a time, in any order.
+// take their steps one at a time, in any order. What the tenure loop, the lease and the loops
+// decide is decided by the relay's own cores (src/relay/*_core.cpp).
 #pragma once
 
 #include <cstdint>
@@ -8,15 +9,14 @@
 #include <optional>
 #include <vector>
 
-#include "relay/trust_deadline.hpp"
+#include "relay/lease_core.hpp"
+#include "relay/tenure_core.hpp"
 #include "sim/groups/loop.hpp"
 #include "sim/groups/reader.hpp"
 #include "sim/groups/shared.hpp"
 #include "sim/tasks/run_tracker.hpp"
 
 namespace outbox::sim {
-
-inline constexpr std::chrono::milliseconds kLease{120};
 
 /// Settlements that were sent when their connection broke. The server may still write them.
 struct InTransit {
@@ -52,7 +52,7 @@ class SimProcess {
   [[nodiscard]] int keys_too_many() const;
   void heal() { sink().sink.fail_percent = sink().sink.sick_percent = 0; }
   void go_down(bool down) { sink().sink.outages.go_down(down); }
-  [[nodiscard]] const EventId& id() const { return id_; }
+  [[nodiscard]] const EventId& id() const { return identity_.id; }
   [[nodiscard]] std::uint64_t lies() const { return sink().sink.lies; }
 
  private:
@@ -68,15 +68,26 @@ class SimProcess {
     std::int32_t parked_version{0};         ///< The version that the loop knows.
     bool stopping{false};                   ///< Whether the loop is ending in order.
   };
+  /// A heartbeat, or its answer, that is on its way.
+  struct Heartbeat {
+    relay::TimePoint sent{};
+    relay::TimePoint arrives{};
+    std::optional<Result<bool>> answer{};
+  };
   /// The time from a connection to its loss.
   struct Tenure {
-    std::vector<std::unique_ptr<Served>> served;
-    std::vector<store::SubscriptionRow> rows;  ///< The rows as they were read last.
-    bool retired{false};                       ///< Whether loops were ended because of these rows.
+    relay::LeaseCore lease;
+    std::optional<Heartbeat> heartbeat{};
+    std::vector<std::unique_ptr<Served>> served{};
+    std::vector<store::SubscriptionRow> rows{};  ///< The rows as they were read last.
+    bool retired{false};  ///< Whether loops were ended because of these rows.
     /// The lanes in which the type has its cursor.
     std::optional<store::Holding> begun_type{};
-    store::Holding holding;
-    bool failed{false};
+    std::optional<relay::TenureAction> doing{};  ///< What the core has asked for.
+    std::optional<Error> failure{};              ///< What other threads have found.
+    bool rung{false};
+    bool must_update{false};  ///< The core was told that the bell has rung.
+    bool must_end{false};     ///< The core was told of a failure, of a stop, or of lost lanes.
   };
 
   [[nodiscard]] relay::TimePoint now() const { return world_.now + offset_; }
@@ -87,6 +98,8 @@ class SimProcess {
   }
   [[nodiscard]] Served& any();
   [[nodiscard]] bool delivers() const;
+  [[nodiscard]] store::Holding held() const;
+  [[nodiscard]] bool is_troubled(unsigned percent);
   void step_tenures();
   void step_lease();
   void step_reader();
@@ -94,41 +107,48 @@ class SimProcess {
   void step_settler();
   void read_due(Served& served);
   void check_faults(const Batch& batch);
-  void forget_retries(const store::Fleet& fleet);
   void forget_retries();
   void excuse_repeats(store::LaneMask kept);
-  void change_lanes(store::LaneMask lanes);
   void begin_tenure();
+  void tell();
+  void check(const relay::TenureAction& action);
+  /// Returns false if that takes longer.
+  bool carry_out(const relay::TenureAction& action);
+  void look();
+  void change_lanes(store::LaneMask lanes);
+  [[nodiscard]] bool wakes(relay::TimePoint until);
+  [[nodiscard]] bool end(const std::optional<Error>& error);
   void end_tenure();
   void end_relay();
-  void look();
   void stop(Served& served);
+  [[nodiscard]] bool update();
   [[nodiscard]] bool retire_changed();
   void begin_type();
   void begin_loops();
   void begin_loop(Served& served, store::SubscriptionRow row);
   void keep_in_transit(const Served& served);
-  /// Returns false if the loop is not over yet.
-  bool end_loop(Served& served);
-  [[nodiscard]] store::LaneMask wanted(const store::Fleet& fleet) const;
-  [[nodiscard]] bool lost_lanes(const store::Fleet& fleet) const;
+  /// Both return false if a loop is not over yet.
+  [[nodiscard]] bool end_loops();
+  [[nodiscard]] bool end_loop(Served& served);
 
   GroupShared& world_;
-  const EventId id_;
+  const store::RelayIdentity identity_;
   std::vector<InTransit>& in_transit_;
   relay::TimePoint::duration offset_{};  ///< The offset of the local clock.
   int stopped_{0};
-  relay::TrustDeadline trust_;
-  relay::TimePoint renew_at_{};
   /// Whether a type has a limit in its configuration.
   const bool sets_apart_;
   /// The sink of each subscription.
   std::vector<RetainedSink> retained_;
-  /// What the tenure before held.
-  store::Holding held_before_;
   /// Only in a worker.
   std::unique_ptr<SimRunTracker> run_tracker_;
+  const std::vector<SubscriptionSpec> no_subscriptions_{};
+  relay::Configuration configuration_{no_subscriptions_};
+  relay::TrustDeadline trust_;
+  relay::TenureCore core_;
   std::unique_ptr<Tenure> tenure_;
+  relay::TimePoint begin_at_{};  ///< When the next tenure begins.
+  bool was_member_{false};
   bool leaving_for_good_{false};
   bool has_left_{false};
 };

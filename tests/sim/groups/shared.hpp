@@ -15,6 +15,8 @@
 
 namespace outbox::sim {
 
+inline constexpr std::chrono::milliseconds kLease{120};
+
 struct GroupOptions {
   std::uint64_t seed{1};
   int steps{500};

@@ -98,9 +98,10 @@ void RunChecks::writes(const std::vector<store::TaskRunEnd>& ends, const EventId
                           .recovered = recovered,
                           .attempts = valid ? row->second.attempts : 0});
     if (!valid || !recovered) continue;
-    // The run is recovered, since its worker counts as dead.
+    // The run is recovered, since its worker was silent: nobody knows any more whether it was done.
     const std::size_t number = number_of(end.result.id);
     failed(number, false);
+    forgotten(number);
     for (const auto& run : running_) {
       if (run->number == number && run->worker == end.result.worker) run->taken = true;
     }
