@@ -21,6 +21,8 @@ function(outbox_test name)
   # Unit tests start no program, so a sanitizer build for them need not have it.
   if(NOT ARG_LABEL MATCHES "^(unit|sim)$")
     add_dependencies(${name} outbox_cli outbox_test_relay)
+  elseif(NOT OUTBOX_UNIT_TESTS)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   if(NOT ARG_TIMEOUT)

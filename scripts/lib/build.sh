@@ -66,6 +66,12 @@ build_with_unity() { # TYPE FOLDER
   esac
 }
 
+# Whether a folder has this, if no caller says so: as before, or the default.
+build_as_before() { # FOLDER OPTION DEFAULT
+  known=$(build_cached "$1" "$2")
+  echo "${known:-$3}"
+}
+
 # Configures only if an option differs: the build itself notices a changed CMakeLists.txt.
 build_configure() ( # TYPE TESTS(ON|-)
   folder=$(build_folder "$1")
@@ -75,8 +81,10 @@ build_configure() ( # TYPE TESTS(ON|-)
     if [ -n "$cached" ] && [ "$cached" != "${name#*:}" ]; then fresh=--fresh; fi
   done
   tests=$(build_with_tests "$folder" "$2")
-  options=$(build_options "$1" && printf 'OUTBOX_TESTS=%s\nOUTBOX_WERROR=%s\nOUTBOX_UNITY=%s\n' "$tests" \
-    "$(build_with_werror "$folder")" "$(build_with_unity "$1" "$folder")")
+  options=$(build_options "$1" && printf 'OUTBOX_TESTS=%s\nOUTBOX_WERROR=%s\nOUTBOX_UNITY=%s\nOUTBOX_UNIT_TESTS=%s\nOUTBOX_MUTATIONS=%s\n' "$tests" \
+    "$(build_with_werror "$folder")" "$(build_with_unity "$1" "$folder")" \
+    "${OUTBOX_UNIT_TESTS:-$(build_as_before "$folder" OUTBOX_UNIT_TESTS ON)}" \
+    "${OUTBOX_MUTATIONS:-$(build_as_before "$folder" OUTBOX_MUTATIONS OFF)}")
   if command -v ccache >/dev/null; then
     options=$(printf '%s\nCMAKE_CXX_COMPILER_LAUNCHER=ccache' "$options")
   fi
