@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that the #include lines of src/, include/, bench/ and demo/ follow the layers.
 
-    base <- event <- {format, schedule} <- subscription <- pg <- {store, sink, feed, testing} <- {relay, task, inbox} <- {metrics, health, verify} <- http <- cli
+    base <- event <- {format, schedule} <- subscription <- pg <- {store, sink, feed, testing} <- {relay, task, inbox} <- {metrics, health, verify} <- http <- console <- cli
 
 A folder includes only folders of lower layers. Folders of one layer do not include each other, except that feed uses the
 interfaces of store; nor do the stores (src/store/postgres, src/store/sqlite) and the sinks (src/sink/NAME). Files directly in
@@ -41,7 +41,8 @@ ALLOWED = {
     "health": ENGINES,
     "verify": ENGINES,
     "http": ENGINES | {"metrics", "health", "verify"},
-    "cli": ENGINES | {"metrics", "health", "verify", "http"},
+    "console": CORE | {"http"},
+    "cli": ENGINES | {"metrics", "health", "verify", "http", "console"},
 }
 
 # The programs beside src/: each runs the whole path, and nothing includes them. support is tests/support.

@@ -15,8 +15,8 @@ config::Flag parse_setting(const std::string& text) {
   return {.path = text.substr(0, equals), .value = text.substr(equals + 1), .flag = "--set"};
 }
 
-/// Ends the verb on an error. Configures logging.
-config::Loaded in_use(tl::expected<config::Loaded, config::Problems> loaded) {
+/// Ends the verb on an error.
+config::Loaded in_use(tl::expected<config::Loaded, config::Problems> loaded, bool sets_logging) {
   if (!loaded) {
     std::vector<std::string> lines;
     bool typed = true;  // every problem is on the command line
@@ -27,8 +27,9 @@ config::Loaded in_use(tl::expected<config::Loaded, config::Problems> loaded) {
     throw Failure(typed ? kUsage : kError, std::move(lines));
   }
   const config::Config& config = loaded->config;
-  log::configure(config.log_level,
-                 config.log_format == "json" ? log::Format::json : log::Format::text);
+  if (sets_logging)
+    log::configure(config.log_level,
+                   config.log_format == "json" ? log::Format::json : log::Format::text);
   return std::move(*loaded);
 }
 
@@ -66,23 +67,23 @@ config::Request Context::request(Subscriptions subscriptions, Tasks tasks) const
 }
 
 config::Loaded Context::configuration(Subscriptions subscriptions, Tasks tasks) const {
-  return in_use(config::load(request(subscriptions, tasks)));
+  return in_use(config::load(request(subscriptions, tasks)), sets_logging_);
 }
 
 config::Loaded Context::store_configuration() const {
   config::Request only = request(Subscriptions::unused);
   only.only_store = true;
-  return in_use(config::load(only));
+  return in_use(config::load(only), sets_logging_);
 }
 
 config::Loaded Context::store_and_more() const {
   config::Request request = this->request(Subscriptions::unused);
   auto whole = config::load(request);
-  if (whole) return in_use(std::move(whole));
+  if (whole) return in_use(std::move(whole), sets_logging_);
   request.only_store = true;
   auto only = config::load(request);
-  if (!only) return in_use(std::move(whole));
-  config::Loaded loaded = in_use(std::move(only));
+  if (!only) return in_use(std::move(whole), sets_logging_);
+  config::Loaded loaded = in_use(std::move(only), sets_logging_);
   log::warn("the configuration file in this folder is passed over",
             {{"reason", whole.error().front().text()}});
   return loaded;

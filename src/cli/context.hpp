@@ -23,6 +23,9 @@ class Context {
   /// Adds -c, --store and the other options of every verb.
   void add_options(CLI::App& root);
 
+  /// The verbs that use this context leave logging as it is, because they are not the process.
+  void leave_logging() { sets_logging_ = false; }
+
   /// The file that `init` writes: that of -c, else outbox.toml.
   [[nodiscard]] std::string file_to_write() const;
   /// What -c, OUTBOX_CONFIG, the environment and the flags give.
@@ -55,6 +58,7 @@ class Context {
   std::optional<std::string> log_level_;
   std::optional<std::string> log_format_;
   std::vector<std::string> settings_;
+  bool sets_logging_{true};
 };
 
 }  // namespace outbox::cli

@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::size_t kLargestFile = std::size_t{64} << 20U;
 
+thread_local const std::string* acting_person = nullptr;
+
 }  // namespace
 
 bool is_read(const std::string& payload) { return payload == "-" || payload.starts_with('@'); }
@@ -51,7 +53,11 @@ std::pair<std::string, std::string> parse_key(const std::string& text) {
   return {text.substr(0, slash), text.substr(slash + 1)};
 }
 
+ActingPerson::ActingPerson(const std::string& name) { acting_person = &name; }
+ActingPerson::~ActingPerson() { acting_person = nullptr; }
+
 std::string this_user() {
+  if (acting_person != nullptr) return *acting_person;
   const passwd* const user = getpwuid(geteuid());
   return user != nullptr ? user->pw_name : "uid " + std::to_string(geteuid());
 }

@@ -4,7 +4,6 @@
 #include "cli/verbs.hpp"
 
 namespace outbox::cli {
-namespace {
 
 void add_verbs(CLI::App& root, Context& context) {
   context.add_options(root);
@@ -27,10 +26,10 @@ void add_verbs(CLI::App& root, Context& context) {
   add_config(root, context);
   add_completion(root, context);
   add_man(root, context);
+  add_console(root, context);
   add_version(root, context);
 }
 
-}  // namespace
 }  // namespace outbox::cli
 
 int main(int argc, char** argv) {

@@ -10,13 +10,21 @@ namespace outbox::cli {
 
 namespace {
 
-std::string* capture = nullptr;  // see Capture
+// See Capture.
+thread_local std::string* capture = nullptr;
+thread_local std::vector<std::string>* captured_errors = nullptr;
 std::string own_name = "outbox";
 
 }  // namespace
 
 Capture::Capture(std::string& into) { capture = &into; }
-Capture::~Capture() { capture = nullptr; }
+Capture::Capture(std::string& into, std::vector<std::string>& errors) : Capture(into) {
+  captured_errors = &errors;
+}
+Capture::~Capture() {
+  capture = nullptr;
+  captured_errors = nullptr;
+}
 
 void write_out(std::string_view text) {
   if (capture != nullptr) {
@@ -46,6 +54,7 @@ Json time_or_null(std::optional<Timestamp> time) {
 void name_program(const std::string& name) { own_name = name; }
 
 void print_error(const std::string& line) {
+  if (captured_errors != nullptr) return captured_errors->push_back(plain(line));
   std::string text = plain(own_name + ": " + line);
   while (text.ends_with(' ')) text.pop_back();
   write_err(text + "\n");

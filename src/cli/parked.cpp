@@ -37,10 +37,12 @@ struct ParkedOptions {
   std::string event;
   std::optional<std::string> event_type;
   std::optional<std::string> payload;
+  std::optional<std::string> payload_text;  ///< Never the name of a file.
   std::optional<std::string> content_type;
   std::vector<std::string> headers;
   std::vector<std::string> without_headers;
   bool apply{false};
+  bool preview{false};
   bool json{false};
 };
 
@@ -215,7 +217,7 @@ void would(const char* what, const ParkedOptions& options, const ParkedRows& ope
 int retry(const ParkedOptions& options, const Context& context) {
   require_choice(options, "retry");
   const ParkedRows open(context.store_configuration());
-  if (options.events.empty() && !options.apply) {
+  if (options.preview || (options.events.empty() && !options.apply)) {
     would("send again", options, open, "--apply sends them again");
     return kOk;
   }
@@ -276,7 +278,8 @@ Event corrected(const ParkedOptions& options, const store::ParkedListing& old) {
   Event event{.aggregate_type = old.aggregate_type,
               .aggregate_id = old.aggregate_id,
               .event_type = options.event_type.value_or(old.event_type),
-              .payload = options.payload ? read_payload(*options.payload) : old.payload,
+              .payload = options.payload ? read_payload(*options.payload)
+                                         : options.payload_text.value_or(old.payload),
               .headers = must(event::headers_from_json(old.headers)),
               .content_type = options.content_type.value_or(old.content_type)};
   remove_header(event.headers, event::kEditedFromHeader);
@@ -293,8 +296,8 @@ Event corrected(const ParkedOptions& options, const store::ParkedListing& old) {
 }
 
 int edit(const ParkedOptions& options, const Context& context) {
-  if (!options.event_type && !options.payload && !options.content_type && options.headers.empty() &&
-      options.without_headers.empty())
+  if (!options.event_type && !options.payload && !options.payload_text && !options.content_type &&
+      options.headers.empty() && options.without_headers.empty())
     throw Failure(kUsage, "edit: nothing to change",
                   "--payload, --event-type, --content-type, --header or --without-header");
   if (options.apply && !options.reason)
@@ -368,6 +371,8 @@ void add_parked(CLI::App& root, Context& context) {
              "Do not count the attempts from 0 again");
   add_option(retrying, "--apply", &options->apply, {},
              "Do it to all that fit; without it only shows which");
+  add_option(retrying, "--preview", &options->preview, {},
+             "Only show which, also if they are named");
   add_example(retrying, "outbox parked retry --subscription orders --error \"too large\" --apply");
   CLI::App& discarding = add_verb(verb, "discard", "Give events up: they are never delivered",
                                   [options, &context] { return discard(*options, context); });
@@ -382,6 +387,8 @@ void add_parked(CLI::App& root, Context& context) {
   add_option(editing, "--subscription", &options->subscription, "NAME", "Of this subscription");
   add_option(editing, "--payload", &options->payload, "TEXT",
              "The new body; @FILE reads a file, - reads stdin");
+  add_option(editing, "--payload-text", &options->payload_text, "TEXT",
+             "The new body as it is, also if it begins with @");
   add_option(editing, "--event-type", &options->event_type, "TYPE", "The new event_type");
   add_option(editing, "--content-type", &options->content_type, "TYPE",
              "The new media type of the payload");

@@ -16,25 +16,6 @@
 namespace outbox::cli {
 namespace {
 
-int run_caught(const Program& program, int argc, const char* const* argv) {
-  try {
-    return run(program, argc, argv);
-  } catch (const Failure& failure) {
-    for (const std::string& line : failure.lines()) print_error(line);
-    return failure.code();
-  } catch (const Exception& exception) {
-    print_error(exception.error().text());
-  } catch (const std::bad_alloc&) {
-    print_error("out of memory (hint: lower relay.window_bytes, or give the process more)");
-  } catch (const std::exception& exception) {
-    print_error(std::string("internal error: ") + exception.what() +
-                " (hint: please report it with the command that you ran)");
-  } catch (...) {
-    print_error("internal error (hint: please report it with the command that you ran)");
-  }
-  return kError;
-}
-
 /// Whether the other end of the pipe was closed, as by `outbox ... | head`.
 bool reader_left() {
   pollfd output{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
@@ -63,11 +44,31 @@ int flush_output(int code) {
 
 }  // namespace
 
+Ended run_caught(const Program& program, int argc, const char* const* argv) {
+  try {
+    return {.code = run(program, argc, argv)};
+  } catch (const Failure& failure) {
+    for (const std::string& line : failure.lines()) print_error(line);
+    return {.code = failure.code()};
+  } catch (const Exception& exception) {
+    print_error(exception.error().text());
+    return {.code = kError};
+  } catch (const std::bad_alloc&) {
+    print_error("out of memory (hint: lower relay.window_bytes, or give the process more)");
+  } catch (const std::exception& exception) {
+    print_error(std::string("internal error: ") + exception.what() +
+                " (hint: please report it with the command that you ran)");
+  } catch (...) {
+    print_error("internal error (hint: please report it with the command that you ran)");
+  }
+  return {.code = kError, .unexpected = true};
+}
+
 int run_program(const Program& program, int argc, const char* const* argv) {
   occupy_standard_descriptors();
   (void)std::signal(SIGPIPE, SIG_IGN);
   name_program(program.name);
-  return flush_output(run_caught(program, argc, argv));
+  return flush_output(run_caught(program, argc, argv).code);
 }
 
 }  // namespace outbox::cli

@@ -35,6 +35,7 @@ struct TasksOptions {
   std::uint64_t limit{100};
   std::optional<std::string> reason;
   bool apply{false};
+  bool preview{false};
   bool json{false};
 };
 
@@ -261,7 +262,7 @@ int retry(const TasksOptions& options, const Context& context) {
   const auto can_run = [](const ParkedListing& row) {
     return row.state != ParkedState::running && row.state != ParkedState::waiting;
   };
-  if (options.ids.empty() && !options.apply) {
+  if (options.preview || (options.ids.empty() && !options.apply)) {
     would("run again", options, open, can_run, "--apply runs them again");
     return kOk;
   }
@@ -286,7 +287,7 @@ int retry(const TasksOptions& options, const Context& context) {
 
 int cancel(const TasksOptions& options, const Context& context) {
   require_choice(options, "cancel");
-  const bool acts = options.apply || !options.ids.empty();
+  const bool acts = !options.preview && (options.apply || !options.ids.empty());
   if (acts && !options.reason)
     throw Failure(kUsage, "cancel: --reason is missing", "--reason \"the order was withdrawn\"");
   const Queues open(context.store_configuration());
@@ -419,6 +420,8 @@ void add_changing(CLI::App& verb, Context& context, const std::shared_ptr<TasksO
   add_filter(retrying, options, "dead, retrying or scheduled");
   add_option(retrying, "--apply", &options->apply, {},
              "With a filter: do it; without it only shows which");
+  add_option(retrying, "--preview", &options->preview, {},
+             "Only show which, also if they are named");
   add_example(retrying, "outbox tasks retry --queue reports --state dead --apply");
   CLI::App& cancelling =
       add_verb(verb, "cancel", "Cancel tasks; a handler that runs is told to stop",
@@ -427,6 +430,8 @@ void add_changing(CLI::App& verb, Context& context, const std::shared_ptr<TasksO
   add_filter(cancelling, options, "scheduled, running, retrying, waiting or dead");
   add_option(cancelling, "--apply", &options->apply, {},
              "With a filter: do it; without it only shows which");
+  add_option(cancelling, "--preview", &options->preview, {},
+             "Only show which, also if they are named");
   add_option(cancelling, "--reason", &options->reason, "TEXT", "Kept in the table parked_end");
   add_example(cancelling,
               "outbox tasks cancel 0198c5b2-6d1f-7c3a-9d5e-0a1b2c3d4e5f --reason \"withdrawn\"");

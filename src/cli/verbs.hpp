@@ -26,5 +26,9 @@ void add_verify(CLI::App& root, Context& context);
 void add_completion(CLI::App& root, Context& context);
 void add_man(CLI::App& root, Context& context);
 void add_version(CLI::App& root, Context& context);
+void add_console(CLI::App& root, Context& context);
+
+/// Adds all verbs, and the options of every verb.
+void add_verbs(CLI::App& root, Context& context);
 
 }  // namespace outbox::cli
