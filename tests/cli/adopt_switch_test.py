@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 from adopting import Adopting, HAND
-from program import ERROR, NOT_NOW, OK, POSTGRES, signal, wait_until
+from program import ERROR, NOT_NOW, OK, signal, wait_until
 
 WRITER = """
 DO $$ DECLARE
@@ -55,7 +55,7 @@ class Switch(Adopting):
 
     def start_writers(self, count, forwarded="false"):
         sql = WRITER.format(schema=self.schema, table=self.name, forwarded=forwarded)
-        writers = [subprocess.Popen(["psql", POSTGRES, "-qX", "-v", "ON_ERROR_STOP=1", "-c", sql]) for _ in range(count)]
+        writers = [subprocess.Popen(["psql", self.direct, "-qX", "-v", "ON_ERROR_STOP=1", "-c", sql]) for _ in range(count)]
         for writer in writers:
             self.addCleanup(self.end, writer)
         return writers
