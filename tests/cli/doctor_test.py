@@ -260,17 +260,6 @@ class DoctorOnPostgres(Doctor, OnPostgres, Case):
         found = self.mended("partitions", "; ".join(f"DROP TABLE {self.schema}.{name}" for name in names))
         self.assertEqual(found["severity"], "error")
 
-    def test_who_holds_the_oldest_snapshot(self):
-        holder = subprocess.Popen(["psql", self.direct, "-qXAt"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                  env=os.environ | {"PGAPPNAME": "slow_report"})
-        self.addCleanup(holder.communicate)
-        holder.stdin.write("BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT pg_backend_pid();\n")
-        holder.stdin.flush()
-        pid = holder.stdout.readline().strip()
-        self.sql("SELECT pg_current_xact_id()")
-        [found] = [one for one in self.findings() if one["check"] == "snapshot"]
-        self.assertIn(f"pid {pid} (application slow_report, login postgres, idle in transaction)", found["what"])
-
     def test_a_schema_of_another_version(self):
         newest = f"(SELECT max(version) FROM {self.schema}.migration)"
         self.sql(f"UPDATE {self.schema}.migration SET version = 99 WHERE version = {newest}")

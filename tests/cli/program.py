@@ -81,14 +81,14 @@ def create_database(server, name, template="template1"):
 
 
 @functools.cache
-def migrated_database(schema):
+def migrated_database(server, schema):
     """The name of a database with an empty outbox, made once, of which each test gets a copy: a
     migration takes several times as long as a copy."""
     name = "cli_template_" + uuid.uuid4().hex[:12]
-    create_database(POSTGRES, name)
-    atexit.register(drop_database, POSTGRES, name)
+    create_database(server, name)
+    atexit.register(drop_database, server, name)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("OUTBOX_")}
-    subprocess.run([BINARY, "migrate", "--store", in_database(POSTGRES, name), "--schema", schema], check=True,
+    subprocess.run([BINARY, "migrate", "--store", in_database(server, name), "--schema", schema], check=True,
                    stdout=subprocess.DEVNULL, env=environment)
     return name
 
@@ -170,28 +170,29 @@ class OnPostgres:
     SCHEMA = "cli_" + uuid.uuid4().hex[:12]  # of this process
     # False: migrate() runs `outbox migrate` in the database of all tests.
     copies = True
+    server = POSTGRES
 
     def setUp(self):
-        if not POSTGRES:
+        if not self.server:
             self.skipTest("OUTBOX_TEST_POSTGRES is not set: no PostgreSQL server")
-        self.store = self.direct = POSTGRES
+        self.store = self.direct = self.server
         self.flags = ("--schema", self.SCHEMA)
         super().setUp()
         self.addCleanup(self.clean_up)
 
     def clean_up(self):
-        if self.direct == POSTGRES:
+        if self.direct == self.server:
             self.drop(self.SCHEMA)
 
     def migrate(self):
-        if not self.copies or self.direct != POSTGRES:
+        if not self.copies or self.direct != self.server:
             super().migrate()
             return
         self.assertFalse((self.folder / "outbox.toml").exists(), "config() names the database, so it comes after migrate()")
         name = "cli_" + uuid.uuid4().hex[:12]
-        create_database(POSTGRES, name, migrated_database(self.SCHEMA))
-        self.addCleanup(drop_database_later, POSTGRES, name)
-        self.store = self.direct = in_database(POSTGRES, name)
+        create_database(self.server, name, migrated_database(self.server, self.SCHEMA))
+        self.addCleanup(drop_database_later, self.server, name)
+        self.store = self.direct = in_database(self.server, name)
 
     def drop(self, schema):
         subprocess.run(["psql", self.direct, "-qXc", f'DROP SCHEMA IF EXISTS "{schema}" CASCADE'], check=False,
