@@ -143,7 +143,10 @@ class Switch(Adopting):
         self.check({"0": 1})
 
     def fails_after_tries(self, says):
-        result = self.outbox(*self.adopt("--apply", "--lock-wait", "50ms", "--patience", "200ms"))
+        for patience in ("200ms", "5s"):  # on a machine with too much to do there is one try in the first
+            result = self.outbox(*self.adopt("--apply", "--lock-wait", "50ms", "--patience", patience))
+            if "trying again" in result.err:
+                break
         self.assertEqual(result.code, NOT_NOW, result)
         for part in ("writers go on, trying again", "the table's lock was not got", says, "--patience"):
             self.assertIn(part, result.err)
