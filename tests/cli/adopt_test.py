@@ -6,7 +6,7 @@ import unittest
 import uuid
 
 from adopting import Adopting, DEBEZIUM, HAND
-from program import CHECK_FAILED, Case, ERROR, POSTGRES, USAGE
+from program import CHECK_FAILED, Case, ERROR, USAGE
 
 
 class AdoptSqlite(Case):
@@ -253,7 +253,7 @@ class Shapes(Adopting):
         login = f"{self.schema}_login"
         self.sql(f"CREATE ROLE {login} LOGIN; GRANT USAGE ON SCHEMA {self.schema} TO {login}; GRANT SELECT ON ALL TABLES IN SCHEMA {self.schema} TO {login}")
         self.addCleanup(self.sql, f"DROP OWNED BY {login}; DROP ROLE {login}")
-        store = POSTGRES.replace("postgres@", f"{login}@")
+        store = self.direct.replace("postgres@", f"{login}@")
         command = ("adopt", self.name, "--store", store, *self.flags)
         self.fails(ERROR, *command, says=("put a trigger on it", "GRANT SELECT, TRIGGER"))
         self.sql(f"GRANT TRIGGER ON {self.name} TO {login}")

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from program import Case, OnPostgres, POSTGRES
+from program import Case, OnPostgres
 
 DEBEZIUM = "id uuid PRIMARY KEY, aggregatetype varchar(255), aggregateid varchar(255), type varchar(255), payload jsonb"
 HAND = ("id bigserial PRIMARY KEY, topic text, key text, type text, payload jsonb, created_at timestamptz DEFAULT clock_timestamp(), "
@@ -12,8 +12,8 @@ HAND = ("id bigserial PRIMARY KEY, topic text, key text, type text, payload json
 class Session:
     """psql with a transaction of its own."""
 
-    def __init__(self):
-        self.process = subprocess.Popen(["psql", POSTGRES, "-qXAt", "-v", "ON_ERROR_STOP=1"], stdin=subprocess.PIPE,
+    def __init__(self, database):
+        self.process = subprocess.Popen(["psql", database, "-qXAt", "-v", "ON_ERROR_STOP=1"], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
 
     def run(self, sql):
@@ -65,7 +65,7 @@ class Adopting(OnPostgres, Case):
         return self.sql(f"SELECT state FROM {self.schema}.adoption WHERE state <> 'ended'").strip()
 
     def session(self):
-        session = Session()
+        session = Session(self.direct)
         self.addCleanup(session.close)
         return session
 

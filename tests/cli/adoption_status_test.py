@@ -8,7 +8,7 @@ import unittest
 import uuid
 
 from adopting import Adopting, DEBEZIUM, HAND
-from program import CHECK_FAILED, Case, ERROR, POSTGRES, wait_until
+from program import CHECK_FAILED, Case, ERROR, wait_until
 
 INSERT = "INSERT INTO {} (topic, key, type, payload) VALUES ('order', '{}', 'Placed', '{{\"n\": {}}}')"
 
@@ -113,13 +113,13 @@ class Healthy(Told):
             login = f"adoption_{uuid.uuid4().hex[:8]}"
             self.sql(f"CREATE ROLE {login} LOGIN IN ROLE {role}")
             self.addCleanup(self.sql, f"DROP ROLE {login}")
-            store = ("--store", POSTGRES.replace("postgres@", login + "@"))
+            store = ("--store", self.direct.replace("postgres@", login + "@"))
             self.assertEqual(self.status(*store)["adoptions"][0]["state"], "forwarding")
             self.assertEqual([one["severity"] for one in self.findings(*store)], ["ok"])
         login = f"adoption_{uuid.uuid4().hex[:8]}"
         self.sql(f"CREATE ROLE {login} LOGIN IN ROLE outbox_app")
         self.addCleanup(self.sql, f"DROP ROLE {login}")
-        self.assertEqual([one["severity"] for one in self.findings("--store", POSTGRES.replace("postgres@", login + "@"))], ["note"])
+        self.assertEqual([one["severity"] for one in self.findings("--store", self.direct.replace("postgres@", login + "@"))], ["note"])
 
     def test_status_does_not_wait_for_a_lock_on_the_table(self):
         self.succeeds(*self.adopt("--apply"))
@@ -322,7 +322,7 @@ class Columns(Told):
         return sorted(json.loads(self.log("headers")[-1]))
 
     def insert_fails(self, columns="(topic, key, type, payload)"):
-        run = subprocess.run(["psql", POSTGRES, "-qXc", f"INSERT INTO {self.name} {columns} VALUES ('order', 'x', 'Placed', '{{}}')"],
+        run = subprocess.run(["psql", self.direct, "-qXc", f"INSERT INTO {self.name} {columns} VALUES ('order', 'x', 'Placed', '{{}}')"],
                              capture_output=True, text=True, check=False)
         self.assertNotEqual(run.returncode, 0, "the INSERT succeeded")
 

@@ -5,7 +5,7 @@ import subprocess
 import unittest
 import uuid
 
-from program import BENCH, BINARY, CHECK_FAILED, Case, ERROR, INTERRUPTED, OK, POSTGRES, ROOT, USAGE, drop_database, signal, wait_until
+from program import BENCH, BINARY, CHECK_FAILED, Case, ERROR, INTERRUPTED, OK, POSTGRES, ROOT, USAGE, drop_database_later, signal, wait_until
 
 
 class Bench(Case):
@@ -40,7 +40,7 @@ class BenchPostgres(Case):
         super().setUp()
         self.database = "cli_" + uuid.uuid4().hex[:12]
         self.sql(POSTGRES, f"CREATE DATABASE {self.database}")
-        self.addCleanup(drop_database, POSTGRES, self.database)
+        self.addCleanup(drop_database_later, POSTGRES, self.database)
         self.store = POSTGRES.rsplit("/", 1)[0] + "/" + self.database
 
     @staticmethod
@@ -64,7 +64,7 @@ class BenchPostgres(Case):
         self.assertEqual(self.sql(self.store, "SELECT count(*) FROM pg_namespace WHERE nspname = 'outbox_bench'"), "0\n")
 
     def test_events_and_status_are_measured(self):
-        result = self.outbox("events", "--events", "10000", "--json", "--store", self.store)
+        result = self.outbox("events", "--events", "2000", "--json", "--store", self.store)
         self.assertIn(result.code, (OK, CHECK_FAILED), result)  # the figure itself may be missed
         self.assertEqual([figure["name"] for figure in result.json()["figures"]], ["events.id", "events.status"])
 
@@ -75,7 +75,7 @@ class BenchPostgres(Case):
         self.assertEqual([figures[name] for name in ("adopt.lost", "adopt.twice", "adopt.disorder")], [0, 0, 0])
 
     def short_run_of_tasks(self, *arguments):
-        return self.outbox("tasks", "--events", "1000", "--repeats", "1", *arguments, "--store", self.store)
+        return self.outbox("tasks", "--events", "1000", "--repeats", "1", "--length", "500ms", *arguments, "--store", self.store)
 
     def test_river_is_measured_in_the_run_of_tasks(self):
         built = subprocess.run([ROOT / "scripts" / "bench-peers", "--build"], capture_output=True, text=True, check=False)

@@ -10,7 +10,7 @@ import unittest
 import uuid
 from pathlib import Path
 
-from program import BINARY, Case, CHECK_FAILED, DEMO, ERROR, INTERRUPTED, OK, POSTGRES, USAGE, drop_database, signal, wait_until
+from program import BINARY, Case, CHECK_FAILED, DEMO, ERROR, INTERRUPTED, OK, POSTGRES, USAGE, drop_database_later, signal, wait_until
 
 KAFKA = os.environ.get("OUTBOX_TEST_KAFKA")
 NUMBERS = {"committed", "delivered", "lost", "ghosts", "out_of_order", "duplicates", "kills"}
@@ -87,7 +87,7 @@ class Tasks(Demo):
         self.assertEqual(self.left_behind(), [])
 
     def test_each_order_is_packed_once_while_the_workers_are_killed(self):
-        self.run_tasks(seconds=4, kills=4)
+        self.run_tasks(seconds=2, kills=2)
 
     def test_people_get_a_table_that_explains_itself(self):
         result = self.succeeds("--tasks", *self.store, "--seconds", "1", "--kills", "1")
@@ -132,7 +132,7 @@ class OnSqliteAndFile(Demo):
         self.assertEqual(self.left_behind(), [])
 
     def test_a_dual_write_invents_orders_and_that_is_no_error(self):
-        self.invents(seconds=3, kills=4)
+        self.invents(seconds=2, kills=2)
 
     def test_a_file_of_the_users_choice_is_made_and_removed(self):
         self.holds("--store", "sqlite:mine.db", seconds=1, kills=0)
@@ -286,7 +286,7 @@ class OnPostgres(Demo):
         super().setUp()
         name = "demo_" + uuid.uuid4().hex[:12]
         self.psql(POSTGRES, f'CREATE DATABASE "{name}"')
-        self.addCleanup(drop_database, POSTGRES, name)
+        self.addCleanup(drop_database_later, POSTGRES, name)
         self.database = self.with_database(name)
 
     @staticmethod
@@ -303,11 +303,11 @@ class OnPostgres(Demo):
         return self.psql(self.database, "SELECT nspname FROM pg_namespace WHERE nspname LIKE '%demo%' ORDER BY 1").split()
 
     def test_every_promise_holds_while_the_relay_is_killed(self):
-        self.holds("--store", self.database, seconds=3, kills=4)
+        self.holds("--store", self.database, seconds=2, kills=2)
         self.assertEqual(self.schemas(), [])
 
     def test_a_dual_write(self):
-        self.invents("--store", self.database, seconds=3, kills=4)
+        self.invents("--store", self.database, seconds=2, kills=2)
         self.assertEqual(self.schemas(), [])
 
     def test_tasks_that_were_kept_are_dropped_by_the_next_one(self):
@@ -344,17 +344,17 @@ class TasksOnPostgres(Tasks):
         super().setUp()
         name = "demo_" + uuid.uuid4().hex[:12]
         OnPostgres.psql(POSTGRES, f'CREATE DATABASE "{name}"')
-        self.addCleanup(drop_database, POSTGRES, name)
+        self.addCleanup(drop_database_later, POSTGRES, name)
         self.store = ("--store", OnPostgres.with_database(name))
 
 
 @unittest.skipUnless(KAFKA, "OUTBOX_TEST_KAFKA is not set: no Kafka broker")
 class OnKafka(Demo):
     def test_every_promise_holds_while_the_relay_is_killed(self):
-        self.holds("--sink", "kafka", "--brokers", KAFKA, seconds=4, kills=3)
+        self.holds("--sink", "kafka", "--brokers", KAFKA, seconds=2, kills=2)
 
     def test_a_dual_write(self):
-        self.invents("--sink", "kafka", "--brokers", KAFKA, seconds=4, kills=3)
+        self.invents("--sink", "kafka", "--brokers", KAFKA, seconds=2, kills=2)
 
 
 class OnAnotherBroker(Demo):
@@ -364,7 +364,7 @@ class OnAnotherBroker(Demo):
                 url = os.environ.get(f"OUTBOX_TEST_{sink.upper()}")
                 if not url:
                     self.skipTest(f"OUTBOX_TEST_{sink.upper()} is not set: no server")
-                self.holds("--sink", sink, "--url", url, seconds=3, kills=2)
+                self.holds("--sink", sink, "--url", url, seconds=2, kills=2)
 
 
 if __name__ == "__main__":

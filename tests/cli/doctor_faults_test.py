@@ -125,6 +125,17 @@ class Held(OnOwnServer):
         if self.sql("SELECT count(*) FROM pg_prepared_xacts") != "0\n":
             self.sql("ROLLBACK PREPARED 'it''s held'")
 
+    def test_who_holds_the_oldest_snapshot(self):
+        holder = subprocess.Popen(["psql", self.server.url, "-qXAt"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                  env=os.environ | {"PGAPPNAME": "slow_report"})
+        self.addCleanup(holder.communicate)
+        holder.stdin.write("BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT pg_backend_pid();\n")
+        holder.stdin.flush()
+        pid = holder.stdout.readline().strip()
+        self.sql("SELECT pg_current_xact_id()")
+        [found] = self.findings("snapshot")
+        self.assertIn(f"pid {pid} (application slow_report, login postgres, idle in transaction)", found["what"])
+
     def test_a_prepared_transaction(self):
         self.sql("BEGIN; SELECT outbox.enqueue('order', '1', 'Held', '{}'::jsonb); PREPARE TRANSACTION 'it''s held'")
         self.addCleanup(self.forget_prepared)

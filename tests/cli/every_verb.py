@@ -6,7 +6,7 @@ import signal
 import subprocess
 import uuid
 
-from program import Case, INTERRUPTED, OK, POSTGRES, drop_database, wait_until
+from program import Case, INTERRUPTED, OK, POSTGRES, create_database, drop_database_later, in_database, wait_until
 
 # The settings of this file's own statements, whatever those of the database are.
 SANE = ("-c search_path=pg_catalog,pg_temp -c standard_conforming_strings=on -c default_transaction_read_only=off "
@@ -58,12 +58,17 @@ class EveryVerb(Case):
             self.skipTest("OUTBOX_TEST_POSTGRES is not set: no PostgreSQL server")
         super().setUp()
         self.database = "cli_" + uuid.uuid4().hex[:12]
-        subprocess.run(["psql", POSTGRES, "-qXc", f"CREATE DATABASE {self.database}"], check=True)
-        self.addCleanup(drop_database, POSTGRES, self.database)
+        create_database(POSTGRES, self.database, self.template())
+        self.addCleanup(drop_database_later, POSTGRES, self.database)
         self.store = self.direct = self.at_database(POSTGRES)
 
+    @classmethod
+    def template(cls):
+        """The database of which each test gets a copy."""
+        return "template1"
+
     def at_database(self, server):
-        return f"{server.rpartition('/')[0]}/{self.database}"
+        return in_database(server, self.database)
 
     def sql(self, statement, options=SANE):
         """`options`: None: those of the database."""

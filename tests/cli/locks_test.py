@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Every pair of commands that change parked events or subscriptions, against each other: none waits for another in a circle."""
+"""Every pair of commands that change parked events or subscriptions, against each other: none waits for another in a circle.
+
+Each pair once by default, and three times with OUTBOX_TEST_LONG=1."""
 
 import itertools
 import threading
 import unittest
 
 from parked_rows import park
-from program import Case, OnPostgres
+from program import Case, LONG, OnPostgres
 
 
 class Locks(OnPostgres, Case):
-    ROUNDS = 3
+    ROUNDS = 3 if LONG else 1
     VERBS = {
         "retry": ("parked", "retry", "--subscription", "orders", "--apply"),
         "discard": ("parked", "discard", "--subscription", "orders", "--state", "waiting", "--apply", "--reason", "a test"),

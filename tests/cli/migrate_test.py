@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from program import BINARY, CHECK_FAILED, Case, ERROR, NOT_NOW, OnPostgres, POSTGRES, USAGE
+from program import BINARY, CHECK_FAILED, Case, ERROR, NOT_NOW, OnPostgres, USAGE
 
 NOBODY = 65534
 
@@ -160,6 +160,8 @@ class MigrateSqlite(Migrate, Case):
 
 
 class MigratePostgres(OnPostgres, Migrate, Case):
+    copies = False
+
     def drop_everything(self):
         # A session of the killed one may still be at work.
         self.sql(f"""SELECT pg_advisory_lock(hashtextextended('outbox:migrate:{self.flags[1]}', 0));
@@ -169,7 +171,7 @@ class MigratePostgres(OnPostgres, Migrate, Case):
         login = self.flags[1] + "_login"
         self.sql(f"CREATE ROLE {login} LOGIN")
         self.addCleanup(self.sql, f"DROP ROLE {login}")
-        store = POSTGRES.replace("//postgres@", f"//{login}@")
+        store = self.direct.replace("//postgres@", f"//{login}@")
         self.fails(ERROR, "migrate", "--store", store, *self.flags, says="permission denied")
         self.assertIn("no schema yet", self.outbox(*self.at_store("migrate", "--status")).out)
         # One that may only deliver cannot change the schema either.

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from page import NOT_RUN, Block, blocks, check_source, same
-from program import BINARY, POSTGRES, ROOT, USAGE, drop_database
+from program import BINARY, POSTGRES, ROOT, USAGE, drop_database_later
 
 EXAMPLES = os.environ.get("OUTBOX_EXAMPLES", str(ROOT / "build" / "examples"))
 # cli.md is a reference, with outputs of many systems; soak.md is a record of what was run.
@@ -96,7 +96,7 @@ class Pages(unittest.TestCase):
         """The address of the page's own database, which stands for each address on it."""
         name = "pages_" + uuid.uuid4().hex[:12]
         subprocess.run(["psql", POSTGRES, "-qXc", f'CREATE DATABASE "{name}"'], check=True)
-        self.addCleanup(drop_database, POSTGRES, name)
+        self.addCleanup(drop_database_later, POSTGRES, name)
         url = urlsplit(POSTGRES)._replace(path="/" + name).geturl()
         subprocess.run([BINARY, "migrate", "--store", url], check=True, env=self.environment, stdout=subprocess.DEVNULL)
         return url

@@ -1,5 +1,8 @@
 """Runs a program under test, `outbox` if no other is named, and checks the form of its errors."""
 
+import atexit
+import concurrent.futures
+import functools
 import json
 import os
 import signal
@@ -16,6 +19,13 @@ BINARY = os.environ.get("OUTBOX_BINARY", str(ROOT / "build" / "outbox"))
 BENCH = str(Path(BINARY).with_name("outbox-bench"))
 DEMO = str(Path(BINARY).with_name("outbox-demo"))
 POSTGRES = os.environ.get("OUTBOX_TEST_POSTGRES")
+# The psql of the server's own programs: the one in /usr/bin of Debian is a Perl script that takes
+# several times as long.
+if "OUTBOX_TEST_PGBIN" in os.environ:
+    os.environ["PATH"] = os.environ["OUTBOX_TEST_PGBIN"] + os.pathsep + os.environ["PATH"]
+
+# Also what repeats the same check many times: CONTRIBUTING.md.
+LONG = os.environ.get("OUTBOX_TEST_LONG") == "1"
 
 OK, ERROR, USAGE, CHECK_FAILED, INTERRUPTED, NOT_NOW = range(6)
 
@@ -34,17 +44,53 @@ class Result:
 def wait_until(condition, what, seconds=60):
     """Polls, because the state of another process cannot be waited for."""
     deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        if time.monotonic() > deadline:
+    while True:
+        began = time.monotonic()
+        if value := condition():
+            return value
+        now = time.monotonic()
+        if now > deadline:
             raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(0.02)
-    return value
+        # A condition that starts programs takes no more than half of the time.
+        time.sleep(max(0.02, now - began))
 
 
 def drop_database(server, name):
     """Ignores failures: a session that is slow to end keeps its database for a while."""
     subprocess.run(["psql", server, "-qXc", f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'], check=False,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+# Dropping a database waits for a checkpoint. The next test begins meanwhile, and this program ends
+# when all are dropped.
+_dropping = concurrent.futures.ThreadPoolExecutor(max_workers=1)
+
+
+def drop_database_later(server, name):
+    _dropping.submit(drop_database, server, name)
+
+
+def in_database(server, name):
+    """The address of another database of a server."""
+    base, question, query = server.partition("?")
+    return base.rpartition("/")[0] + "/" + name + question + query
+
+
+def create_database(server, name, template="template1"):
+    subprocess.run(["psql", server, "-qXc", f'CREATE DATABASE "{name}" TEMPLATE "{template}"'], check=True)
+
+
+@functools.cache
+def migrated_database(server, schema):
+    """The name of a database with an empty outbox, made once, of which each test gets a copy: a
+    migration takes several times as long as a copy."""
+    name = "cli_template_" + uuid.uuid4().hex[:12]
+    create_database(server, name)
+    atexit.register(drop_database, server, name)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("OUTBOX_")}
+    subprocess.run([BINARY, "migrate", "--store", in_database(server, name), "--schema", schema], check=True,
+                   stdout=subprocess.DEVNULL, env=environment)
+    return name
 
 
 class Case(unittest.TestCase):
@@ -117,25 +163,43 @@ class Case(unittest.TestCase):
 
 
 class OnPostgres:
-    """Mix in before a Case: the same tests on PostgreSQL, in a schema of their own."""
+    """Mix in before a Case: the same tests on PostgreSQL. A test begins in the database of all tests, with the name of a schema that
+    is not there; migrate() gives it a database of its own with that schema. `direct` is its address, whatever a test makes of
+    `store`."""
+
+    SCHEMA = "cli_" + uuid.uuid4().hex[:12]  # of this process
+    # False: migrate() runs `outbox migrate` in the database of all tests.
+    copies = True
+    server = POSTGRES
 
     def setUp(self):
-        if not POSTGRES:
+        if not self.server:
             self.skipTest("OUTBOX_TEST_POSTGRES is not set: no PostgreSQL server")
-        self.store = POSTGRES
-        schema = "cli_" + uuid.uuid4().hex[:12]
-        self.flags = ("--schema", schema)
+        self.store = self.direct = self.server
+        self.flags = ("--schema", self.SCHEMA)
         super().setUp()
-        self.addCleanup(self.drop, schema)
+        self.addCleanup(self.clean_up)
 
-    @staticmethod
-    def drop(schema):
-        subprocess.run(["psql", POSTGRES, "-qXc", f'DROP SCHEMA IF EXISTS "{schema}" CASCADE'], check=False,
+    def clean_up(self):
+        if self.direct == self.server:
+            self.drop(self.SCHEMA)
+
+    def migrate(self):
+        if not self.copies or self.direct != self.server:
+            super().migrate()
+            return
+        self.assertFalse((self.folder / "outbox.toml").exists(), "config() names the database, so it comes after migrate()")
+        name = "cli_" + uuid.uuid4().hex[:12]
+        create_database(self.server, name, migrated_database(self.server, self.SCHEMA))
+        self.addCleanup(drop_database_later, self.server, name)
+        self.store = self.direct = in_database(self.server, name)
+
+    def drop(self, schema):
+        subprocess.run(["psql", self.direct, "-qXc", f'DROP SCHEMA IF EXISTS "{schema}" CASCADE'], check=False,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
-    @staticmethod
-    def sql(statement):
-        return subprocess.run(["psql", POSTGRES, "-qXAtc", statement], check=True, capture_output=True, text=True).stdout
+    def sql(self, statement):
+        return subprocess.run(["psql", self.direct, "-qXAtc", statement], check=True, capture_output=True, text=True).stdout
 
     def events(self):
         return int(self.sql(f"SELECT count(*) FROM {self.flags[1]}.event"))
@@ -195,5 +259,6 @@ sink = "file"
 path = "orders.jsonl"
 """
 
-__all__ = ["BENCH", "BINARY", "CHECK_FAILED", "Case", "DEMO", "ERROR", "FILE_SUBSCRIPTION", "INTERRUPTED", "NOT_NOW", "OK", "OnPostgres", "OnSqlite",
-           "POSTGRES", "ROOT", "USAGE", "drop_database", "jsonl", "signal", "wait_until"]
+__all__ = ["BENCH", "BINARY", "CHECK_FAILED", "Case", "DEMO", "ERROR", "FILE_SUBSCRIPTION", "INTERRUPTED", "LONG", "NOT_NOW", "OK", "OnPostgres", "OnSqlite",
+           "POSTGRES", "ROOT", "USAGE", "create_database", "drop_database", "drop_database_later", "in_database", "jsonl", "signal",
+           "wait_until"]

@@ -4,6 +4,7 @@
 import json
 import unittest
 
+from own_server import OwnServer
 from program import CHECK_FAILED, ERROR, Case, OnPostgres, OnSqlite, USAGE
 
 
@@ -131,7 +132,13 @@ class Prune:
 
 
 class PruneOnPostgres(OnPostgres, Prune, Case):
-    pass
+    """On a server of its own: transactions of other tests would hold history back."""
+
+    @classmethod
+    def setUpClass(cls):
+        own = OwnServer()
+        cls.addClassCleanup(own.remove)
+        cls.server = own.url
 
 
 class PruneOnSqlite(OnSqlite, Prune, Case):

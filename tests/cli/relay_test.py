@@ -12,7 +12,7 @@ import time
 import unittest
 from urllib.parse import urlsplit
 
-from program import Case, ERROR, FILE_SUBSCRIPTION, INTERRUPTED, NOT_NOW, OK, OnPostgres, OnSqlite, POSTGRES, jsonl, signal, wait_until
+from program import Case, ERROR, FILE_SUBSCRIPTION, INTERRUPTED, NOT_NOW, OK, OnPostgres, OnSqlite, jsonl, signal, wait_until
 
 TWO = FILE_SUBSCRIPTION + """
 [subscription.paid]
@@ -335,7 +335,7 @@ class RelayPostgres(OnPostgres, Relay, Case):
 
     def test_a_database_that_hangs_does_not_hold_up_the_end(self):
         self.migrate()
-        door = Door(urlsplit(POSTGRES))
+        door = Door(urlsplit(self.store))
         self.addCleanup(door.close)
         self.store = door.url
         self.config(FILE_SUBSCRIPTION, '[relay]\ngrace = "100ms"\n')

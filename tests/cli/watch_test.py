@@ -323,7 +323,7 @@ class ProgressOnPostgres(OnPostgres, Case):
 
     def locking(self, statement):
         """Another session, when it has the lock."""
-        session = subprocess.Popen(["psql", POSTGRES, "-qXAt"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        session = subprocess.Popen(["psql", self.direct, "-qXAt"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(self.end, session)
         session.stdin.write(f"BEGIN; {statement}; SELECT 'locked';\n")
         session.stdin.flush()
