@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Defaults of a database that change what statements mean: every verb and every function of ours does what it does without them.
 
-By default three groups of settings are set together; with OUTBOX_TEST_LONG=1 each by itself, and none. That queries are compiled
-whatever they cost (jit_above_cost = 0) takes most of the time of each, so by default only the functions are called so; with
-OUTBOX_TEST_LONG=1 the verbs run so, too."""
+By default three groups of settings are set together; with OUTBOX_TEST_LONG=1 each by itself, and
+none. That queries are compiled whatever they cost (jit_above_cost = 0) takes most of the time of
+each, so by default only the functions are called so; with OUTBOX_TEST_LONG=1 the verbs run so, too."""
 
 import re
 import subprocess

@@ -2,8 +2,9 @@
 """What a login with CREATE on schema public plants there is never called, whatever verb a superuser runs, and wherever the search path of
 the database has the schema.
 
-By default operators are planted for pairs of equal types, of the usual types, and of types that the server has an operator or an
-implicit conversion for; with OUTBOX_TEST_LONG=1 for every pair of the types."""
+By default operators are planted for pairs of equal types, of the usual types, and of types that the
+server has an operator or an implicit conversion for; with OUTBOX_TEST_LONG=1 for every pair of the
+types."""
 
 import functools
 import os
@@ -34,7 +35,7 @@ def called():
     return sorted(set(re.findall(r"\b([a-z_0-9]+)\(", text)))
 
 
-# For every operator of the server one for every pair of these types that is chosen, and for every function that we call one for every type and for
+# For every operator of the server one for each chosen pair of these types, and for every function that we call one for every type and for
 # the usual pairs: whichever fits best raises an error. Those with the very types of the server's own come before these only where the
 # search path names the schema first.
 PLANT = """
@@ -99,8 +100,8 @@ class Planted(EveryVerb):
 
     def setUp(self):
         super().setUp()
-        # So many functions and operators make the estimates for queries of the catalog so high that most of the time would be spent
-        # on compiling them.
+        # So many functions and operators make the estimates for queries of the catalog so high that
+        # most of the time would be spent on compiling them.
         self.sql(f"ALTER DATABASE {self.database} SET jit = off")
 
     def is_called(self, expression):

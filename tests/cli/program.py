@@ -163,9 +163,9 @@ class Case(unittest.TestCase):
 
 
 class OnPostgres:
-    """Mix in before a Case: the same tests on PostgreSQL. A test begins in the database of all tests, with the name of a schema that
-    is not there; migrate() gives it a database of its own with that schema. `direct` is its address, whatever a test makes of
-    `store`."""
+    """Mix in before a Case: the same tests on PostgreSQL. A test begins in the database of all
+    tests, with the name of a schema that is not there; migrate() gives it a database of its own
+    with that schema. `direct` is its address, whatever a test makes of `store`."""
 
     SCHEMA = "cli_" + uuid.uuid4().hex[:12]  # of this process
     # False: migrate() runs `outbox migrate` in the database of all tests.
