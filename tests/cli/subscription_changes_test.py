@@ -313,7 +313,7 @@ class ChangesPostgres(OnPostgres, Changes, Case):
         """The reset does not see the event, so it comes by the stream, although its seq is before the new start."""
         self.relay()
         schema = self.flags[1]
-        late = Session()
+        late = Session(self.direct)
         self.addCleanup(late.close)
         [pid] = late.run("BEGIN; SELECT pg_backend_pid()")
         late.run(f"SELECT {schema}.enqueue('order', 'late', 'Placed', '{{}}')")

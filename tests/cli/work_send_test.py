@@ -31,7 +31,7 @@ class Sends(Case):
         super().setUp()
         self.migrate()
 
-    def server(self, python, script):
+    def start_server(self, python, script):
         """Starts it; its folder and its port."""
         folder = self.folder / script
         folder.mkdir()
@@ -75,7 +75,7 @@ class Sends(Case):
 class Requests(Sends):
     def setUp(self):
         super().setUp()
-        folder, port = self.server(sys.executable, "http_server.py")
+        folder, port = self.start_server(sys.executable, "http_server.py")
         self.origin, self.mode, self.record = "http://127.0.0.1:" + port, folder / "mode", folder / "requests"
 
     def handler(self, path, sink="", settings="", more=""):  # pylint: disable=arguments-differ
@@ -218,7 +218,7 @@ class Mails(Sends):
         if python is None:
             self.skipTest("python3-aiosmtpd is not installed: no mail server")
         super().setUp()
-        folder, port = self.server(python, "smtp_server.py")
+        folder, port = self.start_server(python, "smtp_server.py")
         self.url, self.mails = "smtp://127.0.0.1:" + port, folder / "mails"
 
     def handler(self, sink, settings=""):  # pylint: disable=arguments-differ

@@ -85,8 +85,9 @@ TEST_F(TransfersThread, takes_as_many_as_its_capacity_until_they_are_fetched) {
 
 TEST_F(TransfersThread, a_deadline_ends_those_that_wait_for_a_connection_too) {
   const auto transfers = start({.capacity = 3, .per_host = 1});
+  const auto until = in(500ms);
   for (Transfers::Ticket ticket = 1; ticket <= 3; ++ticket)
-    ASSERT_TRUE(transfers->submit(ticket, post("/hang"), in(500ms)));
+    ASSERT_TRUE(transfers->submit(ticket, post("/hang"), until));
   for (const auto& done : wait_for(*transfers, 3)) EXPECT_EQ(done.code, CURLE_OPERATION_TIMEDOUT);
   EXPECT_LE(server_.received().size(), 1U) << "one connection to a host";
 }
