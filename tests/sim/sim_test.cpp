@@ -7,15 +7,12 @@
 #include <string>
 
 #include "sim/worlds.hpp"
+#include "support/sanitized.hpp"
 
 namespace outbox::sim {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kSlower = 20;
-#else
-constexpr std::uint64_t kSlower = 1;
-#endif
+constexpr std::uint64_t kSlower = test::kSanitized ? 20 : 1;
 
 std::uint64_t seeds_of(const WorldKind& kind) {
   const char* const text = std::getenv("OUTBOX_SIM_SEEDS");

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "event/key.hpp"
+#include "support/sanitized.hpp"
 #include "unit/verify/ledger_history.hpp"
 
 namespace outbox::verify::test {
@@ -16,7 +17,7 @@ using store::LedgerEvent;
 using store::LedgerRow;
 using store::SettlementKind;
 
-constexpr std::uint64_t kSeeds = 300;
+constexpr std::uint64_t kSeeds = test::kSanitized ? 60 : 300;
 
 std::string list_faults(const LedgerReport& report) {
   std::ostringstream text;

@@ -1,0 +1,13 @@
+// Whether the tests run with a sanitizer, which makes them some ten times slower: then those that
+// repeat something with many seeds take fewer.
+#pragma once
+
+namespace outbox::test {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+}  // namespace outbox::test
