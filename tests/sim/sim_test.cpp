@@ -12,7 +12,7 @@
 namespace outbox::sim {
 namespace {
 
-constexpr std::uint64_t kSlower = test::kSanitized ? 20 : 1;
+constexpr std::uint64_t kSlower = outbox::test::kSanitized ? 20 : 1;
 
 std::uint64_t seeds_of(const WorldKind& kind) {
   const char* const text = std::getenv("OUTBOX_SIM_SEEDS");

@@ -17,7 +17,7 @@ namespace {
 using store::LedgerEvent;
 using store::LedgerRow;
 
-constexpr std::uint64_t kHistories = test::kSanitized ? 40 : 200;
+constexpr std::uint64_t kHistories = outbox::test::kSanitized ? 40 : 200;
 /// A settlement that a claim does not see is at most so many rows before the claim.
 constexpr std::int64_t kAge = 4'000'000;
 

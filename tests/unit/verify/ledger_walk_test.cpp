@@ -17,7 +17,7 @@ using store::LedgerEvent;
 using store::LedgerRow;
 using store::SettlementKind;
 
-constexpr std::uint64_t kSeeds = test::kSanitized ? 60 : 300;
+constexpr std::uint64_t kSeeds = outbox::test::kSanitized ? 60 : 300;
 
 std::string list_faults(const LedgerReport& report) {
   std::ostringstream text;
