@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/text.hpp"
 
@@ -10,8 +11,8 @@ namespace {
 
 using Json = nlohmann::json;
 using Kind = Parameter::Kind;
-template <class T>
-using Or = tl::expected<T, Problem>;
+
+constexpr const char* kGuide = "docs/guide/console.md lists the parameters";
 
 tl::unexpected<Problem> refuse(int status, std::string title, std::string hint) {
   return tl::unexpected(
@@ -31,11 +32,9 @@ std::vector<std::string_view> segments(std::string_view path) {
 
 bool is_name(std::string_view segment) { return segment.starts_with('{'); }
 
-/// The segment that is a name, not decoded; nullopt if the path is another one. A fixed word goes
-/// before a name: /parked/errors is no event.
 struct Match {
   const Operation* operation{nullptr};
-  std::string_view name{};
+  std::string_view name{};  ///< The segment that is a name, not decoded.
 };
 
 std::optional<Match> match(const Operation& operation,
@@ -54,7 +53,7 @@ std::optional<Match> match(const Operation& operation,
   return found;
 }
 
-Or<Match> find_operation(const ApiRequest& request) {
+tl::expected<Match, Problem> find_operation(const ApiRequest& request) {
   std::vector<Match> at_path;
   const auto parts = segments(request.path);
   for (const Operation& one : operations()) {
@@ -62,7 +61,7 @@ Or<Match> find_operation(const ApiRequest& request) {
   }
   if (at_path.empty())
     return refuse(404, "there is nothing at this path of the API",
-                  "GET /api/v1/openapi.json lists what there is");
+                  "docs/guide/console.md lists what there is");
   const auto found = std::find_if(at_path.begin(), at_path.end(), [&](const Match& one) {
     return one.operation->method == request.method;
   });
@@ -83,7 +82,7 @@ Problem unknown_parameter(const Operation& operation, const std::string& name) {
   for (const Parameter& one : operation.parameters) known.push_back(one.name);
   return {.status = 400,
           .title = "unknown parameter: " + name,
-          .hint = did_you_mean(name, known, "see GET /api/v1/openapi.json")};
+          .hint = did_you_mean(name, known, kGuide)};
 }
 
 /// Options and words that stand alone; the latter come last, behind "--".
@@ -102,7 +101,7 @@ struct Words {
 Problem wrong_type(const Parameter& parameter, std::string_view wanted) {
   return {.status = 400,
           .title = "the parameter " + std::string(parameter.name) + " is no " + std::string(wanted),
-          .hint = "see GET /api/v1/openapi.json"};
+          .hint = kGuide};
 }
 
 tl::expected<void, Problem> add_value(const Parameter& parameter, const Json& value, Words& into) {
@@ -113,6 +112,9 @@ tl::expected<void, Problem> add_value(const Parameter& parameter, const Json& va
       return {};
     case Kind::number:
       if (!value.is_number_unsigned()) return tl::unexpected(wrong_type(parameter, "whole number"));
+      if (value.get<std::uint64_t>() > parameter.most)
+        return refuse(400, "the parameter " + std::string(parameter.name) + " is too large",
+                      "at most " + std::to_string(parameter.most));
       into.add(parameter.option, value.dump());
       return {};
     case Kind::flag:
@@ -130,24 +132,17 @@ tl::expected<void, Problem> add_value(const Parameter& parameter, const Json& va
   return {};
 }
 
-/// A value of a query is text, whatever its parameter wants.
-Json value_of_query(const Parameter& parameter, const std::string& text) {
-  if (parameter.kind == Kind::number) return Json::parse(text, nullptr, false);
-  if (parameter.kind == Kind::flag)
-    return text == "true" ? Json(true) : Json::parse(text, nullptr, false);
-  if (parameter.kind == Kind::texts) return Json::array({text});
-  return text;
-}
-
 tl::expected<void, Problem> add_query(const ApiRequest& request, const Operation& operation,
                                       Words& into) {
   for (const auto& [name, text] : request.query) {
     const Parameter* const parameter = find_parameter(operation, name);
     if (parameter == nullptr) return tl::unexpected(unknown_parameter(operation, name));
-    if (parameter->kind != Kind::texts && request.query.count(name) > 1)
+    if (request.query.count(name) > 1)
       return refuse(400, "the parameter " + name + " is given more than once", "give it once");
-    if (auto added = add_value(*parameter, value_of_query(*parameter, text), into); !added)
-      return added;
+    // A value of a query is text, whatever its parameter wants.
+    const Json value =
+        parameter->kind == Kind::number ? Json::parse(text, nullptr, false) : Json(text);
+    if (auto added = add_value(*parameter, value, into); !added) return added;
   }
   return {};
 }
@@ -212,7 +207,7 @@ tl::expected<Call, Problem> translate(const ApiRequest& request) {
   call.words.insert(call.words.end(), words.options.begin(), words.options.end());
   const bool applies =
       std::find(words.options.begin(), words.options.end(), "--apply") != words.options.end();
-  if (!applies && !operation.preview.empty()) call.words.emplace_back(operation.preview);
+  if (!applies && operation.acts_on_names) call.words.emplace_back("--preview");
   if (!words.alone.empty()) call.words.emplace_back("--");
   call.words.insert(call.words.end(), words.alone.begin(), words.alone.end());
   // The command line ends a word there.
@@ -223,16 +218,13 @@ tl::expected<Call, Problem> translate(const ApiRequest& request) {
 Answer answer(const Operation& operation, const Outcome& outcome, std::string_view number) {
   // 0: done; 3: done, and something is wrong, as the document says.
   if (outcome.code == 0 || (outcome.code == 3 && !outcome.output.empty())) {
-    if (!operation.document.empty()) return {.body = outcome.output};
+    if (operation.document) return {.body = outcome.output};
     const Json json{{"output", outcome.output}};
     return {.body = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"};
   }
   std::string message;
   for (const std::string& line : outcome.errors) message += (message.empty() ? "" : "\n") + line;
-  if (outcome.code == 5) {
-    Problem problem = problem_from(503, message);
-    return {.status = 503, .body = problem.json()};
-  }
+  if (outcome.code == 5) return {.status = 503, .body = problem_from(503, message).json()};
   if (outcome.unexpected) {
     const Problem problem{
         .status = 500,

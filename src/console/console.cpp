@@ -133,10 +133,17 @@ void Console::answer_live(const std::string& last, httplib::Response& response) 
 
 /// All who look share what was seen within the last second.
 Console::Status Console::look() {
-  const MutexLock lock(mutex_);
-  if (now_steady() < status_.until) return status_;
+  {
+    const MutexLock lock(mutex_);
+    // While the store does not answer, one thread waits for it, and not all that the server has.
+    const bool waits = looking_ && status_.number > 0;
+    if (waits || now_steady() < status_.until) return status_;
+    looking_ = true;
+  }
   Answer answer = answer_api({.method = "GET", .path = "/status"});
-  if (answer.body != status_.answer.body) ++status_.number;
+  const MutexLock lock(mutex_);
+  looking_ = false;
+  ++status_.number;
   status_.answer = std::move(answer);
   status_.until = now_steady() + kShared;
   return status_;

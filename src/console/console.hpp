@@ -24,10 +24,11 @@ namespace outbox::console {
 struct ConsoleOptions {
   http::Address address;
   std::vector<std::string> hosts{};  ///< Other names under which the console is called.
-  std::string version;
-  std::string store;  ///< Where the store is, without a password.
+  std::string version{};
+  std::string store{};  ///< Where the store is, without a password.
   /// Carries a verb out, for the person of this name. Called by several threads.
-  std::function<Outcome(const std::vector<std::string>& words, const std::string& person)> execute;
+  std::function<Outcome(const std::vector<std::string>& words, const std::string& person)>
+      execute{};
 };
 
 class Console {
@@ -46,7 +47,7 @@ class Console {
   /// The document of GET /status, which all who look share for a second.
   struct Status {
     Answer answer{};
-    std::uint64_t number{0};  ///< Counts the documents that differ.
+    std::uint64_t number{0};  ///< Of the look.
     std::chrono::steady_clock::time_point until{};
   };
 
@@ -62,6 +63,7 @@ class Console {
   const Hosts hosts_;
   Mutex mutex_;
   Status status_ OUTBOX_GUARDED_BY(mutex_);
+  bool looking_ OUTBOX_GUARDED_BY(mutex_){false};
   std::unique_ptr<http::Server> server_;  ///< The last, since its threads use the others.
 };
 

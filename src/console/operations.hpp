@@ -9,30 +9,25 @@
 
 namespace outbox::console {
 
-enum class Role : std::uint8_t { viewer, operator_, admin };
-
 struct Parameter {
   enum class Kind : std::uint8_t { text, number, flag, texts };
   std::string_view name;    ///< In the query, or in the body.
   std::string_view option;  ///< Of the verb; empty: the words that stand alone.
   Kind kind{Kind::text};
-  std::string_view help{};
+  std::uint64_t most{UINT64_MAX};  ///< The largest number.
 };
 
 struct Operation {
   std::string_view method;
   std::string_view path;  ///< Below /api/v1. "{name}" stands for one segment.
   std::vector<std::string_view> words;
+  std::vector<Parameter> parameters{};
   /// What the segment that is a name becomes: an option, or "" for a word that stands alone.
   std::string_view segment_option{};
-  std::vector<Parameter> parameters{};
-  Role role{Role::viewer};
-  /// Said to the verb unless `apply` is true, if it would act without it on what is named.
-  std::string_view preview{};
-  /// The document of docs/reference/json that it answers with; empty: {"output": TEXT}, what the
-  /// command line says.
-  std::string_view document{};
-  std::string_view help{};
+  /// Whether the verb answers with a JSON document; otherwise with what the command line says.
+  bool document{true};
+  /// Whether the verb acts at once on what is named, unless it is told to show what it would do.
+  bool acts_on_names{false};
 };
 
 [[nodiscard]] std::span<const Operation> operations();

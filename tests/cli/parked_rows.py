@@ -1,6 +1,16 @@
 """Parked events, as a relay writes them."""
 
 
+def make_parked(case):
+    """An outbox with the subscription `orders` and three events of two keys: one dead, one retrying, and one waiting behind that."""
+    case.migrate()
+    case.config('[subscription.orders]\nsink = "null"\n')
+    case.succeeds("subscription", "apply")
+    for key, payload in (("a", '{"n":1}'), ("b", '{"n":2}'), ("b", '{"n":3}')):
+        case.succeeds("enqueue", "order", key, "Placed", payload)
+    park(case)
+
+
 def park(case):
     """Of the first three events of the first subscription one is dead, one retrying, and one waiting behind that."""
     insert(case, key="CASE e.n WHEN 1 THEN 101 ELSE 102 END", dead="e.n = 1", error="too large", first=2)

@@ -3,7 +3,7 @@
 
 import unittest
 
-from parked_rows import park
+from parked_rows import make_parked
 from program import Case, ERROR, OnPostgres, OnSqlite, USAGE
 
 
@@ -12,12 +12,7 @@ class Parked:
 
     def setUp(self):
         super().setUp()
-        self.migrate()
-        self.config('[subscription.orders]\nsink = "null"\n')
-        self.succeeds("subscription", "apply")
-        for key, payload in (("a", '{"n":1}'), ("b", '{"n":2}'), ("b", '{"n":3}')):
-            self.succeeds("enqueue", "order", key, "Placed", payload)
-        park(self)
+        make_parked(self)
 
     def parked(self, *arguments):
         return self.succeeds("parked", "list", "--json", *arguments).json()["events"]

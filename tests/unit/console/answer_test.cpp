@@ -10,9 +10,9 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-const Operation kLook{.method = "GET", .path = "/events", .words = {}, .document = "events"};
-const Operation kOne{.method = "GET", .path = "/events/{id}", .words = {}, .document = "events"};
-const Operation kChange{.method = "POST", .path = "/parked/retry", .words = {}};
+const Operation kLook{.method = "GET", .path = "/events", .words = {}};
+const Operation kOne{.method = "GET", .path = "/events/{id}", .words = {}};
+const Operation kChange{.method = "POST", .path = "/parked/retry", .words = {}, .document = false};
 
 TEST(Answer, a_document_goes_out_as_the_verb_has_printed_it) {
   EXPECT_EQ(answer(kLook, {.code = 0, .output = "{}\n"}, "1").body, "{}\n");
