@@ -104,7 +104,8 @@ class Changes:
         self.assertIn("was renamed to sales", told)
         self.assertEqual(self.names(), ["sales"])
         self.assertEqual(len(self.lines()), 7, "sales goes on, and nothing comes again")
-        # It may be wanted.
+        # It may be wanted. Each of the two needs a file of its own: a relay locks it.
+        self.config(FILE_SUBSCRIPTION.replace("orders.jsonl", "new.jsonl"))
         self.succeeds("subscription", "create", "orders")
         self.relay()
         self.assertEqual(self.names(), ["orders", "sales"])
