@@ -172,6 +172,14 @@ class Archive:
     def replay(self, *arguments):
         return self.succeeds("replay", "orders", "--archive", "archive", *arguments)
 
+    def test_a_log_of_which_nothing_is_left_says_so(self):
+        self.succeeds("enqueue", "order", "a", "Placed", '{"n": 11}')
+        self.close_part()
+        self.succeeds("relay", "--once")
+        self.succeeds("prune", "--older-than", "0", "--apply")
+        self.assertEqual(self.events(), 0)
+        self.fails(ERROR, "replay", "orders", "--from-seq", 1, says=("everything from seq 13 on", "--archive DIR"))
+
     def test_what_was_removed_is_sent_again(self):
         self.assertIn("--archive DIR", self.outbox("replay", "orders", "--from-seq", 1).err)
         self.assertEqual(self.replay("--json", "--type", "Paid").json()["events"], 2)

@@ -20,10 +20,11 @@ struct DoctorQueries {
   Query begin = of("begin a question", "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY");
 
   // It comes before each of the other statements, in its transaction. It limits how long the
-  // statement waits for a lock and how long it runs; and names mean the server's own objects,
-  // whatever the login's search_path is.
+  // statement waits for a lock and how long it runs, and turns the compiler off, which can take
+  // longer than that (Queries::no_jit); and names mean the server's own objects, whatever the
+  // login's search_path is.
   Query guard = of("limit a question", R"(
-SELECT pg_catalog.set_config('lock_timeout', '1s', true), pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true))");
+SELECT pg_catalog.set_config('lock_timeout', '1s', true), pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('jit', 'off', true), pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true))");
 
   // Where there is no outbox, or no right to see it, to_regclass() is null, and so is the right.
   Query server = of("ask what the server is", R"(

@@ -138,6 +138,10 @@ SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0
 set_config('idle_in_transaction_session_timeout', '0', true),
 CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL THEN set_config('transaction_timeout', '0', true) END)");
 
+  // For the look at what the schema consists of: in a database with many tables the estimate of its
+  // cost passes jit_above_cost, and compiling it takes many times as long as running it.
+  Query no_jit = unprepared("turn the compiler off", "SELECT set_config('jit', 'off', true)");
+
   // For a transaction that changes tables. It follows the wait for the migration lock, which may
   // take long.
   Query short_lock_limit =

@@ -76,7 +76,8 @@ Status run_migration(Connection& connection, const Migration& next, bool again) 
 /// nullopt if none is missing.
 Result<std::optional<std::string>> apply_next(Connection& connection) {
   for (const auto query :
-       {&Queries::begin, &Queries::no_limits, &Queries::pin_search_path, &Queries::lock_migration})
+       {&Queries::begin, &Queries::no_limits, &Queries::no_jit, &Queries::pin_search_path,
+        &Queries::lock_migration})
     connection.send(query);
   connection.send(&Queries::short_lock_limit);
   OUTBOX_TRY(connection.finish());
