@@ -201,8 +201,7 @@ store::Replay make_replay(const ReplayVerbOptions& options, const OpenReplays& o
   replay.first = find_first(options, choice, log, *open.replays);
   replay.last = find_last(options, choice, log, *open.replays);
   // Also if nothing is left: "no events" would not say that they were removed.
-  if (replay.first < log.first)
-    must(Status(store::begins_too_early(replay.first, log)));
+  if (replay.first < log.first) must(Status(store::begins_too_early(replay.first, log)));
   return replay;
 }
 

@@ -75,9 +75,8 @@ Status run_migration(Connection& connection, const Migration& next, bool again) 
 /// Applies the next missing migration in the transaction that holds the lock. Returns its name;
 /// nullopt if none is missing.
 Result<std::optional<std::string>> apply_next(Connection& connection) {
-  for (const auto query :
-       {&Queries::begin, &Queries::no_limits, &Queries::no_jit, &Queries::pin_search_path,
-        &Queries::lock_migration})
+  for (const auto query : {&Queries::begin, &Queries::no_limits, &Queries::no_jit,
+                           &Queries::pin_search_path, &Queries::lock_migration})
     connection.send(query);
   connection.send(&Queries::short_lock_limit);
   OUTBOX_TRY(connection.finish());
