@@ -50,6 +50,7 @@ struct Benchmark {
 [[nodiscard]] std::vector<Figure> bench_pinned(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_head(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_events(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_http(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_wal(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_verify(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_latency(const BenchOptions& options);

@@ -13,6 +13,7 @@
 #include "cli/event_input.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
+#include "cli/parked_errors.hpp"
 #include "cli/parked_rows.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
@@ -168,6 +169,54 @@ int list(const ParkedOptions& options, const Context& context) {
   }
   table.print();
   if (more) print("... there are more: --limit N shows them\n");
+  return kOk;
+}
+
+// ---- by error
+
+Json to_json(const ErrorGroup& group, const ParkedRows& open) {
+  return {{"subscription", open.subscription_name(group.newest.subscription)},
+          {"error", or_null(group.newest.error)},
+          {"events", group.events},
+          {"dead", group.dead},
+          {"first_parked_at", event::time_text(group.first_us)},
+          {"newest", to_json(group.newest, open, false)}};
+}
+
+void print_errors(const std::vector<ErrorGroup>& groups, const ParkedRows& open) {
+  Table table({"SUBSCRIPTION", "EVENTS", "DEAD", "FIRST PARKED", "NEWEST"});
+  for (const ErrorGroup& group : groups) {
+    table.add({open.subscription_name(group.newest.subscription), std::to_string(group.events),
+               std::to_string(group.dead), event::time_text(group.first_us),
+               "seq " + std::to_string(group.newest.seq)});
+    table.note(group.newest.error.empty() ? "  they wait for an earlier event of their key"
+                                          : "  error: " + group.newest.error);
+  }
+  table.print();
+}
+
+int errors(const ParkedOptions& options, const Context& context) {
+  if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be shown", "1 or more");
+  const ParkedRows open(context.store_configuration());
+  ParkedErrors errors;
+  each_page(open, make_filter(options, open), [&](const auto& page) {
+    for (const store::ParkedListing& event : page) errors.add(event);
+  });
+  std::vector<ErrorGroup> groups = errors.groups();
+  const bool more = groups.size() > options.limit || errors.others() > 0;
+  if (groups.size() > options.limit) groups.resize(static_cast<std::size_t>(options.limit));
+  if (options.json) {
+    Json list = Json::array();
+    for (const ErrorGroup& group : groups) list.push_back(to_json(group, open));
+    print_json({{"errors", list}, {"more", more}});
+    return kOk;
+  }
+  if (groups.empty()) {
+    print("no parked events\n");
+    return kOk;
+  }
+  print_errors(groups, open);
+  if (more) print("... there are more errors: --limit N shows them\n");
   return kOk;
 }
 
@@ -356,6 +405,13 @@ void add_parked(CLI::App& root, Context& context) {
   add_option(listing, "--limit", &options->limit, "N", "Show at most this many");
   add_option(listing, "--json", &options->json, {}, "As JSON");
   add_example(listing, "outbox parked list --subscription orders --state dead");
+  CLI::App& by_error =
+      add_verb(verb, "errors", "Show which errors parked events have, and how many",
+               [options, &context] { return errors(*options, context); });
+  add_filter(by_error, options);
+  add_option(by_error, "--limit", &options->limit, "N", "Show at most this many errors");
+  add_option(by_error, "--json", &options->json, {}, "As JSON");
+  add_example(by_error, "outbox parked errors --state dead");
   CLI::App& showing = add_verb(verb, "show", "Show events with payload and headers, as JSON",
                                [options, &context] { return show(*options, context); });
   add_argument(showing, "EVENT ...", &options->events, "Ids or seqs");

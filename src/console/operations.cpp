@@ -85,6 +85,7 @@ std::span<const Operation> operations() {
       look("/events/{id}", {"events"}, kNone, "--id"),
       look("/events/{id}/payload", {"events", "--payload"}, kNone, "--id"),
       look("/parked", {"parked", "list"}, with(kParkedFilter, {kLimit})),
+      look("/parked/errors", {"parked", "errors"}, with(kParkedFilter, {kLimit})),
       look("/parked/{event}", {"parked", "show"}, {kSubscription}),
       look("/replays", {"replay", "--list"}, {kLimit}),
       look("/replays/{id}", {"replay"}, kNone, "--show"),

@@ -68,6 +68,11 @@ class BenchPostgres(Case):
         self.assertIn(result.code, (OK, CHECK_FAILED), result)  # the figure itself may be missed
         self.assertEqual([figure["name"] for figure in result.json()["figures"]], ["events.id", "events.status"])
 
+    def test_what_is_asked_over_http_is_measured(self):
+        result = self.outbox("http", "--events", "2000", "--json", "--store", self.store)
+        self.assertIn(result.code, (OK, CHECK_FAILED), result)
+        self.assertEqual([figure["name"] for figure in result.json()["figures"]], ["http.scrape", "http.overview", "http.event"])
+
     def test_an_adoption_loses_nothing(self):
         result = self.outbox("adopt", "--events", "10000", "--length", "500ms", "--json", "--store", self.store)
         self.assertIn(result.code, (OK, CHECK_FAILED), result)  # its times may be missed

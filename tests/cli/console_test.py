@@ -62,7 +62,7 @@ class Console:
     # ---- looking
 
     def test_it_answers_with_the_documents_of_the_verbs(self):
-        for path, verb in (("/subscriptions", ["subscription", "list"]), ("/parked", ["parked", "list"]),
+        for path, verb in (("/subscriptions", ["subscription", "list"]), ("/parked", ["parked", "list"]), ("/parked/errors", ["parked", "errors"]),
                            ("/parked?state=dead&limit=1", ["parked", "list", "--state", "dead", "--limit", "1"]),
                            ("/events?key=order/b", ["events", "--key", "order/b"]), ("/replays", ["replay", "--list"]),
                            ("/tasks", ["tasks", "list"]), ("/schedules", ["tasks", "schedule", "list"])):

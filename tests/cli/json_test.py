@@ -246,6 +246,7 @@ class Shapes:
         self.assertIn("payload", self.checked("parked show", str(listed[0]["seq"]))["events"][0])
         self.assertTrue(any("dead" in problem for problem in self.checked("status")["problems"]))
         self.checked("parked list", "--limit", "1")
+        self.checked("parked errors")
         states = {life["state"] for event in self.checked("events", "--limit", "100")["events"] for life in event["subscriptions"]}
         self.assertLessEqual({"retrying", "waiting", "dead"}, states)
 

@@ -26,6 +26,21 @@ class Parked:
         self.assertEqual(len(self.parked("--limit", "2")), 2)
         self.assertIn("--limit N", self.succeeds("parked", "list", "--limit", "2").out)
 
+    def test_they_are_grouped_by_error(self):
+        listed = self.parked()
+        found = self.succeeds("parked", "errors", "--json").json()
+        self.assertFalse(found["more"])
+        self.assertEqual([(one["error"], one["events"], one["dead"]) for one in found["errors"]], [("too large", 2, 1), (None, 1, 0)])
+        self.assertEqual(found["errors"][1]["newest"], listed[2])
+        self.assertIn(found["errors"][0]["newest"], listed[:2])
+        self.assertEqual(found["errors"][0]["first_parked_at"], min(event["parked_at"] for event in listed[:2]))
+        text = self.succeeds("parked", "errors").out
+        self.assertIn("error: too large", text)
+        self.assertIn("they wait for an earlier event of their key", text)
+        self.assertIn("there are more errors", self.succeeds("parked", "errors", "--limit", "1").out)
+        self.assertEqual(self.succeeds("parked", "errors", "--key", "none").out, "no parked events\n")
+        self.fails(USAGE, "parked", "errors", "--limit", "0", says="--limit 0")
+
     def test_they_are_chosen(self):
         for arguments, count in ((("--state", "dead"), 1), (("--key", "b"), 2), (("--type", "order"), 3), (("--type", "x"), 0),
                                  (("--error", "large"), 2), (("--subscription", "orders"), 3), (("--key", "b", "--state", "dead"), 0)):
