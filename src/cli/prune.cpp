@@ -164,12 +164,8 @@ void apply(const PruneOptions& options, store::Retention& retention, const Names
   const std::int64_t history = prune_history();
   if (options.json) {
     Json json = to_json(pass.left, names);
-    json["removed"] = {{"parts", pass.pieces},
-                       {"events", pass.events},
-                       {"rows", pass.rows},
-                       {"history", history},
-                       {"locked", pass.locked},
-                       {"archives", archived}};
+    json["removed"] = {{"parts", pass.pieces}, {"events", pass.events}, {"rows", pass.rows},
+                       {"history", history},   {"locked", pass.locked}, {"archives", archived}};
     print_json(json);
     return;
   }

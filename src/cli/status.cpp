@@ -387,8 +387,9 @@ void add_status(CLI::App& root, Context& context) {
              "With --check: how old the oldest pending event may be; 60s without it");
   add_option_or(verb, "--watch", &options->watch, "2s", "INTERVAL",
                 "Look again every 2s, or at this interval, until q or Ctrl-C");
-  add_option(verb, "--since", &options->since, "DURATION",
-             "Also what was delivered since so long ago, such as 1h, and with --json in up to 120 points");
+  add_option(
+      verb, "--since", &options->since, "DURATION",
+      "Also what was delivered since so long ago, such as 1h, and with --json in up to 120 points");
   add_option(verb, "--json", &options->json, {}, "As JSON; with --watch one line each time");
   add_example(verb, "outbox status -c outbox.toml");
   add_example(verb, "outbox status --watch 1s");

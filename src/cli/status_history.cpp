@@ -87,8 +87,8 @@ Json to_json(const history::Line& line, const history::History& past) {
   }
   const bool task = !line.type.empty();
   return {{"subscription", line.subscription},
-          {"queue", task ? or_null(event::queue_of_subscription(line.subscription).value_or(""))
-                         : Json()},
+          {"queue",
+           task ? or_null(event::queue_of_subscription(line.subscription).value_or("")) : Json()},
           {"type", or_null(line.type)},
           {"delivered", line.sum.delivered},
           {"failed", line.sum.failed},

@@ -28,8 +28,8 @@ const Parameters kParkedFilter{
     kSubscription, {"state", "--state"}, kType, {"key", "--key"}, {"error", "--error"}};
 const Parameters kParkedChoice = with(kParkedFilter, {{"events", "", Kind::texts}, kApply});
 const Parameters kTaskFilter{{"queue", "--queue"}, kType, {"state", "--state"}, {"key", "--key"}};
-const Parameters kEventFilter{{"id", "--id"},       {"key", "--key"},     kType,
-                              kSince,               {"until", "--until"}, kLimit};
+const Parameters kEventFilter{{"id", "--id"}, {"key", "--key"},     kType,
+                              kSince,         {"until", "--until"}, kLimit};
 const Parameters kReplayChoice{{"from_seq", "--from-seq", Kind::number},
                                {"until_seq", "--until-seq", Kind::number},
                                {"from_time", "--from-time"},

@@ -49,10 +49,9 @@ std::vector<store::HistoryRow> make_rows(
 
 HistoryJobOptions history_options(const RelayOptions& relay) {
   const bool kept = relay.history.count() > 0;
-  return {.store = {.url = relay.store_url,
-                    .schema = relay.schema,
-                    .application = "outbox history"},
-          .interval = kept ? relay.history_interval : std::chrono::milliseconds(0)};
+  return {
+      .store = {.url = relay.store_url, .schema = relay.schema, .application = "outbox history"},
+      .interval = kept ? relay.history_interval : std::chrono::milliseconds(0)};
 }
 
 void HistoryJob::start() {
@@ -138,7 +137,8 @@ void HistoryJob::note(const Status& status) {
   }
   const std::string reason = status.error().text();
   if (const auto repeats = outage_.failed(reason, now))
-    log::warn("the history cannot be written, retries", {{"repeats", *repeats}, {"reason", reason}});
+    log::warn("the history cannot be written, retries",
+              {{"repeats", *repeats}, {"reason", reason}});
 }
 
 }  // namespace outbox::history

@@ -11,7 +11,7 @@ constexpr std::size_t kPruneBatch = 1000;
 }  // namespace
 
 Result<std::int64_t> prune(store::Store& store, std::chrono::milliseconds keep,
-                                        const std::stop_token& stop) {
+                           const std::stop_token& stop) {
   std::int64_t removed = 0;
   if (keep.count() == 0) return removed;
   OUTBOX_TRY(const auto history, store.work_history());

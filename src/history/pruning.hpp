@@ -12,8 +12,7 @@ namespace outbox::history {
 
 /// Removes the rows that are older than this by the store's clock, in batches. Returns how many;
 /// with 0, which means that no history is kept here, none.
-[[nodiscard]] Result<std::int64_t> prune(store::Store& store,
-                                                      std::chrono::milliseconds keep,
-                                                      const std::stop_token& stop);
+[[nodiscard]] Result<std::int64_t> prune(store::Store& store, std::chrono::milliseconds keep,
+                                         const std::stop_token& stop);
 
 }  // namespace outbox::history

@@ -212,7 +212,7 @@ Worker::Worker(std::unique_ptr<task::RunTracker> tracker, std::unique_ptr<Relay>
       relay_(std::move(relay)),
       ticker_(std::move(ticker)),
       history_(std::make_unique<history::HistoryJob>(history::history_options(history),
-                                                   [this] { return report(); })) {}
+                                                     [this] { return report(); })) {}
 
 Worker::~Worker() { (void)stop(std::chrono::milliseconds(0)); }
 

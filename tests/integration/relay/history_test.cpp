@@ -107,8 +107,8 @@ TEST_P(HistoryTest, what_fails_and_what_waits_is_written) {
   const auto well = std::make_shared<std::atomic<bool>>(false);
   const auto relay = make_relay(relay_options());
   ASSERT_TRUE(relay->use("orders", std::make_unique<testing::FailingSink>([well](const EventView&) {
-    return *well ? Outcome::Kind::acked : Outcome::Kind::retry;
-  })));
+                           return *well ? Outcome::Kind::acked : Outcome::Kind::retry;
+                         })));
   ASSERT_TRUE(relay->start());
   EXPECT_TRUE(eventually([&] {
     const auto row = sum();

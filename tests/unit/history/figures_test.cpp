@@ -26,10 +26,9 @@ store::HistoryPoint make_point(const std::string& subscription, std::int64_t at_
 }
 
 TEST(Figures, points_become_lines_with_sums) {
-  const auto lines = add_up({make_point("mails", 60, 1, 9, {}),
-                             make_point("orders", 60, 2, 3, {1, 1}),
-                             make_point("orders", 120, 5, 1, {0, 2, 3}),
-                             make_point("task.mail", 60, 4, 0, {4}, "note")});
+  const auto lines = add_up(
+      {make_point("mails", 60, 1, 9, {}), make_point("orders", 60, 2, 3, {1, 1}),
+       make_point("orders", 120, 5, 1, {0, 2, 3}), make_point("task.mail", 60, 4, 0, {4}, "note")});
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[0].subscription, "mails");
   const Line& orders = lines[1];
