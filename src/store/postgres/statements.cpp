@@ -170,12 +170,14 @@ UPDATE {schema}.verified SET differences = 0, revision = revision + 1
 WHERE subscription = $1::int AND revision = $2::bigint RETURNING 1::int)"},
 
     // ---- WorkHistory (docs/design/history.md). The primary key begins with `at`.
-    // $1 who, $2 the beginning of the interval, $3 the rows, as JSON. What is there stays.
+    // $1 who, $2 the beginning of the interval, $3 the rows, as JSON. What is there stays. The commit
+    // waits for no disk and no standby: a row that a crash takes back is no loss.
     .append_history = {.what = "write history", .text = R"(
 INSERT INTO {schema}.history (at, subscription, type, who, delivered, failed, parked, dead, latency, pending, oldest)
 SELECT $2::timestamptz, r.subscription, r.type, $1::uuid, r.delivered, r.failed, r.parked, r.dead, r.latency, r.pending, r.oldest
 FROM pg_catalog.jsonb_to_recordset($3::jsonb) AS r (subscription integer, type text, delivered bigint, failed bigint, parked bigint,
   dead bigint, latency bigint[], pending bigint, oldest bigint)
+WHERE pg_catalog.set_config('synchronous_commit'::text, 'off'::text, true) = 'off'::text
 ON CONFLICT DO NOTHING)"},
     // $1 since when, $2 the length of a step in microseconds. Reads the range of the primary key.
     .list_history = {.how = How::settings, .what = "read history", .text = R"(
