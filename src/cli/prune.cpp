@@ -209,7 +209,8 @@ void add_prune(CLI::App& root, Context& context) {
   add_footer(
       verb,
       "A relay does this by itself. What a subscription has not passed is never removed, also if the subscription is\n"
-      "paused or stopped. PostgreSQL: a part is a partition, and goes as a whole.");
+      "paused or stopped. PostgreSQL: a part is a partition, and goes as a whole. With --apply rows of the history that are\n"
+      "older than history.keep go, too.");
   add_example(verb, "outbox prune --older-than 30d");
   add_example(verb, "outbox prune --archive /var/lib/outbox/archive --apply");
 }
