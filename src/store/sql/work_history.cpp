@@ -31,7 +31,7 @@ std::string rows_to_json(std::span<const HistoryRow> rows) {
 }
 
 /// The counts of a JSON array. A bucket that no row has is null.
-std::vector<std::int64_t> read_counts(const std::string& text) {
+std::vector<std::int64_t> read_latency(const std::string& text) {
   std::vector<std::int64_t> counts;
   const HistoryJson array = HistoryJson::parse(text, nullptr, false);
   if (!array.is_array()) return counts;
@@ -65,7 +65,7 @@ class SqlWorkHistory final : public store::WorkHistory {
       row.read(point.subscription, point.row.type, point.at_us, point.row.delivered,
                point.row.failed, point.row.parked, point.row.dead, point.row.pending,
                point.row.oldest_us, latency);
-      point.row.latency = read_counts(latency);
+      point.row.latency = read_latency(latency);
       return point;
     });
   }

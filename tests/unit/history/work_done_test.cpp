@@ -124,7 +124,7 @@ TEST(WorkDone, nothing_can_be_pending_while_all_make_progress_with_an_empty_wind
 TEST(IntervalBegin, a_time_belongs_to_the_interval_that_has_its_middle) {
   constexpr microseconds kMinute{60'000'000};
   const auto at = [&](double now_minutes, double length_minutes) {
-    const auto us = [](double minutes) { return static_cast<std::int64_t>(minutes * 60e6); };
+    const auto us = [](double length) { return static_cast<std::int64_t>(length * 60e6); };
     return interval_begin(us(now_minutes), microseconds(us(length_minutes)), kMinute) / 60'000'000;
   };
   EXPECT_EQ(at(10.001, 1), 9) << "a whole minute, a little late";
