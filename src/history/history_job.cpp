@@ -25,9 +25,10 @@ microseconds read_wall_clock() {
 
 /// The rows that say something. One of a type of tasks says nothing of what is pending: the row of
 /// its subscription does.
-std::vector<store::HistoryRow> make_rows(
-    std::vector<WorkDone> done, const RelayReport& report,
-    const std::vector<store::SubscriptionOverview>& subscriptions) {
+Result<std::vector<store::HistoryRow>> make_rows(std::vector<WorkDone> done,
+                                                 const RelayReport& report, store::Store& store) {
+  OUTBOX_TRY(const auto catalog, store.catalog());
+  OUTBOX_TRY(const auto subscriptions, catalog->overview(kMostPending));
   std::vector<store::HistoryRow> rows;
   for (WorkDone& one : done) {
     const auto found =
@@ -89,42 +90,36 @@ microseconds HistoryJob::until_next() const {
 }
 
 Status HistoryJob::write() {
+  const auto made = Clock::now();
   const RelayReport report = read_();
-  const auto done = work_done(before_, report);
+  auto done = work_done(before_, report);
   const bool any = std::any_of(done.begin(), done.end(), [](const auto& one) { return one.any(); });
   if (!any && !unwritten_ && !may_have_pending(report)) {
     before_ = report;
-    taken_ = Clock::now();
+    taken_ = made;
     return {};
   }
   OUTBOX_TRY(const auto store, store::open_store(options_.store));
   OUTBOX_TRY(const auto history, store->work_history());
   // First what may be there already: the rows of two intervals must not be mixed.
-  const auto write_out = [&]() -> Status {
-    if (!unwritten_) return {};
-    OUTBOX_TRY(history->append(unwritten_->who, unwritten_->at_us, unwritten_->rows));
-    unwritten_.reset();
-    return {};
-  };
-  OUTBOX_TRY(write_out());
+  OUTBOX_TRY(write_batch(*history));
   OUTBOX_TRY(const std::int64_t now_us, history->now());
-  OUTBOX_TRY(take(report, now_us, *store));
-  return write_out();
-}
-
-Status HistoryJob::take(const RelayReport& report, std::int64_t now_us, store::Store& store) {
-  OUTBOX_TRY(const auto catalog, store.catalog());
-  OUTBOX_TRY(const auto subscriptions, catalog->overview(kMostPending));
-  auto rows = make_rows(work_done(before_, report), report, subscriptions);
-  const auto now = Clock::now();
-  const auto length = std::chrono::duration_cast<microseconds>(now - std::exchange(taken_, now));
   ahead_ = microseconds(now_us) - read_wall_clock();
+  OUTBOX_TRY(auto rows, make_rows(std::move(done), report, *store));
+  const auto length = std::chrono::duration_cast<microseconds>(made - std::exchange(taken_, made));
   before_ = report;
   if (rows.empty()) return {};
   const std::int64_t at_us = interval_begin(now_us, length, options_.interval);
-  // The clock of the store was set back, or a correction of ours made an interval longer.
+  // The store's clock was set back, or what is known of it was corrected.
   if (at_us <= std::exchange(last_at_us_, at_us)) who_ = EventId::generate();
   unwritten_ = Batch{.who = who_, .at_us = at_us, .rows = std::move(rows)};
+  return write_batch(*history);
+}
+
+Status HistoryJob::write_batch(store::WorkHistory& history) {
+  if (!unwritten_) return {};
+  OUTBOX_TRY(history.append(unwritten_->who, unwritten_->at_us, unwritten_->rows));
+  unwritten_.reset();
   return {};
 }
 

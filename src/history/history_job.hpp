@@ -63,8 +63,7 @@ class HistoryJob {
   /// The time until the next interval begins, by the store's clock as far as it is known.
   [[nodiscard]] std::chrono::microseconds until_next() const;
   [[nodiscard]] Status write();
-  /// What was done until this report, as rows of one interval, of which `now_us` is the end.
-  [[nodiscard]] Status take(const RelayReport& report, std::int64_t now_us, store::Store& store);
+  [[nodiscard]] Status write_batch(store::WorkHistory& history);
   void note(const Status& status);
 
   const HistoryJobOptions options_;
