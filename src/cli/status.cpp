@@ -118,7 +118,7 @@ View look(const StatusOptions& options, std::optional<std::chrono::milliseconds>
             .adoptions = must(store::open_adoptions(Context::store_options(loaded))),
             .past = {},
             .problems = {}};
-  if (since) view.past = look_back(*store, *since, loaded);
+  if (since) view.past = must(history::look_back(*store, *since, relay.history_interval));
   view.problems = list_problems(std::move(findings), view.adoptions);
   const auto holds = must(std::move(seen.holds));
   std::unique_ptr<store::Replays> replays;

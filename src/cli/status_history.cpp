@@ -114,11 +114,6 @@ std::optional<std::chrono::microseconds> parse_since(const std::optional<std::st
   return *length;
 }
 
-history::History look_back(store::Store& store, std::chrono::microseconds since,
-                           const config::Loaded& loaded) {
-  return must(history::look_back(store, since, loaded.config.relay.history_interval));
-}
-
 void print_history(const history::History& past) {
   print("since {} ago:\n\n", format_duration(past.since));
   if (past.lines.empty()) {

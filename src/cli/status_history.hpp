@@ -6,7 +6,6 @@
 #include <string>
 
 #include "cli/output.hpp"
-#include "config/load.hpp"
 #include "history/figures.hpp"
 
 namespace outbox::cli {
@@ -14,8 +13,6 @@ namespace outbox::cli {
 /// Reads --since, which may be missing; throws Failure if it is no time.
 [[nodiscard]] std::optional<std::chrono::microseconds> parse_since(
     const std::optional<std::string>& since);
-[[nodiscard]] history::History look_back(store::Store& store, std::chrono::microseconds since,
-                                         const config::Loaded& loaded);
 void print_history(const history::History& past);
 [[nodiscard]] Json history_to_json(const history::History& past);
 
