@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that the #include lines of src/, include/, bench/ and demo/ follow the layers.
 
-    base <- event <- {format, schedule} <- subscription <- pg <- {store, sink, feed, testing} <- {relay, task, inbox} <- {metrics, health, verify} <- http <- console <- cli
+    base <- event <- {format, schedule} <- subscription <- pg <- {store, sink, feed, testing} <- history <- {relay, task, inbox} <- {metrics, health, verify} <- http <- console <- cli
 
 A folder includes only folders of lower layers. Folders of one layer do not include each other, except that feed uses the
 interfaces of store; nor do the stores (src/store/postgres, src/store/sqlite) and the sinks (src/sink/NAME). Files directly in
@@ -17,7 +17,8 @@ from pathlib import Path
 
 CORE = {"base", "event", "format", "schedule", "subscription"}
 SIDES = CORE | {"store", "sink", "feed"}
-ENGINES = SIDES | {"relay", "task", "inbox", "config"}
+BELOW_ENGINES = SIDES | {"history"}
+ENGINES = BELOW_ENGINES | {"relay", "task", "inbox", "config"}
 
 # What each folder of src/ may include, besides itself.
 ALLOWED = {
@@ -32,9 +33,10 @@ ALLOWED = {
     "sink": CORE | {"pg"},
     "feed": CORE | {"store"},
     "testing": CORE,
-    "relay": SIDES,
-    "task": SIDES,
-    "inbox": SIDES,
+    "history": CORE | {"store"},
+    "relay": BELOW_ENGINES,
+    "task": BELOW_ENGINES,
+    "inbox": BELOW_ENGINES,
     # The settings of all parts, as text: the declared settings of sinks and the syntax of store addresses, nothing that runs.
     "config": CORE | {"store", "sink"},
     "metrics": CORE | {"relay"},

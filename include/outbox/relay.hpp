@@ -83,6 +83,11 @@ struct RelayOptions {
   /// A subscription that keeps more than this from being removed is reported as a problem. Nothing
   /// is removed because of it. Unit: bytes. Default: 10 GiB.
   std::size_t quota{std::size_t{10} << 30U};
+  /// How long rows of the history stay, which say what was done in each interval. With 0 this relay
+  /// writes and removes none. Default: 14 days.
+  std::chrono::milliseconds history{std::chrono::hours(24 * 14)};
+  /// The length of the intervals. With 0 this relay writes no history. Default: 1 min.
+  std::chrono::milliseconds history_interval{std::chrono::minutes(1)};
 };
 
 /// What a subscription of a running relay is doing.

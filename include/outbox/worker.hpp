@@ -53,6 +53,9 @@
 
 namespace outbox {
 
+namespace history {
+class HistoryJob;
+}  // namespace history
 namespace task {
 class RunTracker;
 class Ticker;
@@ -272,11 +275,12 @@ class Worker {
 
  private:
   Worker(std::unique_ptr<task::RunTracker> tracker, std::unique_ptr<Relay> relay,
-         std::unique_ptr<task::Ticker> ticker);
+         std::unique_ptr<task::Ticker> ticker, const RelayOptions& history);
   // The relay ends first: its sinks leave their runs to the tracker.
   const std::unique_ptr<task::RunTracker> tracker_;
   const std::unique_ptr<Relay> relay_;
   const std::unique_ptr<task::Ticker> ticker_;
+  const std::unique_ptr<history::HistoryJob> history_;  ///< It reads the report of this worker.
 };
 
 }  // namespace outbox

@@ -1,4 +1,4 @@
--- Renaming, resetting and dropping subscriptions (docs/design/subscriptions.md).
+-- Renaming, resetting and dropping subscriptions (docs/design/subscriptions.md), and the history of what was done to them.
 SELECT set_config('role', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '{schema}.event'::regclass), true);
 
 -- Names that a subscription had. A configuration that still has one must not create a second subscription, which would deliver
@@ -14,6 +14,23 @@ CREATE TABLE {schema}.former_name (
 CREATE TABLE {schema}.dropped (
   subscription  integer PRIMARY KEY,
   at            timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- What relays and workers did, interval by interval (docs/design/history.md). latency: how many took how long, by the bounds of
+-- outbox/histogram.hpp. oldest: microseconds.
+CREATE TABLE {schema}.history (
+  at            timestamptz NOT NULL,
+  subscription  integer NOT NULL,
+  type          text NOT NULL,
+  who           uuid NOT NULL,
+  delivered     bigint NOT NULL,
+  failed        bigint NOT NULL,
+  parked        bigint NOT NULL,
+  dead          bigint NOT NULL,
+  latency       bigint[] NOT NULL,
+  pending       bigint NOT NULL,
+  oldest        bigint NOT NULL,
+  PRIMARY KEY (at, subscription, type, who)
 );
 
 -- In the next three the caller has locked the subscription, the row of `fleet` and the lanes of its group, so that no relay writes
@@ -125,6 +142,7 @@ REVOKE EXECUTE ON FUNCTION {schema}.prune_dropped(integer) FROM PUBLIC;
 SELECT {schema}.grant_to('outbox_relay',
   'SELECT ON {schema}.former_name',
   'SELECT ON {schema}.dropped',
+  'SELECT, INSERT, DELETE ON {schema}.history',
   'EXECUTE ON FUNCTION {schema}.drop_subscription(integer)',
   'EXECUTE ON FUNCTION {schema}.restart_subscription(integer, bigint, pg_snapshot)',
   'EXECUTE ON FUNCTION {schema}.rename_subscription(integer, text)',
@@ -132,4 +150,5 @@ SELECT {schema}.grant_to('outbox_relay',
   'EXECUTE ON FUNCTION {schema}.prune_dropped(integer)');
 SELECT {schema}.grant_to('outbox_reader',
   'SELECT ON {schema}.former_name',
-  'SELECT ON {schema}.dropped');
+  'SELECT ON {schema}.dropped',
+  'SELECT ON {schema}.history');

@@ -1,4 +1,4 @@
--- Renaming, resetting and dropping subscriptions (docs/design/subscriptions.md).
+-- Renaming, resetting and dropping subscriptions (docs/design/subscriptions.md), and the history of what was done to them.
 
 -- Names that a subscription had. A configuration that still has one must not create a second subscription, which would deliver
 -- everything again. at: microseconds since 1970, UTC.
@@ -13,3 +13,20 @@ CREATE TABLE outbox_dropped (
   subscription  INTEGER PRIMARY KEY,
   at            INTEGER NOT NULL
 );
+
+-- What relays and workers did, interval by interval (docs/design/history.md). at: microseconds since 1970, UTC. latency: a JSON array, how
+-- many took how long, by the bounds of outbox/histogram.hpp. oldest: microseconds.
+CREATE TABLE outbox_history (
+  at            INTEGER NOT NULL,
+  subscription  INTEGER NOT NULL,
+  type          TEXT NOT NULL,
+  who           BLOB NOT NULL,
+  delivered     INTEGER NOT NULL,
+  failed        INTEGER NOT NULL,
+  parked        INTEGER NOT NULL,
+  dead          INTEGER NOT NULL,
+  latency       TEXT NOT NULL,
+  pending       INTEGER NOT NULL,
+  oldest        INTEGER NOT NULL,
+  PRIMARY KEY (at, subscription, type, who)
+) WITHOUT ROWID;

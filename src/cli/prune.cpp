@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,6 +20,7 @@
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "event/time_text.hpp"
+#include "history/pruning.hpp"
 #include "relay/retention.hpp"
 
 namespace outbox::cli {
@@ -131,8 +134,9 @@ void show(const PruneOptions& options, store::Retention& retention, const Names&
         count("part", count_removable(pieces)), size_text(bytes), format_duration(rules.keep));
 }
 
+/// `prune_history` removes old rows of the history, and returns how many.
 void apply(const PruneOptions& options, store::Retention& retention, const Names& names,
-           const relay::RetentionRules& rules) {
+           const relay::RetentionRules& rules, const std::function<std::int64_t()>& prune_history) {
   Json archived = Json::array();
   std::optional<Waiting> waiting;  // shown between two parts
   const std::size_t all = count_removable(must(retention.survey(rules.keep)));
@@ -157,19 +161,18 @@ void apply(const PruneOptions& options, store::Retention& retention, const Names
   if (pass.elsewhere)
     throw Failure(kNotNow, "another process removes history now",
                   "a relay does so by itself; try again in a moment");
+  const std::int64_t history = prune_history();
   if (options.json) {
     Json json = to_json(pass.left, names);
-    json["removed"] = {{"parts", pass.pieces},
-                       {"events", pass.events},
-                       {"rows", pass.rows},
-                       {"locked", pass.locked},
-                       {"archives", archived}};
+    json["removed"] = {{"parts", pass.pieces}, {"events", pass.events}, {"rows", pass.rows},
+                       {"history", history},   {"locked", pass.locked}, {"archives", archived}};
     print_json(json);
     return;
   }
   if (pass.pieces > 0) print("\n");
   print_pieces(pass.left, names);
   print("removed {}, and {} about them\n", count("event", pass.events), count("row", pass.rows));
+  if (history > 0) print("removed {} of the history\n", count("row", history));
   if (pass.locked > 0)
     print("{} locked by other sessions; try again later\n",
           count("part", pass.locked, "stays,", "stay,"));
@@ -182,7 +185,8 @@ int prune(const PruneOptions& options, const Context& context) {
   const Names names{must(must(store->catalog())->subscriptions())};
   const auto retention = must(store->retention());
   if (options.apply) {
-    apply(options, *retention, names, rules);
+    apply(options, *retention, names, rules,
+          [&] { return must(history::prune(*store, loaded.config.relay.history, {})); });
   } else {
     show(options, *retention, names, rules);
   }
@@ -205,7 +209,8 @@ void add_prune(CLI::App& root, Context& context) {
   add_footer(
       verb,
       "A relay does this by itself. What a subscription has not passed is never removed, also if the subscription is\n"
-      "paused or stopped. PostgreSQL: a part is a partition, and goes as a whole.");
+      "paused or stopped. PostgreSQL: a part is a partition, and goes as a whole. With --apply rows of the history that are\n"
+      "older than history.keep go, too.");
   add_example(verb, "outbox prune --older-than 30d");
   add_example(verb, "outbox prune --archive /var/lib/outbox/archive --apply");
 }

@@ -207,8 +207,10 @@ void add_relay(CLI::App& root, Context& context) {
       "When it cannot start: exit 5 when the store cannot be used now (it is starting, the network is down) and the same\n"
       "command may succeed later; 1 when a person must change something; 2 for wrong usage.\n\n"
       "Settings ([relay] in the configuration; default; range):\n" +
-          config::settings_help("relay") + "\nFor those who watch it ([http] and [metrics]):\n" +
-          config::settings_help("http") + config::settings_help("metrics"));
+          config::settings_help("relay") +
+          "\nFor those who watch it ([http], [metrics] and [history]):\n" +
+          config::settings_help("http") + config::settings_help("metrics") +
+          config::settings_help("history"));
   add_example(verb, "outbox relay -c /etc/outbox/outbox.toml --wait");
   add_example(verb, "outbox relay --store sqlite:shop.db --once");
 }

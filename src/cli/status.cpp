@@ -16,6 +16,7 @@
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/status_adoptions.hpp"
+#include "cli/status_history.hpp"
 #include "cli/status_queues.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
@@ -40,6 +41,7 @@ struct StatusOptions {
   bool check{false};
   std::optional<std::string> max_lag;
   std::optional<std::string> watch;  ///< The interval at which it looks again.
+  std::optional<std::string> since;  ///< How long ago the past begins that is shown.
 };
 
 struct SubscriptionLine {
@@ -67,6 +69,7 @@ struct View {
   std::vector<store::RelayRow> relays;
   health::Queues queues;
   Adoptions adoptions;
+  std::optional<history::History> past;
   std::vector<std::string> problems;
 };
 
@@ -102,6 +105,7 @@ std::vector<std::string> list_problems(health::Findings findings, const Adoption
 View look(const StatusOptions& options, std::optional<std::chrono::milliseconds> max_lag,
           const config::Loaded& loaded) {
   const RelayOptions& relay = loaded.config.relay;
+  const auto since = parse_since(options.since);
   const auto store = Context::checked_store(loaded);
   const auto limit = std::min(options.limit, kLargestLimit);
   auto seen =
@@ -112,7 +116,9 @@ View look(const StatusOptions& options, std::optional<std::chrono::milliseconds>
             .relays = must(std::move(seen.relays)),
             .queues = must(std::move(seen.queues)),
             .adoptions = must(store::open_adoptions(Context::store_options(loaded))),
+            .past = {},
             .problems = {}};
+  if (since) view.past = must(history::look_back(*store, *since, relay.history_interval));
   view.problems = list_problems(std::move(findings), view.adoptions);
   const auto holds = must(std::move(seen.holds));
   std::unique_ptr<store::Replays> replays;
@@ -233,6 +239,7 @@ void print_text(const View& view, bool check) {
   print_relays(view);
   print_queues(view.queues);
   print_adoptions(view.adoptions);
+  if (view.past) print_history(*view.past);
   if (check) return;  // a failed check reports them on stderr
   for (const std::string& problem : view.problems)
     print("{} {}\n", alarming("PROBLEM:"), plain(problem));
@@ -297,6 +304,7 @@ Json to_json(const View& view) {
           {"queues", queues_to_json(view.queues)},
           {"workers", workers_to_json(view.queues)},
           {"adoptions", adoptions_to_json(view.adoptions)},
+          {"history", view.past ? history_to_json(*view.past) : Json()},
           {"problems", view.problems}};
 }
 
@@ -379,9 +387,13 @@ void add_status(CLI::App& root, Context& context) {
              "With --check: how old the oldest pending event may be; 60s without it");
   add_option_or(verb, "--watch", &options->watch, "2s", "INTERVAL",
                 "Look again every 2s, or at this interval, until q or Ctrl-C");
+  add_option(
+      verb, "--since", &options->since, "DURATION",
+      "Also what was delivered since so long ago, such as 1h, and with --json in up to 120 points");
   add_option(verb, "--json", &options->json, {}, "As JSON; with --watch one line each time");
   add_example(verb, "outbox status -c outbox.toml");
   add_example(verb, "outbox status --watch 1s");
+  add_example(verb, "outbox status --since 1h");
 }
 
 }  // namespace outbox::cli

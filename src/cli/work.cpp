@@ -226,8 +226,10 @@ void add_work(CLI::App& root, Context& context) {
       "have, 4 when not: those are told to stop and run again, with no attempt counted. A second signal ends it at once.\n"
       "It reads its configuration at start only.\n\n"
       "Settings ([worker] in the configuration; default; range):\n" +
-          config::settings_help("worker") + "\nFor those who watch it ([http] and [metrics]):\n" +
-          config::settings_help("http") + config::settings_help("metrics"));
+          config::settings_help("worker") +
+          "\nFor those who watch it ([http], [metrics] and [history]):\n" +
+          config::settings_help("http") + config::settings_help("metrics") +
+          config::settings_help("history"));
   add_example(verb, "outbox work -c /etc/outbox/outbox.toml --wait");
 }
 

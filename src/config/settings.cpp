@@ -145,6 +145,16 @@ SettingRows<Config> http_rows() {
   };
 }
 
+SettingRows<Config> history_rows() {
+  return {
+      {"history.keep", &Config::relay, &RelayOptions::history, Traits{.range = {0s, 3650 * 24h}},
+       "How long is kept what relays and workers did, for `outbox status --since`. 0: this process writes and removes nothing of it."},
+      {"history.interval", &Config::relay, &RelayOptions::history_interval,
+       Traits{.range = {100ms, 1h}},
+       "A relay writes a row for each so long a time and subscription, a worker also for each type of task; none while nothing happens."},
+  };
+}
+
 SettingRows<Config> log_rows() {
   return {
       {"log.level", &Config::log_level,
@@ -211,7 +221,7 @@ SettingRows<SubscriptionSpec> spec_rows() {
 
 SettingRows<Config> all_rows() {
   auto rows = store_rows();
-  for (auto& more : {relay_rows(), worker_rows(), http_rows(), log_rows()})
+  for (auto& more : {relay_rows(), worker_rows(), history_rows(), http_rows(), log_rows()})
     rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }

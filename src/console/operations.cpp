@@ -20,6 +20,7 @@ const Parameter kApply{"apply", "--apply", Kind::flag};
 const Parameter kReason{"reason", "--reason"};
 const Parameter kSubscription{"subscription", "--subscription"};
 const Parameter kType{"type", "--type"};
+const Parameter kSince{"since", "--since"};
 const Parameter kIds{"ids", "", Kind::texts};
 
 const Parameters kNone{};
@@ -27,8 +28,8 @@ const Parameters kParkedFilter{
     kSubscription, {"state", "--state"}, kType, {"key", "--key"}, {"error", "--error"}};
 const Parameters kParkedChoice = with(kParkedFilter, {{"events", "", Kind::texts}, kApply});
 const Parameters kTaskFilter{{"queue", "--queue"}, kType, {"state", "--state"}, {"key", "--key"}};
-const Parameters kEventFilter{{"id", "--id"},       {"key", "--key"},     kType,
-                              {"since", "--since"}, {"until", "--until"}, kLimit};
+const Parameters kEventFilter{{"id", "--id"}, {"key", "--key"},     kType,
+                              kSince,         {"until", "--until"}, kLimit};
 const Parameters kReplayChoice{{"from_seq", "--from-seq", Kind::number},
                                {"until_seq", "--until-seq", Kind::number},
                                {"from_time", "--from-time"},
@@ -78,7 +79,7 @@ Operation change_named(std::string_view path, Verb words, Parameters parameters)
 
 std::span<const Operation> operations() {
   static const std::vector<Operation> all{
-      look("/status", {"status"}),
+      look("/status", {"status"}, {kSince}),
       look("/doctor", {"doctor"}),
       look("/subscriptions", {"subscription", "list"}),
       look("/events", {"events"}, kEventFilter),

@@ -7,6 +7,7 @@
 #include "base/mutex.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
+#include "history/history_job.hpp"
 #include "relay/pending.hpp"
 #include "relay/tenure_loop.hpp"
 #include "sink/registry.hpp"
@@ -49,6 +50,8 @@ Status check_options(const RelayOptions& options) {
                  "letters, digits, '-', '_' and '.'; custom:NAME, file:NAME");
   }
   if (options.retention.count() < 0) return bad("retention is negative", "0 or more");
+  if (options.history.count() < 0 || options.history_interval.count() < 0)
+    return bad("history or history_interval is negative", "0 or more");
   for (const SubscriptionSpec& spec : options.subscriptions) {
     if (Status status = subscription::validate(spec); !status) return status;
     if (Status status = sink::check_settings(spec); !status) return status;
@@ -82,15 +85,20 @@ Result<std::string> wait_until_nothing_is_pending(relay::TenureLoop& tenures,
 }  // namespace
 
 struct Relay::Impl {
-  explicit Impl(RelayOptions options) : tenures(with_name(std::move(options))) {}
+  Impl(RelayOptions options, history::HistoryJobOptions history_options)
+      : tenures(with_name(std::move(options))),
+        history_job(std::move(history_options), [this] { return tenures.report(); }) {}
 
   Mutex control;  ///< Serializes use(), start() and stop().
   relay::TenureLoop tenures;
+  history::HistoryJob history_job;
 };
 
 Result<std::unique_ptr<Relay>> Relay::create(RelayOptions options) {
   if (Status status = check_options(options); !status) return fail(std::move(status.error()));
-  return std::unique_ptr<Relay>(new Relay(std::make_unique<Impl>(std::move(options))));
+  auto history = history::history_options(options);
+  return std::unique_ptr<Relay>(
+      new Relay(std::make_unique<Impl>(std::move(options), std::move(history))));
 }
 
 Relay::Relay(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -121,6 +129,7 @@ Status Relay::use_for_group(std::string_view group, MakeSink make) {
 Status Relay::start(std::stop_token token) {
   const MutexLock lock(impl_->control);
   if (impl_->tenures.is_running()) return {};
+  impl_->history_job.start();  // first: events may be delivered before the tenure loop has started
   return impl_->tenures.start(std::move(token));
 }
 
@@ -130,7 +139,9 @@ StopReport Relay::stop(std::chrono::milliseconds grace) {
   impl_->tenures.request_stop(grace);
   const MutexLock lock(impl_->control);
   impl_->tenures.request_stop(grace);  // again: a start() that held the mutex has reset the request
-  return impl_->tenures.join();
+  const StopReport report = impl_->tenures.join();
+  impl_->history_job.stop();
+  return report;
 }
 
 Result<RunReport> Relay::run_once(std::chrono::milliseconds limit) {

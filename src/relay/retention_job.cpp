@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/thread.hpp"
+#include "history/pruning.hpp"
 
 namespace outbox::relay {
 namespace {
@@ -17,6 +18,11 @@ using Clock = std::chrono::steady_clock;
 /// kept.
 std::chrono::milliseconds interval(std::chrono::milliseconds keep) {
   return std::clamp(keep / 1000, std::chrono::milliseconds(1000), std::chrono::milliseconds(60000));
+}
+
+/// Rows of the history stay little longer than they must.
+std::chrono::milliseconds history_pause(std::chrono::milliseconds keep) {
+  return std::min(keep / 100, std::chrono::milliseconds(std::chrono::hours(1)));
 }
 
 }  // namespace
@@ -46,8 +52,20 @@ Result<RetentionPass> RetentionJob::run_pass(const std::stop_token& stop) {
     log::info("delivered history removed",
               {{"part", piece.name}, {"events", removal.events}, {"archive", removal.archived}});
   };
-  return remove_history(**retention, id_, {.keep = options_.retention, .archive = options_.archive},
-                        on_removed, stop);
+  auto pass =
+      remove_history(**retention, id_, {.keep = options_.retention, .archive = options_.archive},
+                     on_removed, stop);
+  if (pass && !pass->elsewhere) {
+    OUTBOX_TRY(prune_history(stop));
+  }
+  return pass;
+}
+
+Status RetentionJob::prune_history(const std::stop_token& stop) {
+  if (Clock::now() < next_history_) return {};
+  OUTBOX_TRY(history::prune(store_, options_.history, stop));
+  next_history_ = Clock::now() + history_pause(options_.history);
+  return {};
 }
 
 void RetentionJob::note(const Result<RetentionPass>& pass) {

@@ -39,6 +39,7 @@ class RetentionJob {
 
   void run(const std::stop_token& stop);
   [[nodiscard]] Result<RetentionPass> run_pass(const std::stop_token& stop);
+  [[nodiscard]] Status prune_history(const std::stop_token& stop);
   void log_holds(const std::vector<store::LogPiece>& pieces);
   void note(const Result<RetentionPass>& pass);
 
@@ -48,6 +49,7 @@ class RetentionJob {
 
   // Used by the thread only.
   std::map<std::int32_t, Logged> logged_;  ///< By subscription.
+  TimePoint next_history_{};               ///< When rows of the history are removed next.
   Outage outage_;
 
   Mutex mutex_;

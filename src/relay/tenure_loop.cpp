@@ -147,7 +147,10 @@ void TenureLoop::back_off(const Error& error) {
 void TenureLoop::give_back_lanes() {
   if (!std::exchange(was_member_, false)) return;
   auto membership = store_->membership(identity_);
-  if (membership) (void)(*membership)->leave();
+  const Status left = membership ? (*membership)->leave() : Status(pass(membership));
+  if (left) return;
+  const MutexLock lock(mutex_);
+  last_error_ = left.error().text();
 }
 
 Result<TenureLoop::Parts> TenureLoop::open_parts() {

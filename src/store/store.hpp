@@ -18,6 +18,7 @@
 #include "store/replay.hpp"
 #include "store/subscriptions.hpp"
 #include "store/tasks.hpp"
+#include "store/work_history.hpp"
 
 namespace outbox::store {
 
@@ -108,6 +109,7 @@ class Store : public Interface {
   [[nodiscard]] virtual Result<std::unique_ptr<LedgerReader>> ledger_reader() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Retention>> retention() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Verified>> verified() = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<WorkHistory>> work_history() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Trials>> trials() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<TaskRuns>> task_runs() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<TaskQueues>> task_queues() = 0;

@@ -12,6 +12,7 @@
 #include "base/units.hpp"
 #include "event/task.hpp"
 #include "event/task_queue.hpp"
+#include "history/history_job.hpp"
 #include "subscription/group.hpp"
 #include "subscription/retry_policy.hpp"
 #include "task/queue_sink.hpp"
@@ -182,6 +183,8 @@ Result<std::unique_ptr<Worker>> Worker::create(WorkerOptions options, Handlers h
     for (SubscriptionSpec& spec : subscriptions_of(queue, handlers, options))
       options.relay.subscriptions.push_back(std::move(spec));
   }
+  const RelayOptions history = options.relay;
+  options.relay.history_interval = std::chrono::milliseconds(0);  // The worker writes it.
   OUTBOX_TRY(std::unique_ptr<Relay> relay, Relay::create(options.relay));
   const task::RetrySchedule retries(options.delays, options.jitter);
   const store::StoreOptions store{.url = options.relay.store_url,
@@ -200,16 +203,21 @@ Result<std::unique_ptr<Worker>> Worker::create(WorkerOptions options, Handlers h
   }
   auto ticker = std::make_unique<task::Ticker>(options.schedules, queues, store);
   return std::unique_ptr<Worker>(
-      new Worker(std::move(tracker), std::move(relay), std::move(ticker)));
+      new Worker(std::move(tracker), std::move(relay), std::move(ticker), history));
 }
 
 Worker::Worker(std::unique_ptr<task::RunTracker> tracker, std::unique_ptr<Relay> relay,
-               std::unique_ptr<task::Ticker> ticker)
-    : tracker_(std::move(tracker)), relay_(std::move(relay)), ticker_(std::move(ticker)) {}
+               std::unique_ptr<task::Ticker> ticker, const RelayOptions& history)
+    : tracker_(std::move(tracker)),
+      relay_(std::move(relay)),
+      ticker_(std::move(ticker)),
+      history_(std::make_unique<history::HistoryJob>(history::history_options(history),
+                                                     [this] { return report(); })) {}
 
 Worker::~Worker() { (void)stop(std::chrono::milliseconds(0)); }
 
 Status Worker::start() {
+  history_->start();
   OUTBOX_TRY(relay_->start());
   tracker_->start();
   ticker_->start();
@@ -233,6 +241,7 @@ StopReport Worker::stop(std::chrono::milliseconds grace) {
   ticker_->stop();
   report.abandoned += given_back;
   report.drained = report.drained && given_back == 0;
+  history_->stop();
   return report;
 }
 

@@ -71,6 +71,9 @@ class Console:
         self.assertIn(("parked", "orders"), [(one["check"], one["subject"]) for one in self.get("/doctor")])
         status = self.get("/status")
         self.assertEqual(status["subscriptions"][0]["parked"], {"retrying": 1, "waiting": 1, "dead": 1})
+        self.assertIsNone(status["history"])
+        self.assertEqual(self.get("/status?since=1h")["history"]["seconds"], 3600)
+        self.problem(400, "/status?since=soon")
 
     def test_one_event_and_its_payload(self):
         first = self.parked()[0]

@@ -113,6 +113,7 @@ class EveryVerb(Case):
 
     def reading(self):
         self.reads("status")
+        self.assertTrue(self.reads("status", "--since", "1h")["history"]["lines"], "the relay has written what it did")
         self.reads("subscription", "list")
         self.reads("sinks")
         self.reads("verify")

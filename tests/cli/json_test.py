@@ -167,6 +167,7 @@ class Shapes:
 
     def test_an_empty_store(self):
         self.assertEqual(self.checked("status")["subscriptions"], [])
+        self.assertEqual(self.checked("status", "--since", "1d")["history"]["lines"], [])
         self.checked("events")
         self.checked("parked list")
         self.checked("tasks list")
@@ -232,6 +233,7 @@ class Shapes:
         states = {life["state"] for event in self.checked("events", "--payload", "--limit", "100")["events"]
                   for life in event["subscriptions"]}
         self.assertLessEqual({"published", "pending", "filtered"}, states)
+        self.assertIn("orders", {line["subscription"] for line in self.checked("status", "--since", "1h")["history"]["lines"]})
         self.assertTrue(self.checked("verify")["ok"])
         self.assertEqual(self.checked("verify", "--subscription", "orders", "--sink")["subscriptions"][0]["sink"]["ghosts"], 0)
         self.checked("events", "--key", "order/42")
@@ -299,6 +301,8 @@ class Shapes:
         (self.folder / "go").touch()
         worker.send_signal(signal.SIGTERM)
         self.assertEqual(worker.wait(60), OK)
+        past = self.checked("status", "--since", "1h")["history"]["lines"]
+        self.assertLessEqual({("mail", "note"), ("mail", "bad")}, {(line["queue"], line["type"]) for line in past})
         self.enqueue("note")
         self.assertTrue(self.checked("tasks list", "--state", "pending")["tasks"])
         self.checked("tasks list", "--limit", "1")

@@ -69,6 +69,22 @@ class Prune:
     def table(self, name):
         return f"{self.flags[1]}.{name}" if self.flags else f"outbox_{name}"
 
+    def history_rows(self):
+        found = self.sql(f"SELECT count(*) FROM {self.table('history')}")
+        return int(found if self.flags else found[0][0])
+
+    def test_it_removes_old_rows_of_the_history(self):
+        self.deliver()
+        rows = self.history_rows()
+        self.assertGreater(rows, 0)
+        self.assertEqual(self.prune("--apply")["removed"]["history"], 0)
+        fifteen_days = "interval '15 days'" if self.flags else 15 * 86400 * 1_000_000
+        self.sql(f"UPDATE {self.table('history')} SET at = at - {fifteen_days}")
+        self.prune()
+        self.assertEqual(self.history_rows(), rows, "without --apply nothing goes")
+        self.assertEqual(self.prune("--apply")["removed"]["history"], rows)
+        self.assertEqual(self.history_rows(), 0)
+
     def discard_two(self):
         """As if two of the first subscription's events had been parked, and discarded by a person."""
         settlement, end = self.table("settlement"), self.table("parked_end")

@@ -203,6 +203,45 @@ class Status:
         self.assertTrue(problem.startswith(said), (problem, said))
         self.assertTrue(found["command"].startswith(problem.removeprefix(said).removesuffix(")")), (problem, found["command"]))
 
+    # ---- the past
+
+    def history(self):
+        return self.succeeds("status", "--json", "--since", "1h").json()["history"]
+
+    def test_what_was_delivered_before(self):
+        self.config(FILE_SUBSCRIPTION, '[history]\ninterval = "100ms"\n')
+        self.assertIsNone(self.succeeds("status", "--json").json()["history"])
+        self.assertEqual(self.history()["lines"], [])
+        self.assertIn("nothing was delivered, and nothing was pending", self.succeeds("status", "--since", "1h").out)
+        for count in (20, 5):
+            self.enqueue(count)
+            self.succeeds("relay", "--once")
+        past = self.history()
+        self.assertEqual(past["seconds"], 3600)
+        [line] = past["lines"]
+        self.assertEqual((line["subscription"], line["queue"], line["type"], line["delivered"], line["failed"]), ("orders", None, None, 25, 0))
+        self.assertEqual(sum(point["delivered"] for point in line["points"]), 25)
+        self.assertLessEqual(len(line["points"]), 120)
+        self.assertGreater(line["p50_seconds"], 0)
+        self.assertGreaterEqual(line["p99_seconds"], line["p50_seconds"])
+        self.assertAlmostEqual(line["per_second"], 25 / 3600)
+        text = self.succeeds("status", "--since", "1h").out
+        self.assertRegex(text, r"(?m)^SUBSCRIPTION +DELIVERED +PER SECOND +FAILED +PARKED +DEAD +P50 +P99 +MOST PENDING +OLDEST$")
+        self.assertRegex(text, r"(?m)^orders +25 +0\.01 +0 +0 +0 +\d+")
+
+    def test_a_destination_that_is_down_is_in_the_past(self):
+        self.config(FILE_SUBSCRIPTION.replace('"orders.jsonl"', '"later/orders.jsonl"'), '[history]\ninterval = "100ms"\n')
+        self.enqueue(3)
+        self.relay()
+        [line] = wait_until(lambda: self.history()["lines"], "a row with what is pending")
+        self.assertEqual((line["delivered"], line["most_pending"]), (0, 3))
+        self.assertGreater(line["oldest_seconds"], 0)
+        self.assertIsNone(line["p50_seconds"])
+
+    def test_wrong_times(self):
+        for wrong in ("soon", "5", "0s", "4000d"):
+            self.fails(USAGE, "status", "--since", wrong, says=f"--since {wrong}")
+
     def test_wrong_limits(self):
         self.fails(USAGE, "status", "--max-lag", "60s", says="--check")
         self.fails(USAGE, "status", "--check", "--max-lag", "soon", says="--max-lag soon")

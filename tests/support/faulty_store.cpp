@@ -184,6 +184,7 @@ class Store final : public store::Store {
   Made<store::Events> events() override { return real_->events(); }
   Made<store::LedgerReader> ledger_reader() override { return real_->ledger_reader(); }
   Made<store::Verified> verified() override { return real_->verified(); }
+  Made<store::WorkHistory> work_history() override { return real_->work_history(); }
   Made<store::Trials> trials() override { return real_->trials(); }
   Made<store::TaskRuns> task_runs() override { return real_->task_runs(); }
   Made<store::TaskQueues> task_queues() override { return real_->task_queues(); }

@@ -169,6 +169,33 @@ WHERE v.revision = $6::bigint RETURNING 1::int)"},
 UPDATE {schema}.verified SET differences = 0, revision = revision + 1
 WHERE subscription = $1::int AND revision = $2::bigint RETURNING 1::int)"},
 
+    // ---- WorkHistory (docs/design/history.md). The primary key begins with `at`.
+    // $1 who, $2 the beginning of the interval, $3 the rows, as JSON. What is there stays. The commit
+    // waits for no disk and no standby: a row that a crash takes back is no loss.
+    .append_history = {.what = "write history", .text = R"(
+INSERT INTO {schema}.history (at, subscription, type, who, delivered, failed, parked, dead, latency, pending, oldest)
+SELECT $2::timestamptz, r.subscription, r.type, $1::uuid, r.delivered, r.failed, r.parked, r.dead, r.latency, r.pending, r.oldest
+FROM pg_catalog.jsonb_to_recordset($3::jsonb) AS r (subscription integer, type text, delivered bigint, failed bigint, parked bigint,
+  dead bigint, latency bigint[], pending bigint, oldest bigint)
+WHERE pg_catalog.set_config('synchronous_commit'::text, 'off'::text, true) = 'off'::text
+ON CONFLICT DO NOTHING)"},
+    // $1 since when, $2 the length of a step in microseconds. Reads the range of the primary key.
+    .list_history = {.how = How::settings, .what = "read history", .text = R"(
+SELECT s.name, h.type, h.step * $2::bigint, sum(h.delivered)::bigint, sum(h.failed)::bigint, sum(h.parked)::bigint,
+  sum(h.dead)::bigint, max(h.pending), max(h.oldest), pg_catalog.array_to_json(ARRAY[sum(h.latency[1]), sum(h.latency[2]), sum(h.latency[3]), sum(h.latency[4]), sum(h.latency[5]), sum(h.latency[6]),
+  sum(h.latency[7]), sum(h.latency[8]), sum(h.latency[9]), sum(h.latency[10]), sum(h.latency[11]), sum(h.latency[12]),
+  sum(h.latency[13]), sum(h.latency[14]), sum(h.latency[15]), sum(h.latency[16]), sum(h.latency[17]),
+  sum(h.latency[18]), sum(h.latency[19])])::text
+FROM (SELECT t.*, (date_part('epoch'::text, t.at) * 1000000::float8)::bigint / $2::bigint AS step
+      FROM {schema}.history t WHERE t.at >= $1::timestamptz) h
+JOIN {schema}.subscription s ON s.id = h.subscription
+GROUP BY s.name, h.type, h.step ORDER BY s.name, h.type, h.step)"},
+    // $1 before when, $2 how many, and then the rest of the last one's interval. Primary key.
+    .remove_history = {.what = "remove history", .text = R"(
+DELETE FROM {schema}.history h WHERE h.at < $1::timestamptz AND h.at <= coalesce(
+  (SELECT t.at FROM {schema}.history t WHERE t.at < $1::timestamptz ORDER BY t.at LIMIT 1 OFFSET $2::bigint), $1::timestamptz)
+RETURNING 1::int)"},
+
     // ---- Replays (docs/design/replay.md). The functions are in 0007_replay.sql.
     // Returns the first event that is certainly there, by event_by_seq, and the newest one.
     .retained = {.how = How::settings, .what = "ask what is retained", .text = R"(

@@ -92,6 +92,9 @@ class PostgresStore final : public Store {
   Result<std::unique_ptr<Verified>> verified() override {
     return make("verified", sql::make_verified);
   }
+  Result<std::unique_ptr<WorkHistory>> work_history() override {
+    return make("history", sql::make_work_history);
+  }
   Result<std::unique_ptr<Trials>> trials() override { return make("trials", sql::make_trials); }
   Result<std::unique_ptr<TaskRuns>> task_runs() override {
     return make("task runs", make_task_runs);

@@ -16,6 +16,7 @@
 #include "store/sql/connection.hpp"
 #include "store/subscriptions.hpp"
 #include "store/tasks.hpp"
+#include "store/work_history.hpp"
 
 namespace outbox::store::sql {
 
@@ -23,6 +24,8 @@ namespace outbox::store::sql {
     std::unique_ptr<Connection> connection);
 [[nodiscard]] std::unique_ptr<store::Trials> make_trials(std::unique_ptr<Connection> connection);
 [[nodiscard]] std::unique_ptr<store::Verified> make_verified(
+    std::unique_ptr<Connection> connection);
+[[nodiscard]] std::unique_ptr<store::WorkHistory> make_work_history(
     std::unique_ptr<Connection> connection);
 
 /// A subscription as find_subscription reads it.

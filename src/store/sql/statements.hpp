@@ -45,6 +45,8 @@ struct Statements {
   Statement former_runs, begin_run, open_range, close_trial, end_run;
   // Verified.
   Statement list_verified, save_verified, forget_differences;
+  // WorkHistory.
+  Statement append_history, list_history, remove_history;
   // Replays.
   Statement retained, replay_loaded, stop_replay, drop_replay, list_replays, replay_skips,
       replay_places;

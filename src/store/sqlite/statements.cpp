@@ -166,6 +166,27 @@ WHERE v.revision = ?6 RETURNING 1)"},
 /* forget differences */ UPDATE outbox_verified SET differences = 0, revision = revision + 1
 WHERE subscription = ?1 AND revision = ?2 RETURNING 1)"},
 
+    // ---- WorkHistory (docs/design/history.md). The primary key begins with `at`.
+    // ?1 who, ?2 the beginning of the interval, ?3 the rows, as JSON. What is there stays.
+    .append_history = {.text = R"(
+/* write history */ INSERT OR IGNORE INTO outbox_history
+(at, subscription, type, who, delivered, failed, parked, dead, latency, pending, oldest)
+SELECT ?2, value ->> 'subscription', value ->> 'type', CAST(?1 AS BLOB), value ->> 'delivered', value ->> 'failed',
+value ->> 'parked', value ->> 'dead', value -> 'latency', value ->> 'pending', value ->> 'oldest' FROM json_each(?3))"},
+    // ?1 since when, ?2 the length of a step. Reads the range of the primary key.
+    .list_history = {.text = R"(
+/* read history */ SELECT s.name, h.type, h.at / ?2 * ?2 AS step, sum(h.delivered), sum(h.failed), sum(h.parked), sum(h.dead),
+max(h.pending), max(h.oldest), json_array(sum(h.latency ->> 0), sum(h.latency ->> 1), sum(h.latency ->> 2), sum(h.latency ->> 3), sum(h.latency ->> 4),
+  sum(h.latency ->> 5), sum(h.latency ->> 6), sum(h.latency ->> 7), sum(h.latency ->> 8), sum(h.latency ->> 9),
+  sum(h.latency ->> 10), sum(h.latency ->> 11), sum(h.latency ->> 12), sum(h.latency ->> 13), sum(h.latency ->> 14),
+  sum(h.latency ->> 15), sum(h.latency ->> 16), sum(h.latency ->> 17), sum(h.latency ->> 18))
+FROM outbox_history h CROSS JOIN outbox_subscription s ON s.id = h.subscription
+WHERE h.at >= ?1 GROUP BY s.name, h.type, step ORDER BY s.name, h.type, step)"},
+    // ?1 before when, ?2 how many, and then the rest of the last one's interval. Primary key.
+    .remove_history = {.text = R"(
+/* remove history */ DELETE FROM outbox_history WHERE at < ?1 AND at <= coalesce(
+(SELECT at FROM outbox_history WHERE at < ?1 ORDER BY at LIMIT 1 OFFSET ?2), ?1) RETURNING 1)"},
+
     // ---- Replays (docs/design/replay.md).
     // Everything before the first seq was removed.
     .retained = {.text = R"(

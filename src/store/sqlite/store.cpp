@@ -86,6 +86,13 @@ class SqliteStore final : public Store {
     return sql::make_verified(std::make_unique<Connection>(std::move(connection)));
   }
 
+  /// Rows that power loss takes back are missing from the history, and from nothing else.
+  Result<std::unique_ptr<WorkHistory>> work_history() override {
+    OUTBOX_TRY(Connection connection,
+               connect({.sync = Sync::normal, .busy_timeout = kRelayBusyTimeout}));
+    return sql::make_work_history(std::make_unique<Connection>(std::move(connection)));
+  }
+
   Result<std::unique_ptr<Trials>> trials() override {
     OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayBusyTimeout}));
     return sql::make_trials(std::make_unique<Connection>(std::move(connection)));

@@ -70,6 +70,9 @@ TEST_F(PostgresRoles, the_relay_reads_and_appends) {
   may("SELECT outbox.start_replay(NULL, 1, 1, 5, '{}', false, 'anna')");
   may("SELECT outbox.settle_replay(1, 1, 0, 0, 5, 5, '{}', '{}', '{}', 10)");
   may_not("INSERT INTO outbox.event (aggregate_type, event_type, payload) VALUES ('a', 'b', 'c')");
+  may("INSERT INTO outbox.history VALUES (now(), 1, '', gen_random_uuid(), 1, 0, 0, 0, '{}', 0, 0)");
+  may("DELETE FROM outbox.history WHERE at < now()");
+  may_not("UPDATE outbox.history SET delivered = 0");
   may_not("UPDATE outbox.settlement SET lanes = 0");
   may_not("DELETE FROM outbox.settlement");
   may_not("DELETE FROM outbox.event");
@@ -82,6 +85,8 @@ TEST_F(PostgresRoles, the_reader_reads) {
   become("outbox_reader");
   may("SELECT * FROM outbox.event");
   may("SELECT * FROM outbox.settlement");
+  may("SELECT * FROM outbox.history");
+  may_not("DELETE FROM outbox.history");
   may_not("SELECT outbox.enqueue('order', '1', 'A', '{}')");
   may_not(
       "SELECT outbox.enqueue_many('[{\"aggregate_type\": \"a\", \"event_type\": \"E\", \"payload\": 1}]'::json)");

@@ -33,6 +33,7 @@ Words post(std::string_view path, std::string_view body) {
 
 TEST(Translate, a_question_becomes_a_verb_with_options) {
   EXPECT_THAT(get("/status"), ElementsAre("status", "--json"));
+  EXPECT_THAT(get("/status", {{"since", "1h"}}), ElementsAre("status", "--json", "--since=1h"));
   EXPECT_THAT(get("/events", {{"key", "order/42"}, {"limit", "50"}}),
               ElementsAre("events", "--json", "--key=order/42", "--limit=50"));
 }

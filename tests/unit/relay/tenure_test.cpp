@@ -113,6 +113,9 @@ class GatedStore final : public store::Store {
   }
   Result<std::unique_ptr<store::Retention>> retention() override { return inner_->retention(); }
   Result<std::unique_ptr<store::Verified>> verified() override { return inner_->verified(); }
+  Result<std::unique_ptr<store::WorkHistory>> work_history() override {
+    return inner_->work_history();
+  }
   Result<std::unique_ptr<store::Trials>> trials() override { return inner_->trials(); }
   Result<std::unique_ptr<store::TaskRuns>> task_runs() override { return inner_->task_runs(); }
   Result<std::unique_ptr<store::TaskQueues>> task_queues() override {
