@@ -83,6 +83,8 @@ struct RelayOptions {
   /// A subscription that keeps more than this from being removed is reported as a problem. Nothing
   /// is removed because of it. Unit: bytes. Default: 10 GiB.
   std::size_t quota{std::size_t{10} << 30U};
+  /// How long it stays recorded who changed what (outbox audit). Default: 400 days.
+  std::chrono::milliseconds audit_keep{std::chrono::hours(24 * 400)};
 };
 
 /// What a subscription of a running relay is doing.

@@ -10,6 +10,7 @@
 #include "relay/pending.hpp"
 #include "relay/tenure_loop.hpp"
 #include "sink/registry.hpp"
+#include "store/history.hpp"
 #include "subscription/group.hpp"
 #include "subscription/spec.hpp"
 
@@ -49,6 +50,8 @@ Status check_options(const RelayOptions& options) {
                  "letters, digits, '-', '_' and '.'; custom:NAME, file:NAME");
   }
   if (options.retention.count() < 0) return bad("retention is negative", "0 or more");
+  if (options.audit_keep < store::kLeastAuditKept)
+    return bad("audit_keep is too short", "a day or more");
   for (const SubscriptionSpec& spec : options.subscriptions) {
     if (Status status = subscription::validate(spec); !status) return status;
     if (Status status = sink::check_settings(spec); !status) return status;
