@@ -12,6 +12,7 @@
 
 #include "base/count.hpp"
 #include "base/units.hpp"
+#include "cli/acting.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
@@ -179,7 +180,9 @@ void apply(const PruneOptions& options, store::Retention& retention, const Names
 int prune(const PruneOptions& options, const Context& context) {
   const auto loaded = context.configuration(Subscriptions::unused);
   const relay::RetentionRules rules = make_rules(options, loaded);
-  const auto store = Context::checked_store(loaded);
+  const auto store = Context::checked_store(
+      loaded,
+      acting("prune", {{"older_than", format_duration(rules.keep)}, {"archive", rules.archive}}));
   const Names names{must(must(store->catalog())->subscriptions())};
   const auto retention = must(store->retention());
   if (options.apply) {

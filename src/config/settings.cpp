@@ -147,8 +147,7 @@ SettingRows<Config> http_rows() {
 
 SettingRows<Config> audit_rows() {
   return {
-      {"audit.keep", &Config::relay, &RelayOptions::audit_keep,
-       Traits{.range = {24h, 36500 * 24h}},
+      {"audit.keep", &Config::relay, &RelayOptions::audit_keep, Traits{.range = {24h, 36500 * 24h}},
        "How long `outbox audit` knows who changed what."},
   };
 }

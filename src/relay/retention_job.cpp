@@ -46,11 +46,10 @@ Result<RetentionPass> RetentionJob::run_pass(const std::stop_token& stop) {
     log::info("delivered history removed",
               {{"part", piece.name}, {"events", removal.events}, {"archive", removal.archived}});
   };
-  return remove_history(**retention, id_,
-                        {.keep = options_.retention,
-                         .archive = options_.archive,
-                         .keep_audit = options_.audit_keep},
-                        on_removed, stop);
+  return remove_history(
+      **retention, id_,
+      {.keep = options_.retention, .archive = options_.archive, .keep_audit = options_.audit_keep},
+      on_removed, stop);
 }
 
 void RetentionJob::note(const Result<RetentionPass>& pass) {

@@ -121,8 +121,8 @@ class SqliteParkedEvents final : public sql::ParkedEvents {
     }
     OUTBOX_TRY(connection_.run(query::kNoteParkedChange, subscription));
     if (changed > 0) {
-      OUTBOX_TRY(sql::record(connection_, {.id = subscription},
-                             static_cast<std::int64_t>(changed)));
+      OUTBOX_TRY(
+          sql::record(connection_, {.id = subscription}, static_cast<std::int64_t>(changed)));
     }
     OUTBOX_TRY(transaction.commit());
     return changed;

@@ -73,10 +73,10 @@ class SqliteSubscriptionChanges final : public sql::SubscriptionChanges {
     ParkedLedger ledger;
     OUTBOX_TRY(add_parked(connection_, id, ledger));
     OUTBOX_TRY(const std::int64_t newest, connection_.integer(query::kNewestSeq));
-    OUTBOX_TRY(connection_.run(
-        query::kBeginAgain, id, std::min(again_after(start), newest), wall_us(),
-        ledger.parked.count, static_cast<std::int64_t>(ledger.parked.hash), ledger.delivered.count,
-        static_cast<std::int64_t>(ledger.delivered.hash)));
+    OUTBOX_TRY(
+        connection_.run(query::kBeginAgain, id, std::min(again_after(start), newest), wall_us(),
+                        ledger.parked.count, static_cast<std::int64_t>(ledger.parked.hash),
+                        ledger.delivered.count, static_cast<std::int64_t>(ledger.delivered.hash)));
     OUTBOX_TRY(sql::record(connection_, {.name = name}, 1));
     return transaction.commit();
   }
