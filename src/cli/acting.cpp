@@ -8,8 +8,9 @@ namespace {
 
 thread_local const std::string* acting_person = nullptr;
 
-/// Whether the member says nothing: an option that was not given, an empty list, a flag that is off.
-bool says_nothing(const Json& value) {
+/// Whether the option was not given: its value is null, an empty list or text, or a flag that is
+/// off.
+bool was_not_given(const Json& value) {
   return value.empty() || value == Json(false) || value == Json("");
 }
 
@@ -28,7 +29,7 @@ store::PersonDecision acting(const std::string& verb, const Json& filter,
                              const std::string& reason) {
   Json chosen = Json::object();
   for (const auto& [name, value] : filter.items()) {
-    if (!says_nothing(value)) chosen[name] = value;
+    if (!was_not_given(value)) chosen[name] = value;
   }
   return {.actor = this_user(),
           .origin = acting_person != nullptr ? "console" : "command line",

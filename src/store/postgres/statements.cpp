@@ -50,8 +50,8 @@ UPDATE {schema}.subscription SET lane_group = $2::text, group_generation = newes
 SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true),
 CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL THEN set_config('transaction_timeout', '0', true) END,
 CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END)"},
-    // $1 actor, $2 origin, $3 verb, $4 subscription or null, $5 its id or null, $6 filter, $7 count,
-    // $8 reason. Primary key of subscription.
+    // $1 actor, $2 origin, $3 verb, $4 subscription or null, $5 its id or null, $6 filter, $7
+    // count, $8 reason. Primary key of subscription.
     .record_decision = {.what = "record who changed this", .text = R"(
 INSERT INTO {schema}.audit (actor, origin, verb, subscription, filter, count, reason)
 SELECT $1::text, $2::text, $3::text,

@@ -41,8 +41,8 @@ group_generation = (SELECT generation FROM outbox_meta WHERE one = 1) WHERE id =
 
     // ---- Audit (docs/design/audit.md).
     .begin_decision = {},
-    // ?1 actor, ?2 origin, ?3 verb, ?4 subscription or null, ?5 its id or null, ?6 filter, ?7 count,
-    // ?8 reason. Primary key of outbox_subscription.
+    // ?1 actor, ?2 origin, ?3 verb, ?4 subscription or null, ?5 its id or null, ?6 filter, ?7
+    // count, ?8 reason. Primary key of outbox_subscription.
     .record_decision = {.text = R"(
 /* record who changed this */ INSERT INTO outbox_audit (at, actor, origin, verb, subscription, filter, count, reason)
 VALUES (outbox_now(), ?1, ?2, ?3, coalesce(?4, (SELECT name FROM outbox_subscription WHERE id = ?5), ''), ?6, ?7, ?8) RETURNING id)"},
