@@ -40,10 +40,8 @@ Status run_pass(store::Retention& retention, const EventId& who, const Retention
     OUTBOX_TRY(pass.left, retention.survey(rules.keep));
     OUTBOX_TRY(more, remove_pieces(retention, who, rules, on_removed, stop, pass));
   }
-  OUTBOX_TRY(const std::int64_t rows, retention.tidy(rules.keep, stop));
-  OUTBOX_TRY(const std::int64_t decisions, retention.tidy_audit(rules.keep_audit, stop));
-  pass.rows = rows + decisions;
-  return {};
+  OUTBOX_TRY(pass.rows, retention.tidy(rules.keep, stop));
+  return retention.tidy_audit(rules.keep_audit, stop);
 }
 
 }  // namespace

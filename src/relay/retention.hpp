@@ -26,7 +26,7 @@ struct RetentionPass {
   bool elsewhere{false};  ///< Another process removes history now, so nothing was done.
   std::int64_t pieces{0};
   std::int64_t events{0};
-  std::int64_t rows{0};    ///< Settlements, ends of parked events, and what people changed.
+  std::int64_t rows{0};    ///< Settlements and ends of parked events.
   std::int64_t locked{0};  ///< Pieces that something kept locked. The next pass tries again.
   std::vector<store::LogPiece> left;
 };

@@ -339,9 +339,8 @@ class Retention : public Interface {
                                                const std::stop_token& stop) = 0;
   /// Removes emptied partitions, old settlements and ends of parked events; returns how many.
   [[nodiscard]] virtual Result<std::int64_t> tidy(Duration keep, const std::stop_token& stop) = 0;
-  /// Removes older rows of `audit` (docs/design/audit.md); returns how many. A day's rows stay.
-  [[nodiscard]] virtual Result<std::int64_t> tidy_audit(Duration keep,
-                                                        const std::stop_token& stop) = 0;
+  /// Removes older rows of `audit` (docs/design/audit.md). A day's rows stay.
+  [[nodiscard]] virtual Status tidy_audit(Duration keep, const std::stop_token& stop) = 0;
 };
 
 }  // namespace outbox::store

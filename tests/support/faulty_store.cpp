@@ -142,7 +142,7 @@ class Retention final : public store::Retention {
   Result<std::int64_t> tidy(Duration keep, const std::stop_token& stop) override {
     return between("tidy", [&] { return real_->tidy(keep, stop); });
   }
-  Result<std::int64_t> tidy_audit(Duration keep, const std::stop_token& stop) override {
+  Status tidy_audit(Duration keep, const std::stop_token& stop) override {
     return real_->tidy_audit(keep, stop);
   }
 

@@ -166,12 +166,10 @@ class PostgresRetention final : public Retention {
     return removed;
   }
 
-  [[nodiscard]] Result<std::int64_t> tidy_audit(Duration keep,
-                                                const std::stop_token& stop) override {
+  [[nodiscard]] Status tidy_audit(Duration keep, const std::stop_token& stop) override {
     std::int64_t removed = 0;
     Status status = prune(queries_.prune_audit, keep, stop, removed);
-    if (!status && !is_locked(status.error())) return pass(status);
-    return removed;
+    return !status && is_locked(status.error()) ? Status{} : status;
   }
 
  private:

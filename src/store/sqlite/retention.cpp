@@ -149,10 +149,10 @@ class SqliteRetention final : public Retention {
     return dropped + settlements + ends + replayed + tasks + messages;
   }
 
-  [[nodiscard]] Result<std::int64_t> tidy_audit(Duration keep,
-                                                const std::stop_token& stop) override {
-    return remove_old(query::kRemoveAudit, wall_us() - in_us(std::max(keep, kLeastAuditKept)),
-                      stop);
+  [[nodiscard]] Status tidy_audit(Duration keep, const std::stop_token& stop) override {
+    const std::int64_t before = wall_us() - in_us(std::max(keep, kLeastAuditKept));
+    auto removed = remove_old(query::kRemoveAudit, before, stop);
+    return removed ? Status{} : Status(pass(removed));
   }
 
  private:
