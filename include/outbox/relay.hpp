@@ -88,6 +88,8 @@ struct RelayOptions {
   std::chrono::milliseconds history{std::chrono::hours(24 * 14)};
   /// The length of the intervals. With 0 this relay writes no history. Default: 1 min.
   std::chrono::milliseconds history_interval{std::chrono::minutes(1)};
+  /// How long it stays recorded who changed what (outbox audit). Default: 400 days.
+  std::chrono::milliseconds audit_keep{std::chrono::hours(24 * 400)};
 };
 
 /// What a subscription of a running relay is doing.

@@ -1,4 +1,5 @@
--- Renaming, resetting and dropping subscriptions (docs/design/subscriptions.md), and the history of what was done to them.
+-- Renaming, resetting and dropping subscriptions (docs/design/subscriptions.md), what relays and workers did to them
+-- (docs/design/history.md), and what people changed (docs/design/audit.md).
 SELECT set_config('role', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '{schema}.event'::regclass), true);
 
 -- Names that a subscription had. A configuration that still has one must not create a second subscription, which would deliver
@@ -134,11 +135,37 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $fn$
   SELECT 1 FROM (SELECT FROM rows UNION ALL SELECT FROM ends UNION ALL SELECT FROM sums LIMIT most) a
 $fn$;
 
+-- What people changed: a row in the transaction of each change. Append-only: nobody may update or delete, but prune_audit().
+-- actor: as the program knows the person. origin: command line, console. filter: what was chosen. count: how much was changed.
+CREATE TABLE {schema}.audit (
+  id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at            timestamptz NOT NULL DEFAULT clock_timestamp(),
+  actor         text NOT NULL,
+  origin        text NOT NULL,
+  verb          text NOT NULL,
+  subscription  text NOT NULL,
+  filter        jsonb NOT NULL,
+  count         bigint NOT NULL,
+  reason        text NOT NULL
+);
+CREATE INDEX audit_at ON {schema}.audit (at);
+
+-- Removes rows that are older than this, at most so many, and returns one row for each. A day's rows stay whatever is asked for.
+-- Index audit_at.
+CREATE FUNCTION {schema}.prune_audit(age interval, most integer) RETURNS SETOF integer
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms'
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $fn$
+  DELETE FROM {schema}.audit t WHERE t.ctid = ANY (ARRAY(
+    SELECT a.ctid FROM {schema}.audit a WHERE a.at < clock_timestamp() - greatest(age, interval '1 day') ORDER BY a.at LIMIT most))
+  RETURNING 1
+$fn$;
+
 REVOKE EXECUTE ON FUNCTION {schema}.drop_subscription(integer) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION {schema}.restart_subscription(integer, bigint, pg_snapshot) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION {schema}.rename_subscription(integer, text) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION {schema}.forget_former_name(text) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION {schema}.prune_dropped(integer) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {schema}.prune_audit(interval, integer) FROM PUBLIC;
 SELECT {schema}.grant_to('outbox_relay',
   'SELECT ON {schema}.former_name',
   'SELECT ON {schema}.dropped',
@@ -147,8 +174,12 @@ SELECT {schema}.grant_to('outbox_relay',
   'EXECUTE ON FUNCTION {schema}.restart_subscription(integer, bigint, pg_snapshot)',
   'EXECUTE ON FUNCTION {schema}.rename_subscription(integer, text)',
   'EXECUTE ON FUNCTION {schema}.forget_former_name(text)',
-  'EXECUTE ON FUNCTION {schema}.prune_dropped(integer)');
+  'EXECUTE ON FUNCTION {schema}.prune_dropped(integer)',
+  'SELECT ON {schema}.audit',
+  'INSERT (actor, origin, verb, subscription, filter, count, reason) ON {schema}.audit',
+  'EXECUTE ON FUNCTION {schema}.prune_audit(interval, integer)');
 SELECT {schema}.grant_to('outbox_reader',
   'SELECT ON {schema}.former_name',
   'SELECT ON {schema}.dropped',
-  'SELECT ON {schema}.history');
+  'SELECT ON {schema}.history',
+  'SELECT ON {schema}.audit');

@@ -1,4 +1,5 @@
--- Renaming, resetting and dropping subscriptions (docs/design/subscriptions.md), and the history of what was done to them.
+-- Renaming, resetting and dropping subscriptions (docs/design/subscriptions.md), what relays and workers did to them
+-- (docs/design/history.md), and what people changed (docs/design/audit.md).
 
 -- Names that a subscription had. A configuration that still has one must not create a second subscription, which would deliver
 -- everything again. at: microseconds since 1970, UTC.
@@ -30,3 +31,18 @@ CREATE TABLE outbox_history (
   oldest        INTEGER NOT NULL,
   PRIMARY KEY (at, subscription, type, who)
 ) WITHOUT ROWID;
+
+-- What people changed: a row in the transaction of each change. Append-only, but for retention. at: microseconds since 1970, UTC.
+-- actor: as the program knows the person. origin: command line, console. filter: what was chosen, a JSON object.
+CREATE TABLE outbox_audit (
+  id            INTEGER PRIMARY KEY AUTOINCREMENT,
+  at            INTEGER NOT NULL,
+  actor         TEXT NOT NULL,
+  origin        TEXT NOT NULL,
+  verb          TEXT NOT NULL,
+  subscription  TEXT NOT NULL,
+  filter        TEXT NOT NULL,
+  count         INTEGER NOT NULL,
+  reason        TEXT NOT NULL
+);
+CREATE INDEX outbox_audit_at ON outbox_audit (at);

@@ -12,6 +12,7 @@
 
 #include "base/count.hpp"
 #include "base/text.hpp"
+#include "cli/acting.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
@@ -257,6 +258,15 @@ int undo(const AdoptOptions& options, store::Adopter& adopter, const store::Adop
   return kOk;
 }
 
+/// What is recorded if the command changes something.
+store::PersonDecision decision(const AdoptOptions& options) {
+  return acting(options.undo ? "adopt undo" : "adopt", {{"table", given(options.table)},
+                                                        {"columns", options.columns},
+                                                        {"values", options.values},
+                                                        {"headers", options.headers},
+                                                        {"backlog", given(options.backlog)}});
+}
+
 int adopt(const AdoptOptions& options, const Context& context) {
   const auto wanted = make_adoption_options(options);
   const auto locks = choose_locks(options);
@@ -265,7 +275,8 @@ int adopt(const AdoptOptions& options, const Context& context) {
   if (!options.table && (options.apply || options.undo || !wanted.empty()))
     throw Failure(kUsage, "no table: outbox adopt", "outbox adopt public.outbox");
   const auto loaded = context.store_configuration();
-  const auto adopter = must(repeatable(store::open_adopter(Context::store_options(loaded))));
+  const auto adopter =
+      must(repeatable(store::open_adopter(Context::store_options(loaded, decision(options)))));
   if (!options.table) return list(options, *adopter);
   const auto says = [](const std::string& line) { write_err("outbox: " + plain(line) + "\n"); };
   if (options.undo) return undo(options, *adopter, locks, says);

@@ -89,7 +89,7 @@ config::Loaded Context::store_and_more() const {
   return loaded;
 }
 
-store::StoreOptions Context::store_options(const config::Loaded& loaded) {
+store::StoreOptions Context::store_options(const config::Loaded& loaded, Decided decided) {
   const RelayOptions& options = loaded.config.relay;
   if (options.store_url.empty()) {
     const std::string file = loaded.file.empty() ? "an outbox.toml, which outbox init writes"
@@ -97,15 +97,19 @@ store::StoreOptions Context::store_options(const config::Loaded& loaded) {
     throw Failure(kUsage, "no store: store.url is not set",
                   "--store sqlite:shop.db, OUTBOX_STORE_URL, or " + file);
   }
-  return {.url = options.store_url, .schema = options.schema, .application = "outbox"};
+  return {.url = options.store_url,
+          .schema = options.schema,
+          .application = "outbox",
+          .decision = std::move(decided)};
 }
 
-std::unique_ptr<store::Store> Context::store(const config::Loaded& loaded) {
-  return must(store::open_store(store_options(loaded)));
+std::unique_ptr<store::Store> Context::store(const config::Loaded& loaded, Decided decided) {
+  return must(store::open_store(store_options(loaded, std::move(decided))));
 }
 
-std::unique_ptr<store::Store> Context::checked_store(const config::Loaded& loaded) {
-  auto opened = store(loaded);
+std::unique_ptr<store::Store> Context::checked_store(const config::Loaded& loaded,
+                                                     Decided decided) {
+  auto opened = store(loaded, std::move(decided));
   must(repeatable(opened->check()));
   return opened;
 }

@@ -18,6 +18,9 @@ enum class Subscriptions { unused, used };
 /// Whether a verb uses the handlers of tasks.
 enum class Tasks { unused, used };
 
+/// The person for whom a verb changes something (cli/acting.hpp); not set if it only reads.
+using Decided = std::optional<store::PersonDecision>;
+
 class Context {
  public:
   /// Adds -c, --store and the other options of every verb.
@@ -44,12 +47,15 @@ class Context {
   [[nodiscard]] config::Loaded store_and_more() const;
 
   /// The configured store; not connected yet.
-  [[nodiscard]] static std::unique_ptr<store::Store> store(const config::Loaded& loaded);
+  [[nodiscard]] static std::unique_ptr<store::Store> store(const config::Loaded& loaded,
+                                                           Decided decided = {});
   /// The configured store, after checking that it is reachable and has the schema version that this
   /// program needs.
-  [[nodiscard]] static std::unique_ptr<store::Store> checked_store(const config::Loaded& loaded);
+  [[nodiscard]] static std::unique_ptr<store::Store> checked_store(const config::Loaded& loaded,
+                                                                   Decided decided = {});
   /// The address of the configured store, for callers that need no more.
-  [[nodiscard]] static store::StoreOptions store_options(const config::Loaded& loaded);
+  [[nodiscard]] static store::StoreOptions store_options(const config::Loaded& loaded,
+                                                         Decided decided = {});
 
  private:
   std::optional<std::string> file_;

@@ -1,6 +1,5 @@
 #include "cli/event_input.hpp"
 
-#include <pwd.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -16,8 +15,6 @@ namespace outbox::cli {
 namespace {
 
 constexpr std::size_t kLargestFile = std::size_t{64} << 20U;
-
-thread_local const std::string* acting_person = nullptr;
 
 }  // namespace
 
@@ -51,15 +48,6 @@ std::pair<std::string, std::string> parse_key(const std::string& text) {
     throw Failure(kUsage, "--key " + text + ": is not a key",
                   "AGGREGATE_TYPE/AGGREGATE_ID, for example order/42");
   return {text.substr(0, slash), text.substr(slash + 1)};
-}
-
-ActingPerson::ActingPerson(const std::string& name) { acting_person = &name; }
-ActingPerson::~ActingPerson() { acting_person = nullptr; }
-
-std::string this_user() {
-  if (acting_person != nullptr) return *acting_person;
-  const passwd* const user = getpwuid(geteuid());
-  return user != nullptr ? user->pw_name : "uid " + std::to_string(geteuid());
 }
 
 void event_not_found(const std::string& id, const std::string& what, bool complete) {

@@ -17,17 +17,6 @@ namespace outbox::cli {
 [[nodiscard]] std::int64_t parse_moment(const std::string& option, const std::string& text);
 /// The aggregate type and id of a --key AGGREGATE_TYPE/AGGREGATE_ID.
 [[nodiscard]] std::pair<std::string, std::string> parse_key(const std::string& text);
-/// The user who runs this program, or whoever asked the console, for the record of a person's
-/// decisions.
-[[nodiscard]] std::string this_user();
-/// While it lives, this_user() is this person in this thread.
-class ActingPerson {
- public:
-  explicit ActingPerson(const std::string& name);
-  ActingPerson(const ActingPerson&) = delete;
-  ActingPerson& operator=(const ActingPerson&) = delete;
-  ~ActingPerson();
-};
 /// Ends the verb because no event, or task (`what`), was found with this id. Unless `complete`, not
 /// all of the log was searched, and the message says where.
 [[noreturn]] void event_not_found(const std::string& id, const std::string& what, bool complete);

@@ -21,6 +21,7 @@ void add_verbs(CLI::App& root, Context& context) {
   add_replay(root, context);
   add_prune(root, context);
   add_adopt(root, context);
+  add_audit(root, context);
   add_doctor(root, context);
   add_sinks(root, context);
   add_config(root, context);

@@ -10,6 +10,7 @@
 
 #include "base/count.hpp"
 #include "base/text.hpp"
+#include "cli/acting.hpp"
 #include "cli/event_input.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
@@ -240,6 +241,21 @@ void require_choice(const ParkedOptions& options, const char* verb) {
                 "ids or seqs, or --subscription, --state, --type, --key, --error");
 }
 
+/// What is recorded of what the command changes. The new body of an event is not: it may be secret,
+/// and the copy has it.
+store::PersonDecision decision(const ParkedOptions& options, const char* verb) {
+  return acting(verb,
+                {{"events", options.events},
+                 {"event", options.event},
+                 {"subscription", given(options.subscription)},
+                 {"state", given(options.state)},
+                 {"type", given(options.type)},
+                 {"key", given(options.key)},
+                 {"error", given(options.error)},
+                 {"keep_attempts", options.keep_attempts}},
+                options.reason.value_or(""));
+}
+
 /// Calls `take` with the events that are named, or with all that fit.
 template <class Take>
 void each_chosen(const ParkedOptions& options, const ParkedRows& open, Take take) {
@@ -265,7 +281,7 @@ void would(const char* what, const ParkedOptions& options, const ParkedRows& ope
 
 int retry(const ParkedOptions& options, const Context& context) {
   require_choice(options, "retry");
-  const ParkedRows open(context.store_configuration());
+  const ParkedRows open(context.store_configuration(), decision(options, "parked retry"));
   if (options.preview || (options.events.empty() && !options.apply)) {
     would("send again", options, open, "--apply sends them again");
     return kOk;
@@ -290,7 +306,7 @@ int discard(const ParkedOptions& options, const Context& context) {
   require_choice(options, "discard");
   if (options.apply && !options.reason)
     throw Failure(kUsage, "discard: --reason is missing", "--reason \"duplicate of order 42\"");
-  const ParkedRows open(context.store_configuration());
+  const ParkedRows open(context.store_configuration(), decision(options, "parked discard"));
   if (!options.apply) {
     would("discard", options, open, "--apply --reason TEXT discards them for good");
     return kOk;
@@ -351,7 +367,7 @@ int edit(const ParkedOptions& options, const Context& context) {
                   "--payload, --event-type, --content-type, --header or --without-header");
   if (options.apply && !options.reason)
     throw Failure(kUsage, "edit: --reason is missing", "--reason \"amount had a comma\"");
-  const ParkedRows open(context.store_configuration());
+  const ParkedRows open(context.store_configuration(), decision(options, "parked edit"));
   const store::ParkedListing old = find_one(options, open);
   Event event = corrected(options, old);
   const std::string place =

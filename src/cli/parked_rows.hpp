@@ -17,8 +17,8 @@
 namespace outbox::cli {
 
 struct ParkedRows {
-  explicit ParkedRows(const config::Loaded& loaded)
-      : store(Context::checked_store(loaded)),
+  explicit ParkedRows(const config::Loaded& loaded, Decided decided = {})
+      : store(Context::checked_store(loaded, std::move(decided))),
         catalog(must(store->catalog())),
         rows(must(catalog->subscriptions())),
         parked(must(store->parked_events())) {}

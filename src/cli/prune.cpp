@@ -14,6 +14,7 @@
 
 #include "base/count.hpp"
 #include "base/units.hpp"
+#include "cli/acting.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
@@ -48,7 +49,8 @@ struct Names {
 
 relay::RetentionRules make_rules(const PruneOptions& options, const config::Loaded& loaded) {
   relay::RetentionRules rules{.keep = loaded.config.relay.retention,
-                              .archive = options.archive.value_or(loaded.config.relay.archive)};
+                              .archive = options.archive.value_or(loaded.config.relay.archive),
+                              .keep_audit = loaded.config.relay.audit_keep};
   if (!options.older_than) return rules;
   const auto keep = parse_duration(*options.older_than);
   if (!keep)
@@ -181,7 +183,9 @@ void apply(const PruneOptions& options, store::Retention& retention, const Names
 int prune(const PruneOptions& options, const Context& context) {
   const auto loaded = context.configuration(Subscriptions::unused);
   const relay::RetentionRules rules = make_rules(options, loaded);
-  const auto store = Context::checked_store(loaded);
+  const auto store = Context::checked_store(
+      loaded,
+      acting("prune", {{"older_than", format_duration(rules.keep)}, {"archive", rules.archive}}));
   const Names names{must(must(store->catalog())->subscriptions())};
   const auto retention = must(store->retention());
   if (options.apply) {

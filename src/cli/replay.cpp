@@ -15,6 +15,7 @@
 #include "base/count.hpp"
 #include "base/signals.hpp"
 #include "base/text.hpp"
+#include "cli/acting.hpp"
 #include "cli/event_input.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
@@ -59,8 +60,8 @@ constexpr std::int64_t kAnySeq = std::numeric_limits<std::int64_t>::max() - 1;
 constexpr std::chrono::milliseconds kLook{200};
 
 struct OpenReplays {
-  explicit OpenReplays(const config::Loaded& loaded)
-      : store(Context::checked_store(loaded)),
+  explicit OpenReplays(const config::Loaded& loaded, Decided decided)
+      : store(Context::checked_store(loaded, std::move(decided))),
         rows(must(must(store->catalog())->subscriptions())),
         replays(must(store->replays())) {}
 
@@ -497,6 +498,22 @@ int resume(const ReplayVerbOptions& options, const OpenReplays& open, const Sign
   return after_start(replay.id, options, open, signals);
 }
 
+/// What is recorded if the command changes something.
+store::PersonDecision decision(const ReplayVerbOptions& options) {
+  if (options.stop) return acting("replay stop", {{"replay", *options.stop}});
+  if (options.resume) return acting("replay resume", {{"replay", *options.resume}});
+  return acting("replay start", {{"from_seq", given(options.from_seq)},
+                                 {"until_seq", given(options.until_seq)},
+                                 {"from_time", given(options.from_time)},
+                                 {"until_time", given(options.until_time)},
+                                 {"ids", options.ids},
+                                 {"types", options.types},
+                                 {"aggregate_types", options.aggregate_types},
+                                 {"headers", options.headers},
+                                 {"key", given(options.key)},
+                                 {"archive", given(options.archive)}});
+}
+
 int replay(const ReplayVerbOptions& options, const Context& context) {
   const int verbs = static_cast<int>(options.list) + static_cast<int>(options.show.has_value()) +
                     static_cast<int>(options.stop.has_value()) +
@@ -516,7 +533,7 @@ int replay(const ReplayVerbOptions& options, const Context& context) {
                   "leave the subscription and --apply out");
   Signals signals(kInterrupted);
   signals.end_at(2);
-  const OpenReplays open(context.store_configuration());
+  const OpenReplays open(context.store_configuration(), decision(options));
   if (options.list) return list(options, open);
   if (options.show) return show(options, open);
   if (options.stop) return stop(options, open);

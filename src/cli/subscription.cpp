@@ -4,10 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/setting.hpp"
 #include "base/text.hpp"
+#include "cli/acting.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/subscription_changes.hpp"
@@ -30,8 +32,8 @@ struct SubscriptionOptions {
 
 /// The subscriptions of a store.
 struct OpenSubscriptions {
-  explicit OpenSubscriptions(const config::Loaded& loaded)
-      : store(Context::checked_store(loaded)),
+  explicit OpenSubscriptions(const config::Loaded& loaded, Decided decided = {})
+      : store(Context::checked_store(loaded, std::move(decided))),
         catalog(must(store->catalog())),
         rows(must(catalog->subscriptions())) {}
 
@@ -216,7 +218,7 @@ int apply(const SubscriptionOptions& options, const Context& context) {
     throw Failure(kUsage, "no subscriptions: " + file,
                   "-c FILE with a [subscription.NAME] section");
   }
-  const OpenSubscriptions open(loaded);
+  const OpenSubscriptions open(loaded, acting("subscription apply", {{"file", loaded.file}}));
   auto planned = changes(open, loaded);
   note_renamed(planned, loaded);
   const bool renamed = std::any_of(planned.begin(), planned.end(),
@@ -241,7 +243,8 @@ void require(const OpenSubscriptions& open, const std::string& name) {
 }
 
 int pause(const SubscriptionOptions& options, const Context& context) {
-  const OpenSubscriptions open(context.store_configuration());
+  const OpenSubscriptions open(context.store_configuration(),
+                               acting("subscription pause", Json::object(), options.reason));
   require(open, options.name);
   must(open.catalog->pause(options.name, options.reason));
   for (const auto& row : must(open.catalog->subscriptions())) {
@@ -254,7 +257,8 @@ int pause(const SubscriptionOptions& options, const Context& context) {
 }
 
 int resume(const SubscriptionOptions& options, const Context& context) {
-  const OpenSubscriptions open(context.store_configuration());
+  const OpenSubscriptions open(context.store_configuration(),
+                               acting("subscription resume", Json::object()));
   require(open, options.name);
   must(open.catalog->resume(options.name));
   print("{} resumed\n", options.name);

@@ -11,6 +11,7 @@
 
 #include "base/count.hpp"
 #include "base/text.hpp"
+#include "cli/acting.hpp"
 #include "cli/event_input.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
@@ -38,11 +39,11 @@ struct ChangeOptions {
 
 /// A store, and one subscription of it.
 struct OpenChange {
-  OpenChange(const Context& context, const std::string& name)
+  OpenChange(const Context& context, const std::string& name, const Decided& decided)
       : loaded(context.store_and_more()),
         store(Context::checked_store(loaded)),
         catalog(must(store->catalog())),
-        changes(must(store::open_subscription_changes(Context::store_options(loaded)))),
+        changes(must(store::open_subscription_changes(Context::store_options(loaded, decided)))),
         row(find(name)) {}
 
   const config::Loaded loaded;
@@ -110,7 +111,8 @@ int create(const ChangeOptions& options, const Context& context) {
                   "-c FILE with that section");
   SubscriptionSpec spec = *section;
   if (options.start) spec.start = parse_start(*options.start);
-  const auto store = Context::checked_store(loaded);
+  const auto store = Context::checked_store(
+      loaded, acting("subscription create", {{"start", given(options.start)}}));
   const auto catalog = must(store->catalog());
   for (const auto& row : must(catalog->subscriptions())) {
     if (row.spec.name == spec.name)
@@ -128,7 +130,8 @@ int create(const ChangeOptions& options, const Context& context) {
 // ---- rename
 
 int rename(const ChangeOptions& options, const Context& context) {
-  const OpenChange open(context, options.name);
+  const OpenChange open(context, options.name,
+                        acting("subscription rename", {{"new_name", options.new_name}}));
   refuse_queue(open.row);
   if (event::queue_of_subscription(options.new_name))
     throw Failure(kUsage, options.new_name + " is the name of a queue's subscription",
@@ -236,7 +239,8 @@ void show(const ChangeOptions& options, const Target& target, const StartEffect&
 }
 
 int reset(const ChangeOptions& options, const Context& context) {
-  const OpenChange open(context, options.name);
+  const OpenChange open(context, options.name,
+                        acting("subscription reset", {{"to", given(options.to)}}));
   refuse_queue(open.row);
   refuse_during_replay(open);
   const Target target = choose_target(options, open);
@@ -259,7 +263,7 @@ store::SubscriptionOverview read_overview(const OpenChange& open) {
 }
 
 int drop(const ChangeOptions& options, const Context& context) {
-  const OpenChange open(context, options.name);
+  const OpenChange open(context, options.name, acting("subscription drop", Json::object()));
   refuse_queue(open.row);
   refuse_during_replay(open);
   const auto found = read_overview(open);

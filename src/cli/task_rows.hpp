@@ -5,6 +5,7 @@
 #include <functional>
 #include <outbox/task.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/parked_rows.hpp"
@@ -13,7 +14,8 @@ namespace outbox::cli {
 
 /// The subscriptions of queues, with their rows.
 struct Queues : ParkedRows {
-  explicit Queues(const config::Loaded& loaded) : ParkedRows(loaded) {}
+  explicit Queues(const config::Loaded& loaded, Decided decided = {})
+      : ParkedRows(loaded, std::move(decided)) {}
 
   /// The subscriptions of this queue, or of all queues. Ends the verb if nothing is known of the
   /// queue.

@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "cli/acting.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
@@ -26,8 +27,8 @@ struct ScheduleOptions {
 };
 
 struct OpenSchedules {
-  explicit OpenSchedules(const config::Loaded& loaded)
-      : store(Context::checked_store(loaded)),
+  explicit OpenSchedules(const config::Loaded& loaded, Decided decided = {})
+      : store(Context::checked_store(loaded, std::move(decided))),
         schedules(must(store->schedules())),
         rows(must(schedules->list())) {}
 
@@ -101,8 +102,13 @@ int list(const ScheduleOptions& options, const Context& context) {
   return kOk;
 }
 
+store::PersonDecision decision(const ScheduleOptions& options, const char* verb) {
+  return acting(verb, {{"schedule", options.name}});
+}
+
 int pause(const ScheduleOptions& options, const Context& context) {
-  const OpenSchedules open(context.store_configuration());
+  const OpenSchedules open(context.store_configuration(),
+                           decision(options, "tasks schedule pause"));
   const auto& row = open.find(options.name);
   if (row.paused) {
     print("{} is paused already\n", options.name);
@@ -114,7 +120,8 @@ int pause(const ScheduleOptions& options, const Context& context) {
 }
 
 int resume(const ScheduleOptions& options, const Context& context) {
-  const OpenSchedules open(context.store_configuration());
+  const OpenSchedules open(context.store_configuration(),
+                           decision(options, "tasks schedule resume"));
   const auto& row = open.find(options.name);
   if (!row.paused) {
     print("{} is not paused, its next tick is at {}\n", options.name, shown(row.next_at_us));
@@ -132,7 +139,8 @@ int resume(const ScheduleOptions& options, const Context& context) {
 }
 
 int remove(const ScheduleOptions& options, const Context& context) {
-  const OpenSchedules open(context.store_configuration());
+  const OpenSchedules open(context.store_configuration(),
+                           decision(options, "tasks schedule remove"));
   const auto& schedule = open.find(options.name).schedule;
   const std::string what =
       fmt::format("{} (queue {}, type {})", schedule.name, schedule.queue, plain(schedule.type));

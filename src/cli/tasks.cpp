@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/count.hpp"
-#include "cli/event_input.hpp"
+#include "cli/acting.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
@@ -212,6 +212,16 @@ void require_choice(const TasksOptions& options, const std::string& verb) {
                   "scheduled|running|retrying|waiting|dead");
 }
 
+store::PersonDecision decision(const TasksOptions& options, const char* verb) {
+  return acting(verb,
+                {{"tasks", options.ids},
+                 {"queue", given(options.choice.queue)},
+                 {"type", given(options.choice.type)},
+                 {"state", given(options.choice.state)},
+                 {"key", given(options.choice.key)}},
+                options.reason.value_or(""));
+}
+
 using Rows = std::vector<ParkedListing>;
 
 /// Calls `take` with the tasks that are named, or with all that fit.
@@ -258,7 +268,7 @@ int retry(const TasksOptions& options, const Context& context) {
       throw Failure(kUsage, "--state " + *options.choice.state + ": there is nothing to run again",
                     "dead|retrying|scheduled");
   }
-  const Queues open(context.store_configuration());
+  const Queues open(context.store_configuration(), decision(options, "tasks retry"));
   const auto can_run = [](const ParkedListing& row) {
     return row.state != ParkedState::running && row.state != ParkedState::waiting;
   };
@@ -290,7 +300,7 @@ int cancel(const TasksOptions& options, const Context& context) {
   const bool acts = !options.preview && (options.apply || !options.ids.empty());
   if (acts && !options.reason)
     throw Failure(kUsage, "cancel: --reason is missing", "--reason \"the order was withdrawn\"");
-  const Queues open(context.store_configuration());
+  const Queues open(context.store_configuration(), decision(options, "tasks cancel"));
   if (!acts) {
     const auto all = [](const ParkedListing& /*row*/) { return true; };
     would("cancel", options, open, all, "--apply --reason TEXT cancels them");
@@ -318,6 +328,10 @@ int cancel(const TasksOptions& options, const Context& context) {
 }
 
 // ---- pause and resume
+
+store::PersonDecision queue_decision(const TasksOptions& options, const char* verb) {
+  return acting(verb, {{"queue", options.name}, {"type", given(options.type)}}, options.pause);
+}
 
 /// The subscriptions that a type of a queue has for itself.
 std::vector<std::string> subscriptions_of_type(const TasksOptions& options, const Queues& open) {
@@ -358,7 +372,7 @@ int pause_type(const TasksOptions& options, const Queues& open) {
 }
 
 int pause(const TasksOptions& options, const Context& context) {
-  const Queues open(context.store_configuration());
+  const Queues open(context.store_configuration(), queue_decision(options, "tasks pause"));
   if (options.type) return pause_type(options, open);
   std::vector<std::string> paused;
   for (const auto& row : open.of(options.name)) {
@@ -371,7 +385,7 @@ int pause(const TasksOptions& options, const Context& context) {
 }
 
 int resume(const TasksOptions& options, const Context& context) {
-  const Queues open(context.store_configuration());
+  const Queues open(context.store_configuration(), queue_decision(options, "tasks resume"));
   if (options.type) {
     const auto names = subscriptions_of_type(options, open);
     if (names.empty())

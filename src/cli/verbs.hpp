@@ -23,6 +23,7 @@ void add_doctor(CLI::App& root, Context& context);
 void add_sinks(CLI::App& root, Context& context);
 void add_config(CLI::App& root, Context& context);
 void add_verify(CLI::App& root, Context& context);
+void add_audit(CLI::App& root, Context& context);
 void add_completion(CLI::App& root, Context& context);
 void add_man(CLI::App& root, Context& context);
 void add_version(CLI::App& root, Context& context);

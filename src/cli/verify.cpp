@@ -15,6 +15,7 @@
 #include "base/count.hpp"
 #include "base/signals.hpp"
 #include "base/text.hpp"
+#include "cli/acting.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
@@ -258,7 +259,9 @@ Json to_json(const VerifyLine& line) {
 int acknowledge(const VerifyOptions& options, const Context& context) {
   if (options.sink || options.json || !options.delivered.empty())
     throw Failure(kUsage, "--acknowledge compares nothing", "give it with --subscription only");
-  const auto store = Context::checked_store(context.store_configuration());
+  const auto store = Context::checked_store(
+      context.store_configuration(),
+      acting("verify acknowledge", {{"subscription", given(options.subscription)}}));
   const auto verified = must(store->verified());
   const auto rows = chosen(options, must(must(store->catalog())->subscriptions()));
   for (const store::VerifiedRow& row : must(verified->list())) {

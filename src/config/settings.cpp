@@ -155,6 +155,13 @@ SettingRows<Config> history_rows() {
   };
 }
 
+SettingRows<Config> audit_rows() {
+  return {
+      {"audit.keep", &Config::relay, &RelayOptions::audit_keep, Traits{.range = {24h, 36500 * 24h}},
+       "How long `outbox audit` knows who changed what."},
+  };
+}
+
 SettingRows<Config> log_rows() {
   return {
       {"log.level", &Config::log_level,
@@ -221,7 +228,8 @@ SettingRows<SubscriptionSpec> spec_rows() {
 
 SettingRows<Config> all_rows() {
   auto rows = store_rows();
-  for (auto& more : {relay_rows(), worker_rows(), history_rows(), http_rows(), log_rows()})
+  for (auto& more :
+       {relay_rows(), worker_rows(), history_rows(), http_rows(), audit_rows(), log_rows()})
     rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }

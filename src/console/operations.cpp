@@ -30,6 +30,8 @@ const Parameters kParkedChoice = with(kParkedFilter, {{"events", "", Kind::texts
 const Parameters kTaskFilter{{"queue", "--queue"}, kType, {"state", "--state"}, {"key", "--key"}};
 const Parameters kEventFilter{{"id", "--id"}, {"key", "--key"},     kType,
                               kSince,         {"until", "--until"}, kLimit};
+const Parameters kAuditFilter{
+    kSince, {"before", "--before", Kind::number}, {"person", "--person"}, kSubscription, kLimit};
 const Parameters kReplayChoice{{"from_seq", "--from-seq", Kind::number},
                                {"until_seq", "--until-seq", Kind::number},
                                {"from_time", "--from-time"},
@@ -93,6 +95,7 @@ std::span<const Operation> operations() {
       look("/tasks", {"tasks", "list"}, with(kTaskFilter, {kLimit})),
       look("/tasks/{id}", {"tasks", "show"}),
       look("/schedules", {"tasks", "schedule", "list"}),
+      look("/audit", {"audit"}, kAuditFilter),
 
       change("/subscriptions/{name}/pause", {"subscription", "pause"}, {kReason}),
       change("/subscriptions/{name}/resume", {"subscription", "resume"}),

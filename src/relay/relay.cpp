@@ -11,6 +11,7 @@
 #include "relay/pending.hpp"
 #include "relay/tenure_loop.hpp"
 #include "sink/registry.hpp"
+#include "store/history.hpp"
 #include "subscription/group.hpp"
 #include "subscription/spec.hpp"
 
@@ -52,6 +53,8 @@ Status check_options(const RelayOptions& options) {
   if (options.retention.count() < 0) return bad("retention is negative", "0 or more");
   if (options.history.count() < 0 || options.history_interval.count() < 0)
     return bad("history or history_interval is negative", "0 or more");
+  if (options.audit_keep < store::kLeastAuditKept)
+    return bad("audit_keep is too short", "a day or more");
   for (const SubscriptionSpec& spec : options.subscriptions) {
     if (Status status = subscription::validate(spec); !status) return status;
     if (Status status = sink::check_settings(spec); !status) return status;

@@ -41,7 +41,7 @@ Status run_pass(store::Retention& retention, const EventId& who, const Retention
     OUTBOX_TRY(more, remove_pieces(retention, who, rules, on_removed, stop, pass));
   }
   OUTBOX_TRY(pass.rows, retention.tidy(rules.keep, stop));
-  return {};
+  return retention.tidy_audit(rules.keep_audit, stop);
 }
 
 }  // namespace

@@ -278,6 +278,8 @@ class Verified : public Interface {
 inline constexpr std::chrono::milliseconds kLeastKept = std::chrono::hours(1);
 /// How long the inbox remembers the events that consumers have applied.
 inline constexpr std::chrono::milliseconds kInboxKept = std::chrono::hours(24 * 30);
+/// The shortest time for which it is kept what people changed.
+inline constexpr std::chrono::milliseconds kLeastAuditKept = std::chrono::hours(24);
 
 /// The unit of removal: a partition of the log (PostgreSQL), or a range of seqs (SQLite).
 struct LogPiece {
@@ -337,6 +339,8 @@ class Retention : public Interface {
                                                const std::stop_token& stop) = 0;
   /// Removes emptied partitions, old settlements and ends of parked events; returns how many.
   [[nodiscard]] virtual Result<std::int64_t> tidy(Duration keep, const std::stop_token& stop) = 0;
+  /// Removes older rows of `audit` (docs/design/audit.md). A day's rows stay.
+  [[nodiscard]] virtual Status tidy_audit(Duration keep, const std::stop_token& stop) = 0;
 };
 
 }  // namespace outbox::store

@@ -122,9 +122,12 @@ class Replays : public Interface {
   /// already. Returns how many were added.
   [[nodiscard]] virtual Result<std::int64_t> load(std::int64_t replay,
                                                   std::span<const EventView> events) = 0;
-  /// Ends the loading, so that relays begin to send.
+  /// Ends the loading, so that relays begin to send. Only now it is recorded that a person has
+  /// started the replay.
   [[nodiscard]] virtual Status loaded(std::int64_t replay) = 0;
   /// Stops a replay that is running, or removes one that is loading. Returns false in other states.
+  /// Without a reason it is the command that loads the replay which gives it up: nothing was sent,
+  /// and nothing is recorded.
   [[nodiscard]] virtual Result<bool> stop(std::int64_t replay, std::string_view reason) = 0;
   /// Resumes a replay that was stopped, under the conditions of start().
   [[nodiscard]] virtual Status resume(std::int64_t replay) = 0;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
 #include <span>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/audit.hpp"
 #include "store/delivery.hpp"
 #include "store/history.hpp"
 #include "store/interface.hpp"
@@ -63,6 +65,8 @@ struct StoreOptions {
   std::string url;
   std::string schema{"outbox"};
   std::string application{"outbox"};  ///< Shown in the server's list of connections.
+  /// The person for whom the store is opened, if what it changes is to be recorded.
+  std::optional<PersonDecision> decision{};
 };
 
 struct SchemaState {
@@ -114,6 +118,7 @@ class Store : public Interface {
   [[nodiscard]] virtual Result<std::unique_ptr<TaskRuns>> task_runs() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<TaskQueues>> task_queues() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Schedules>> schedules() = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<Audit>> audit() = 0;
 };
 
 /// Chooses the store by its URL (store/url.hpp). Opens nothing yet.

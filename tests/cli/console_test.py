@@ -65,7 +65,9 @@ class Console:
         for path, verb in (("/subscriptions", ["subscription", "list"]), ("/parked", ["parked", "list"]), ("/parked/errors", ["parked", "errors"]),
                            ("/parked?state=dead&limit=1", ["parked", "list", "--state", "dead", "--limit", "1"]),
                            ("/events?key=order/b", ["events", "--key", "order/b"]), ("/replays", ["replay", "--list"]),
-                           ("/tasks", ["tasks", "list"]), ("/schedules", ["tasks", "schedule", "list"])):
+                           ("/tasks", ["tasks", "list"]), ("/schedules", ["tasks", "schedule", "list"]), ("/audit", ["audit"]),
+                           ("/audit?subscription=orders&limit=1&since=1d&before=1000", ["audit", "--subscription", "orders", "--limit", "1",
+                                                                                       "--before", "1000"])):
             self.assertEqual(self.get(path), self.succeeds(*verb, "--json").json(), path)
         # These say how things are at this moment.
         self.assertIn(("parked", "orders"), [(one["check"], one["subject"]) for one in self.get("/doctor")])
@@ -123,6 +125,15 @@ class Console:
         self.assertIn("1 event discarded", self.post("/parked/discard", events=[dead["id"]], apply=True, reason="a duplicate"))
         life = self.get(f"/events/{dead['id']}")["events"][0]["subscriptions"][0]
         self.assertEqual((life["state"], life["ended_by"], life["reason"]), ("discarded", "console", "a duplicate"))
+
+    def test_what_is_changed_here_is_recorded_as_the_consoles(self):
+        self.post("/subscriptions/orders/pause", reason="noon")
+        self.post("/parked/retry", state="dead")  # a preview
+        [newest, before] = self.get("/audit")["changes"]
+        self.assertEqual([newest[name] for name in ("verb", "subscription", "person", "origin", "count", "reason")],
+                         ["subscription pause", "orders", "console", "console", 1, "noon"])
+        self.assertEqual((before["verb"], before["origin"]), ("subscription apply", "command line"))
+        self.assertEqual(self.get("/audit?person=console")["changes"], [newest])
 
     def test_an_event_is_corrected_and_no_file_is_read(self):
         retrying = self.parked("--state", "retrying")[0]

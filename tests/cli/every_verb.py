@@ -148,6 +148,9 @@ class EveryVerb(Case):
         self.succeeds("subscription", "reset", "sales", "--to", "beginning", "--apply")
         self.succeeds("subscription", "drop", "sales", "--apply")
         self.succeeds("subscription", "create", "orders", "--start", "now")
+        [newest, *_] = self.reads("audit")["changes"]
+        self.assertEqual((newest["verb"], newest["subscription"]), ("subscription create", "orders"))
+        self.reads("audit", "--since", "1h", "--before", newest["id"], "--person", newest["person"], "--subscription", "sales")
 
     def adopting(self):
         self.their_insert("old")

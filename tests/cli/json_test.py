@@ -176,6 +176,7 @@ class Shapes:
         self.checked("prune")
         self.checked("replay", "--list")
         self.checked("subscription list")
+        self.assertEqual(self.checked("audit")["changes"], [])
 
     def test_the_doctor(self):
         findings = self.fits("doctor", self.outbox("doctor", "--json").out)
@@ -251,6 +252,9 @@ class Shapes:
         self.checked("parked errors")
         states = {life["state"] for event in self.checked("events", "--limit", "100")["events"] for life in event["subscriptions"]}
         self.assertLessEqual({"retrying", "waiting", "dead"}, states)
+        self.succeeds("parked", "discard", "--state", "dead", "--apply", "--reason", "noon")
+        self.assertEqual({one["verb"] for one in self.checked("audit")["changes"]}, {"subscription apply", "parked discard"})
+        self.assertTrue(self.checked("audit", "--limit", "1")["more"])
 
     def test_a_settlement_that_differs(self):
         self.config('[subscription.orders]\nsink = "null"\n')

@@ -142,6 +142,9 @@ class Retention final : public store::Retention {
   Result<std::int64_t> tidy(Duration keep, const std::stop_token& stop) override {
     return between("tidy", [&] { return real_->tidy(keep, stop); });
   }
+  Status tidy_audit(Duration keep, const std::stop_token& stop) override {
+    return real_->tidy_audit(keep, stop);
+  }
 
  private:
   std::unique_ptr<store::Retention> real_;
@@ -189,6 +192,7 @@ class Store final : public store::Store {
   Made<store::TaskRuns> task_runs() override { return real_->task_runs(); }
   Made<store::TaskQueues> task_queues() override { return real_->task_queues(); }
   Made<store::Schedules> schedules() override { return real_->schedules(); }
+  Made<store::Audit> audit() override { return real_->audit(); }
   Made<store::Replays> replays() override { return real_->replays(); }
   Made<store::Retention> retention() override { return decorated<Retention>(real_->retention()); }
 

@@ -13,6 +13,7 @@
 #include "store/postgres/adopt_changes.hpp"
 #include "store/postgres/adopt_statements.hpp"
 #include "store/postgres/error_map.hpp"
+#include "store/sql/audit.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -182,6 +183,7 @@ Result<Decision> AdoptSteps::begin(const FoundTable& table, const AdoptShape& sh
   if (!made) return pass(made);
   OUTBOX_TRY(withdraw_functions(table, number));
   OUTBOX_TRY(set_state(id, "cut_lsn = pg_current_wal_insert_lsn()"));
+  OUTBOX_TRY(sql::record(connection_, {}, 0));
   return Decision::commit;
 }
 
@@ -217,6 +219,7 @@ Status AdoptSteps::copy(const FoundTable& table, const AdoptShape& shape, std::i
       copied = parse_count(rows.command());
     }
     OUTBOX_TRY(set_state(id, "state = 'draining', taken_over = $2::bigint", {copied}));
+    OUTBOX_TRY(sql::record(connection_, {}, copied));
     return Decision::commit;
   });
   if (status && copied > 0)
@@ -239,6 +242,8 @@ Status AdoptSteps::drain(std::int32_t id) {
       OUTBOX_TRY(const bool due, hold(id, "draining"));
       if (!due) return Decision::rollback;
       OUTBOX_TRY(moved, move_staged(id));
+      if (moved == 0) return Decision::rollback;
+      OUTBOX_TRY(sql::record(connection_, {}, moved));
       return Decision::commit;
     }));
     if (moved > 0) says_("moved " + count("row", moved) + " that came meanwhile");
@@ -259,10 +264,11 @@ Result<Decision> AdoptSteps::switch_over(const FoundTable& table, std::int32_t i
                      " WHERE adoption = $1::int LIMIT $2::bigint) s",
                  {id, kUnderLock + 1}));
   if (staged.int8(0, 0) > kUnderLock) return Decision::rollback;
-  OUTBOX_TRY(move_staged(id));
+  OUTBOX_TRY(const std::int64_t moved, move_staged(id));
   OUTBOX_TRY(run("drop a function",
                  "DROP FUNCTION " + adopt_function(table.table, AdoptMode::stage, number) + "()"));
   OUTBOX_TRY(set_state(id, "state = 'forwarding', switched_at = clock_timestamp()"));
+  OUTBOX_TRY(sql::record(connection_, {}, moved));
   done = true;
   return Decision::commit;
 }
@@ -285,6 +291,7 @@ Result<Decision> AdoptSteps::replace_functions(const FoundTable& table, const Ad
   OUTBOX_TRY(create_functions(table, shape, std::to_string(id), modes));
   OUTBOX_TRY(set_state(id, "shape = $2::text::jsonb, columns = $3::text::jsonb",
                        {to_json(shape), columns_json(table.table.columns)}));
+  OUTBOX_TRY(sql::record(connection_, {}, 0));
   return Decision::commit;
 }
 
@@ -306,6 +313,8 @@ Status AdoptSteps::mark(const FoundTable& table, const AdoptShape& shape, std::i
     OUTBOX_TRY(const bool due, hold(id, "forwarding"));
     if (!due) return fail(Errc::cancelled, "another command has undone it");
     OUTBOX_TRY(rows, mark_rows(table, shape));
+    if (rows == 0) return Decision::rollback;
+    OUTBOX_TRY(sql::record(connection_, {}, rows));
     return Decision::commit;
   });
   if (status) marked_ += rows;
@@ -334,6 +343,7 @@ Result<Decision> AdoptSteps::finish(const std::optional<FoundTable>& table, cons
   OUTBOX_TRY(set_state(adopted.id,
                        "state = 'ended', ended_at = clock_timestamp(), table_name = $2::text",
                        {adopted.table}));
+  OUTBOX_TRY(sql::record(connection_, {}, rows));
   marked_ += rows;
   return Decision::commit;
 }

@@ -93,6 +93,7 @@ Result<Connection> Connection::open(const StoreOptions& options, std::string_vie
   for (const auto query : {&Queries::session, &Queries::no_session_limits})
     opened.send(query, {PQbackendPID(connection)});
   OUTBOX_TRY(opened.finish());
+  opened.decided_by(options.decision);
   return opened;
 }
 
@@ -114,12 +115,13 @@ Status Connection::run(Named query, Params params) {
 }
 
 Result<Rows> Connection::exec_with(Named settings, const Query& query, Params params) {
-  send(&Queries::begin);
+  const bool inside = in_transaction();
+  if (!inside) send(&Queries::begin);
   send(settings);
   send(query, std::move(params));
-  send(&Queries::commit);
+  if (!inside) send(&Queries::commit);
   OUTBOX_TRY(auto results, finish());
-  return std::move(results[2]);
+  return std::move(results[inside ? 1 : 2]);
 }
 
 Result<sql::Rows> Connection::exec(sql::Named statement, const sql::Params& params) {

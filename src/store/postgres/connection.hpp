@@ -52,8 +52,8 @@ class Connection final : public sql::Connection {
   /// Sends a statement whose rows do not matter.
   [[nodiscard]] Status run(Named query, Params params = {});
   using sql::Connection::run;
-  /// Sends the statement after `settings`, both in a transaction of their own and in one round
-  /// trip.
+  /// Sends the statement after `settings`, both in one round trip, and in a transaction of their
+  /// own unless one is open.
   [[nodiscard]] Result<Rows> exec_with(Named settings, const Query& query, Params params = {});
   [[nodiscard]] Result<Rows> exec_with(Named settings, Named query, Params params = {}) {
     return exec_with(settings, queries().*query, std::move(params));

@@ -10,6 +10,7 @@
 #include "store/postgres/parts.hpp"
 #include "store/postgres/replay_queries.hpp"
 #include "store/postgres/snapshot.hpp"
+#include "store/sql/audit.hpp"
 #include "store/sql/parts.hpp"
 
 namespace outbox::store::postgres {
@@ -87,13 +88,20 @@ class PostgresReplays final : public sql::Replays {
 
   [[nodiscard]] Result<std::int64_t> begin(const Replay& replay,
                                            std::optional<std::int64_t> id) override {
-    auto rows = connection_.exec_with(&Queries::flushed, queries_.start,
-                                      {id, replay.subscription, replay.first, replay.last,
-                                       replay.filter, replay.archived, replay.actor});
-    if (rows) return rows->is_null(0, 0) ? 0 : rows->int8(0, 0);
-    const std::string& origin = rows.error().origin;
+    std::int64_t begun = 0;
+    const auto run = [&]() -> Result<std::int64_t> {
+      OUTBOX_TRY(const Rows rows,
+                 connection_.exec_with(&Queries::flushed, queries_.start,
+                                       {id, replay.subscription, replay.first, replay.last,
+                                        replay.filter, replay.archived, replay.actor}));
+      begun = rows.is_null(0, 0) ? 0 : rows.int8(0, 0);
+      return std::int64_t{begun != 0};
+    };
+    Status status = start_recorded(replay, id, run);
+    if (status) return begun;
+    const std::string& origin = status.error().origin;
     if (origin == "pg:OX005" || origin == "pg:23505") return another_is_running();
-    if (origin != "pg:OX004") return pass(rows);
+    if (origin != "pg:OX004") return pass(status);
     OUTBOX_TRY(const RetainedLog log, retained());
     return begins_too_early(replay.first, log);
   }

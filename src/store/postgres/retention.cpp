@@ -19,6 +19,7 @@
 #include "store/postgres/retention_queries.hpp"
 #include "store/postgres/snapshot.hpp"
 #include "store/settlement.hpp"
+#include "store/sql/audit.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -163,6 +164,12 @@ class PostgresRetention final : public Retention {
     // The next pass removes the rest.
     if (!status && !is_locked(status.error())) return pass(status);
     return removed;
+  }
+
+  [[nodiscard]] Status tidy_audit(Duration keep, const std::stop_token& stop) override {
+    std::int64_t removed = 0;
+    Status status = prune(queries_.prune_audit, keep, stop, removed);
+    return !status && is_locked(status.error()) ? Status{} : status;
   }
 
  private:
@@ -323,11 +330,16 @@ class PostgresRetention final : public Retention {
       params.push_back(Param::int8_array(*array));
     params.push_back(contents.first_seq);
     params.push_back(contents.last_seq);
-    auto removed =
-        limited(is_default(piece) ? queries_.remove_default : queries_.remove, std::move(params));
-    if (!removed && is_locked(removed.error())) return false;
-    if (!removed) return pass(removed);
-    return removed->boolean(0, 0);
+    const Query& query = is_default(piece) ? queries_.remove_default : queries_.remove;
+    bool removed = false;
+    Status status = sql::change_recorded(connection_, {}, [&]() -> Result<std::int64_t> {
+      OUTBOX_TRY(const Rows done, limited(query, params));
+      removed = done.boolean(0, 0);
+      return removed ? contents.events : 0;
+    });
+    if (!status && is_locked(status.error())) return false;
+    if (!status) return pass(status);
+    return removed;
   }
 
   [[nodiscard]] Status prune_settlements(std::int32_t subscription, Duration keep,

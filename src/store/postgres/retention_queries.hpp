@@ -130,6 +130,11 @@ DELETE FROM {schema}.inbox WHERE ctid = ANY (ARRAY(
   ORDER BY i.received_at LIMIT $2::int))
 RETURNING 1)");
 
+  // $1 age in ms, $2 rows. The function, in 0009_subscriptions.sql, uses index audit_at.
+  Query prune_audit =
+      of("remove old rows of the audit",
+         "SELECT {schema}.prune_audit($1::bigint::float8 * interval '1 ms', $2::int)");
+
  private:
   static constexpr std::string_view kEvents =
       "SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, CASE WHEN $5::boolean THEN t.payload END AS payload, "

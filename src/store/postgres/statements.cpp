@@ -43,6 +43,30 @@ SELECT lane::int, owner, generation FROM {schema}.lane WHERE lane_group = $1::te
 WITH newest AS (UPDATE {schema}.fleet SET generation = generation + 1 RETURNING generation)
 UPDATE {schema}.subscription SET lane_group = $2::text, group_generation = newest.generation FROM newest WHERE id = $1::int)"},
 
+    // ---- Audit (docs/design/audit.md).
+    // A person waits for locks as long as a statement by itself would; the limit of an idle
+    // transaction stays. The commit waits for the disk.
+    .begin_decision = {.what = "begin a person's change", .text = R"(
+SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true),
+CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL THEN set_config('transaction_timeout', '0', true) END,
+CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END)"},
+    // $1 actor, $2 origin, $3 verb, $4 subscription or null, $5 its id or null, $6 filter, $7
+    // count, $8 reason. Primary key of subscription.
+    .record_decision = {.what = "record who changed this", .text = R"(
+INSERT INTO {schema}.audit (actor, origin, verb, subscription, filter, count, reason)
+SELECT $1::text, $2::text, $3::text,
+  coalesce($4::text, (SELECT s.name FROM {schema}.subscription s WHERE s.id = $5::int), ''::text), $6::text::jsonb, $7::bigint, $8::text
+RETURNING id)"},
+    // Batches of one command that are too many for a row each there are only on SQLite.
+    .record_more = {},
+    // $1 since, $2 before which id, $3 actor, $4 subscription, where null means any; $5 limit. Rows
+    // are read from the newest on: primary key, backwards.
+    .list_audit = {.what = "list what people changed", .text = R"(
+SELECT a.id, a.at, a.actor, a.origin, a.verb, a.subscription, a.filter::text, a.count, a.reason FROM {schema}.audit a
+WHERE ($1::timestamptz IS NULL OR a.at >= $1::timestamptz) AND ($2::bigint IS NULL OR a.id < $2::bigint)
+  AND ($3::text IS NULL OR a.actor = $3::text) AND ($4::text IS NULL OR a.subscription = $4::text)
+ORDER BY a.id DESC LIMIT $5::bigint)"},
+
     // ---- Catalog.
     .subscriptions = {.how = How::kept, .what = "list subscriptions", .text = R"(
 SELECT id, name, config::text, config_version, state, reason, stopped_seq, stopped_event, trouble,
@@ -205,14 +229,14 @@ SELECT f.seq, f.seq > 1::bigint,
 FROM (SELECT {schema}.retained_from() AS seq) f)"},
     // $1 replay.
     .replay_loaded = {.how = How::flushed, .what = "start a replay", .text = R"(
-UPDATE {schema}.replay SET state = 'running' WHERE id = $1::bigint AND state = 'loading')"},
+UPDATE {schema}.replay SET state = 'running' WHERE id = $1::bigint AND state = 'loading' RETURNING subscription)"},
     // $1 replay, $2 the reason.
     .stop_replay = {.how = How::flushed, .what = "stop a replay", .text = R"(
 UPDATE {schema}.replay SET state = 'stopped', reason = $2::text, ended_at = clock_timestamp()
-WHERE id = $1::bigint AND state = 'running' RETURNING id)"},
+WHERE id = $1::bigint AND state = 'running' RETURNING subscription)"},
     // $1 replay. It removes a replay whose events are not all loaded.
     .drop_replay = {.how = How::flushed, .what = "remove a replay", .text = R"(
-DELETE FROM {schema}.replay WHERE id = $1::bigint AND state = 'loading' RETURNING id)"},
+DELETE FROM {schema}.replay WHERE id = $1::bigint AND state = 'loading' RETURNING subscription)"},
     // $1 id (null for all), $2 subscription (0 for all), $3 limit. A replay has at most some
     // thousands of rows of progress, which are added up.
     .list_replays = {.how = How::settings, .what = "list replays", .text = R"(
@@ -330,7 +354,7 @@ SELECT name, queue, type, payload, content_type, key, headers::text, cron, every
 FROM {schema}.schedule ORDER BY name)"},
     // $1 name.
     .pause_schedule = {.what = "pause a schedule", .text = R"(
-UPDATE {schema}.schedule SET paused = true, revision = revision + 1 WHERE name = $1::text AND NOT paused)"},
+UPDATE {schema}.schedule SET paused = true, revision = revision + 1 WHERE name = $1::text AND NOT paused RETURNING 1::int)"},
     // $1 name, $2 revision, $3 next_at.
     .resume_schedule = {.what = "resume a schedule", .text = R"(
 UPDATE {schema}.schedule SET paused = false, next_at = $3::timestamptz, revision = revision + 1

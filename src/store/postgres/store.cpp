@@ -9,6 +9,7 @@
 #include "store/postgres/parts.hpp"
 #include "store/postgres/schema.hpp"
 #include "store/schema_name.hpp"
+#include "store/sql/audit.hpp"
 #include "store/sql/parts.hpp"
 
 namespace outbox::store::postgres {
@@ -105,6 +106,7 @@ class PostgresStore final : public Store {
   Result<std::unique_ptr<Schedules>> schedules() override {
     return make("schedules", sql::make_schedules);
   }
+  Result<std::unique_ptr<Audit>> audit() override { return make("audit", sql::make_audit); }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
     if (!armed) return make_wakeup(std::nullopt);

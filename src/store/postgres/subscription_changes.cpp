@@ -8,6 +8,7 @@
 #include "store/postgres/marks.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/subscription_queries.hpp"
+#include "store/sql/audit.hpp"
 #include "store/sql/parts.hpp"
 #include "store/subscriptions.hpp"
 
@@ -71,6 +72,7 @@ class PostgresSubscriptionChanges final : public sql::SubscriptionChanges {
                             place.bound, place.incarnation, count(ledger.parked),
                             hash(ledger.parked), count(ledger.delivered), hash(ledger.delivered)}));
       if (begun.empty()) return fail(other_incarnation().value());
+      OUTBOX_TRY(sql::record(connection_, {.name = name}, 1));
       return Decision::commit;
     });
   }

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "event/task_queue.hpp"
+#include "store/sql/audit.hpp"
 #include "store/sql/parts.hpp"
 #include "store/stored_subscription.hpp"
 #include "store/subscriptions.hpp"
@@ -75,7 +76,9 @@ Result<Catalog::Applied> Catalog::apply_once(const SubscriptionSpec& spec,
     } else {
       applied = Applied::changed;
     }
-    return applied == Applied::changed ? Decision::commit : Decision::rollback;
+    if (applied != Applied::changed) return Decision::rollback;
+    OUTBOX_TRY(record(*db_, {.name = spec.name}, 1));
+    return Decision::commit;
   }));
   return applied;
 }
@@ -121,8 +124,11 @@ Status Catalog::resume(std::string_view name) {
 }
 
 Status Catalog::change_named(Named statement, const Params& params, std::string_view name) {
-  OUTBOX_TRY(const Rows changed, db_->exec(statement, params));
-  return changed.empty() ? no_such_subscription(name) : Status{};
+  return change_recorded(*db_, {.name = name}, [&]() -> Result<std::int64_t> {
+    OUTBOX_TRY(const Rows changed, db_->exec(statement, params));
+    if (changed.empty()) return fail(no_such_subscription(name).error());
+    return 1;
+  });
 }
 
 Result<bool> Catalog::stop(std::int32_t id, std::int64_t generation, std::string_view reason,

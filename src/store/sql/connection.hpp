@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "store/audit.hpp"
 #include "store/sql/statements.hpp"
 #include "store/text.hpp"
 
@@ -154,12 +155,20 @@ class Connection {
   /// when its first run found that it cannot use prepared statements.
   [[nodiscard]] virtual Status transact(const std::function<Result<Decision>()>& body) = 0;
 
+  /// The person for whom this connection changes rows, and why (store/sql/audit.hpp). Not set for
+  /// relays, workers and applications.
+  [[nodiscard]] const std::optional<PersonDecision>& decision() const noexcept { return decision_; }
+  void decided_by(std::optional<PersonDecision> decision) { decision_ = std::move(decision); }
+
  protected:
   Connection() = default;
   Connection(const Connection&) = default;
   Connection& operator=(const Connection&) = default;
   Connection(Connection&&) = default;
   Connection& operator=(Connection&&) = default;
+
+ private:
+  std::optional<PersonDecision> decision_;
 };
 
 }  // namespace outbox::store::sql

@@ -2,6 +2,7 @@
 // is a base class here.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -133,10 +134,15 @@ class Replays : public store::Replays {
   /// is not stopped any more.
   [[nodiscard]] virtual Result<std::int64_t> begin(const Replay& replay,
                                                    std::optional<std::int64_t> id) = 0;
+  /// Runs the start of a replay, which returns how many were started, and records it. loaded() does
+  /// so for a new one whose events are copied from an archive.
+  [[nodiscard]] Status start_recorded(const Replay& replay, std::optional<std::int64_t> id,
+                                      const std::function<Result<std::int64_t>()>& start);
 
  private:
   [[nodiscard]] Result<std::vector<Replay>> read_list(Param id, std::int32_t subscription,
                                                       std::size_t limit);
+  [[nodiscard]] Result<bool> change_one(Named statement, const Params& params);
 
   std::unique_ptr<Connection> db_;
 };

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "event/time_text.hpp"
+#include "store/sql/audit.hpp"
 #include "store/sql/parts.hpp"
 
 namespace outbox::store {
@@ -70,14 +71,36 @@ Result<RetainedLog> Replays::retained() {
 }
 
 Status Replays::loaded(std::int64_t replay) {
-  return db_->run(&Statements::replay_loaded, {replay});
+  auto begun = change_one(&Statements::replay_loaded, {replay});
+  return begun ? Status{} : Status(pass(begun));
 }
 
 Result<bool> Replays::stop(std::int64_t replay, std::string_view reason) {
-  OUTBOX_TRY(const Rows stopped, db_->exec(&Statements::stop_replay, {replay, reason}));
-  if (!stopped.empty()) return true;
+  OUTBOX_TRY(const bool stopped, change_one(&Statements::stop_replay, {replay, reason}));
+  if (stopped) return true;
+  if (!reason.empty()) return change_one(&Statements::drop_replay, {replay});
   OUTBOX_TRY(const Rows dropped, db_->exec(&Statements::drop_replay, {replay}));
   return !dropped.empty();
+}
+
+Status Replays::start_recorded(const Replay& replay, std::optional<std::int64_t> id,
+                               const std::function<Result<std::int64_t>()>& start) {
+  if (!replay.archived || id) return change_recorded(*db_, {.id = replay.subscription}, start);
+  auto started = start();
+  return started ? Status{} : Status(pass(started));
+}
+
+/// The statement returns the subscription of the replay that it changed, or nothing.
+Result<bool> Replays::change_one(Named statement, const Params& params) {
+  bool changed = false;
+  ChangedSubscription of;
+  OUTBOX_TRY(change_recorded(*db_, of, [&]() -> Result<std::int64_t> {
+    OUTBOX_TRY(const Rows rows, db_->exec(statement, params));
+    changed = !rows.empty();
+    of.id = rows.first<std::int32_t>();
+    return std::int64_t{changed};
+  }));
+  return changed;
 }
 
 Status Replays::resume(std::int64_t replay) {

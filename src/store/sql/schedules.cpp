@@ -7,6 +7,7 @@
 #include "event/json_event.hpp"
 #include "schedule/schedule.hpp"
 #include "store/enqueue.hpp"
+#include "store/sql/audit.hpp"
 #include "store/sql/parts.hpp"
 #include "store/tasks.hpp"
 
@@ -100,16 +101,17 @@ class SqlSchedules final : public store::Schedules {
   }
 
   [[nodiscard]] Status pause(std::string_view name) override {
-    return db_->run(&Statements::pause_schedule, {name});
+    auto paused = changed_by_person(&Statements::pause_schedule, {name});
+    return paused ? Status{} : Status(pass(paused));
   }
 
   [[nodiscard]] Result<bool> resume(const ScheduleRow& row, std::int64_t next_at_us) override {
-    return changed(&Statements::resume_schedule,
-                   {row.schedule.name, row.revision, Time{next_at_us}});
+    return changed_by_person(&Statements::resume_schedule,
+                             {row.schedule.name, row.revision, Time{next_at_us}});
   }
 
   [[nodiscard]] Result<bool> remove(std::string_view name) override {
-    return changed(&Statements::remove_schedule, {name});
+    return changed_by_person(&Statements::remove_schedule, {name});
   }
 
  private:
@@ -117,6 +119,15 @@ class SqlSchedules final : public store::Schedules {
   [[nodiscard]] Result<bool> changed(Named statement, const Params& params) {
     OUTBOX_TRY(const Rows rows, db_->exec(statement, params));
     return !rows.empty();
+  }
+
+  [[nodiscard]] Result<bool> changed_by_person(Named statement, const Params& params) {
+    bool found = false;
+    OUTBOX_TRY(change_recorded(*db_, {}, [&]() -> Result<std::int64_t> {
+      OUTBOX_TRY(found, changed(statement, params));
+      return std::int64_t{found};
+    }));
+    return found;
   }
 
   std::unique_ptr<Connection> db_;

@@ -36,6 +36,8 @@ struct Statement {
 struct Statements {
   // Changes of subscriptions.
   Statement flushed, find_subscription, lock_fleet, lock_lanes, change_group;
+  // Audit.
+  Statement begin_decision, record_decision, record_more, list_audit;
   // Catalog.
   Statement subscriptions, former_name, forget_former_name, create_subscription, first_settlement,
       change_subscription, pause, resume, stop, report_trouble;

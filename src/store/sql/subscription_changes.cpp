@@ -1,5 +1,6 @@
 // Renaming and dropping a subscription (docs/design/subscriptions.md).
 #include "base/error.hpp"
+#include "store/sql/audit.hpp"
 #include "store/sql/parts.hpp"
 #include "store/stored_subscription.hpp"
 #include "store/subscriptions.hpp"
@@ -72,6 +73,7 @@ Status SubscriptionChanges::rename(std::string_view name, std::string_view new_n
     if (group != found.group) {
       OUTBOX_TRY(db_->run(&Statements::change_group, {found.id, group}));
     }
+    OUTBOX_TRY(record(*db_, {.name = name}, 1));
     return Decision::commit;
   });
 }
@@ -80,6 +82,7 @@ Status SubscriptionChanges::drop(std::string_view name) {
   return db_->transact([&]() -> Result<Decision> {
     OUTBOX_TRY(const FoundSubscription found, lock_idle(name));
     OUTBOX_TRY(db_->run(&Statements::drop, {found.id}));
+    OUTBOX_TRY(record(*db_, {.name = name}, 1));
     return Decision::commit;
   });
 }

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "store/history.hpp"
+#include "store/sql/audit.hpp"
 #include "store/sql/parts.hpp"
 
 namespace outbox::store::sql {
@@ -33,9 +34,14 @@ class SqlVerified final : public store::Verified {
   }
 
   [[nodiscard]] Result<bool> forget_differences(const VerifiedRow& read) override {
-    OUTBOX_TRY(const Rows rows,
-               db_->exec(&Statements::forget_differences, {read.subscription, read.revision}));
-    return !rows.empty();
+    bool forgot = false;
+    OUTBOX_TRY(change_recorded(*db_, {.id = read.subscription}, [&]() -> Result<std::int64_t> {
+      OUTBOX_TRY(const Rows rows,
+                 db_->exec(&Statements::forget_differences, {read.subscription, read.revision}));
+      forgot = !rows.empty();
+      return forgot ? read.differences : 0;
+    }));
+    return forgot;
   }
 
  private:

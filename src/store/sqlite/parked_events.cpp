@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/process.hpp"
 #include "store/parked.hpp"
+#include "store/sql/audit.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/key_row.hpp"
@@ -49,8 +50,9 @@ class SqliteParkedEvents final : public sql::ParkedEvents {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     OUTBOX_TRY(const std::string_view word, replace(edit));
     OUTBOX_TRY(sql::edit_status(word, edit));
-    Status status = connection_.run(query::kNoteParkedChange, edit.subscription);
-    return status ? transaction.commit() : status;
+    OUTBOX_TRY(connection_.run(query::kNoteParkedChange, edit.subscription));
+    OUTBOX_TRY(sql::record(connection_, {.id = edit.subscription}, 1));
+    return transaction.commit();
   }
 
  private:
@@ -118,6 +120,10 @@ class SqliteParkedEvents final : public sql::ParkedEvents {
       changed += there ? 1 : 0;
     }
     OUTBOX_TRY(connection_.run(query::kNoteParkedChange, subscription));
+    if (changed > 0) {
+      OUTBOX_TRY(
+          sql::record(connection_, {.id = subscription}, static_cast<std::int64_t>(changed)));
+    }
     OUTBOX_TRY(transaction.commit());
     return changed;
   }

@@ -256,6 +256,10 @@ inline constexpr std::string_view kRemoveTaskEnds =
 inline constexpr std::string_view kRemoveMessages =
     "/* remove old messages */ DELETE FROM outbox_inbox WHERE (consumer, message_id) IN"
     " (SELECT consumer, message_id FROM outbox_inbox WHERE received_at < ?2 ORDER BY received_at LIMIT ?1)";
+// The same. Index outbox_audit_at.
+inline constexpr std::string_view kRemoveAudit =
+    "/* remove old audit */ DELETE FROM outbox_audit WHERE id IN"
+    " (SELECT id FROM outbox_audit WHERE at < ?2 ORDER BY at LIMIT ?1)";
 // ?1 queue, ?2 unique key, ?3 id. Primary key.
 inline constexpr std::string_view kTakeUnique =
     "/* claim unique key */ INSERT INTO outbox_task_unique (queue, unique_key, id) VALUES (?1, ?2, CAST(?3 AS BLOB))"

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "event/time_text.hpp"
+#include "store/sql/audit.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/event_row.hpp"
@@ -95,20 +96,29 @@ class SqliteReplays final : public sql::Replays {
   [[nodiscard]] Result<std::int64_t> begin(const Replay& replay,
                                            std::optional<std::int64_t> id) override {
     if (id && replay.state != ReplayState::stopped) return 0;
-    std::int64_t begun = 0;
-    OUTBOX_TRY(connection_.transact([&]() -> Result<sql::Decision> {
-      OUTBOX_TRY(may_begin(replay));
-      const char* const state =
-          to_string(replay.archived ? ReplayState::loading : ReplayState::running);
-      OUTBOX_TRY(Statement row, id ? connection_.query(query::kResumeReplay, *id)
-                                   : connection_.query(query::kStartReplay, replay.subscription,
-                                                       replay.first, replay.last, replay.filter,
-                                                       static_cast<std::int64_t>(replay.archived),
-                                                       state, replay.actor, wall_us()));
-      if (row.has_row()) begun = row.integer(0);
-      OUTBOX_TRY(row.next());
-      return sql::Decision::commit;
-    }));
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    OUTBOX_TRY(const std::int64_t begun, begin_here(replay, id));
+    // loaded() records a new one whose events are copied from an archive.
+    if (begun != 0 && (!replay.archived || id)) {
+      OUTBOX_TRY(sql::record(connection_, {.id = replay.subscription}, 1));
+    }
+    OUTBOX_TRY(transaction.commit());
+    return begun;
+  }
+
+  /// Must be called in a transaction. Returns the id, or 0.
+  [[nodiscard]] Result<std::int64_t> begin_here(const Replay& replay,
+                                                std::optional<std::int64_t> id) {
+    OUTBOX_TRY(may_begin(replay));
+    const char* const state =
+        to_string(replay.archived ? ReplayState::loading : ReplayState::running);
+    OUTBOX_TRY(Statement row, id ? connection_.query(query::kResumeReplay, *id)
+                                 : connection_.query(query::kStartReplay, replay.subscription,
+                                                     replay.first, replay.last, replay.filter,
+                                                     static_cast<std::int64_t>(replay.archived),
+                                                     state, replay.actor, wall_us()));
+    const std::int64_t begun = row.has_row() ? row.integer(0) : 0;
+    OUTBOX_TRY(row.next());
     return begun;
   }
 

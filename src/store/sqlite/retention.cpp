@@ -16,6 +16,7 @@
 #include "store/background_pace.hpp"
 #include "store/history.hpp"
 #include "store/settlement.hpp"
+#include "store/sql/audit.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/event_row.hpp"
 #include "store/sqlite/parts.hpp"
@@ -118,6 +119,7 @@ class SqliteRetention final : public Retention {
     if (!archive.empty()) {
       OUTBOX_TRY(removal.archived, write_archive(archive, from, to, stop));
     }
+    recorded_ = 0;
     for (bool more = true; more && !stop.stop_requested();) {
       const auto began = Clock::now();
       auto removed = remove_some(to);
@@ -145,6 +147,12 @@ class SqliteRetention final : public Retention {
     OUTBOX_TRY(const std::int64_t messages,
                remove_old(query::kRemoveMessages, wall_us() - in_us(kInboxKept), stop));
     return dropped + settlements + ends + replayed + tasks + messages;
+  }
+
+  [[nodiscard]] Status tidy_audit(Duration keep, const std::stop_token& stop) override {
+    const std::int64_t before = wall_us() - in_us(std::max(keep, kLeastAuditKept));
+    auto removed = remove_old(query::kRemoveAudit, before, stop);
+    return removed ? Status{} : Status(pass(removed));
   }
 
  private:
@@ -235,6 +243,7 @@ class SqliteRetention final : public Retention {
     for (const Position& position : positions) {
       OUTBOX_TRY(note(position, last));
     }
+    OUTBOX_TRY(recorded_, sql::record_batch(connection_, recorded_, events));
     OUTBOX_TRY(transaction.commit());
     return events;
   }
@@ -381,6 +390,8 @@ class SqliteRetention final : public Retention {
 
   Connection connection_;
   BackgroundPace rest_;
+  /// The row of `audit` about what this call of remove() has removed; 0 if there is none.
+  std::int64_t recorded_{0};
 };
 
 }  // namespace

@@ -39,6 +39,23 @@ constinit const sql::Statements kStatements{
 /* change group */ UPDATE outbox_subscription SET lane_group = ?2,
 group_generation = (SELECT generation FROM outbox_meta WHERE one = 1) WHERE id = ?1)"},
 
+    // ---- Audit (docs/design/audit.md).
+    .begin_decision = {},
+    // ?1 actor, ?2 origin, ?3 verb, ?4 subscription or null, ?5 its id or null, ?6 filter, ?7
+    // count, ?8 reason. Primary key of outbox_subscription.
+    .record_decision = {.text = R"(
+/* record who changed this */ INSERT INTO outbox_audit (at, actor, origin, verb, subscription, filter, count, reason)
+VALUES (outbox_now(), ?1, ?2, ?3, coalesce(?4, (SELECT name FROM outbox_subscription WHERE id = ?5), ''), ?6, ?7, ?8) RETURNING id)"},
+    // ?1 id, ?2 count of a further batch. Primary key.
+    .record_more = {.text = R"(
+/* record a further batch */ UPDATE outbox_audit SET count = count + ?2 WHERE id = ?1)"},
+    // ?1 since, ?2 before which id, ?3 actor, ?4 subscription, where null means any; ?5 limit. Rows
+    // are read from the newest on: primary key, backwards.
+    .list_audit = {.text = R"(
+/* list what people changed */ SELECT id, at, actor, origin, verb, subscription, filter, count, reason FROM outbox_audit
+WHERE (?1 IS NULL OR at >= ?1) AND (?2 IS NULL OR id < ?2) AND (?3 IS NULL OR actor = ?3) AND (?4 IS NULL OR subscription = ?4)
+ORDER BY id DESC LIMIT ?5)"},
+
     // ---- Catalog.
     .subscriptions = {.text = R"(
 /* list subscriptions */ SELECT id, name, config, config_version, state, reason, stopped_seq, stopped_event,
@@ -196,14 +213,14 @@ coalesce((SELECT s.seq FROM sqlite_sequence s WHERE s.name = 'outbox_event'), 0)
 FROM (SELECT coalesce(max(last_seq), 0) + 1 AS first FROM outbox_pruned) r)"},
     // ?1 replay.
     .replay_loaded = {.text = R"(
-/* start replay */ UPDATE outbox_replay SET state = 'running' WHERE id = ?1 AND state = 'loading')"},
+/* start replay */ UPDATE outbox_replay SET state = 'running' WHERE id = ?1 AND state = 'loading' RETURNING subscription)"},
     // ?1 replay, ?2 the reason.
     .stop_replay = {.text = R"(
 /* stop replay */ UPDATE outbox_replay SET state = 'stopped', reason = ?2, ended_at = outbox_now()
-WHERE id = ?1 AND state = 'running' RETURNING id)"},
+WHERE id = ?1 AND state = 'running' RETURNING subscription)"},
     // ?1 replay. It removes a replay whose events are not all loaded.
     .drop_replay = {.text = R"(
-/* remove replay */ DELETE FROM outbox_replay WHERE id = ?1 AND state = 'loading' RETURNING id)"},
+/* remove replay */ DELETE FROM outbox_replay WHERE id = ?1 AND state = 'loading' RETURNING subscription)"},
     // ?1 id (null for all), ?2 subscription (0 for all), ?3 limit.
     .list_replays = {.text = R"(
 /* list replays */ SELECT r.id, r.subscription, r.first_seq, r.last_seq, r.filter, r.archived, r.state, r.actor, r.reason,
@@ -301,7 +318,7 @@ last_task = coalesce(CAST(?4 AS BLOB), last_task), revision = revision + 1 WHERE
 paused, revision, next_at, last_at, last_task FROM outbox_schedule ORDER BY name)"},
     // ?1 name.
     .pause_schedule = {.text = R"(
-/* pause schedule */ UPDATE outbox_schedule SET paused = 1, revision = revision + 1 WHERE name = ?1 AND NOT paused)"},
+/* pause schedule */ UPDATE outbox_schedule SET paused = 1, revision = revision + 1 WHERE name = ?1 AND NOT paused RETURNING 1)"},
     // ?1 name, ?2 revision, ?3 next_at.
     .resume_schedule = {.text = R"(
 /* resume schedule */ UPDATE outbox_schedule SET paused = 0, next_at = ?3, revision = revision + 1

@@ -1,10 +1,12 @@
 // The SQLite store.
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "store/backends.hpp"
+#include "store/sql/audit.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/path.hpp"
@@ -31,7 +33,8 @@ constexpr std::chrono::milliseconds kRelayBusyTimeout{1000};
 
 class SqliteStore final : public Store {
  public:
-  explicit SqliteStore(std::string path) : path_(std::move(path)) {}
+  SqliteStore(std::string path, std::optional<PersonDecision> decision)
+      : path_(std::move(path)), decision_(std::move(decision)) {}
 
   Result<std::vector<std::string>> migrate() override {
     auto applied = sqlite::migrate(path_);
@@ -108,6 +111,11 @@ class SqliteStore final : public Store {
     return sql::make_schedules(std::make_unique<Connection>(std::move(connection)));
   }
 
+  Result<std::unique_ptr<Audit>> audit() override {
+    OUTBOX_TRY(Connection connection, connect());
+    return sql::make_audit(std::make_unique<Connection>(std::move(connection)));
+  }
+
   Result<std::unique_ptr<Progress>> progress() override {
     OUTBOX_TRY(Connection connection,
                connect({.sync = Sync::normal, .busy_timeout = kRelayBusyTimeout}));
@@ -142,6 +150,7 @@ class SqliteStore final : public Store {
     OUTBOX_TRY(check_path(path_, false));
     auto connection = Connection::open(path_, options);
     if (!connection) return fail(named(connection.error()));
+    connection->decided_by(decision_);
     return connection;
   }
 
@@ -153,6 +162,7 @@ class SqliteStore final : public Store {
   }
 
   const std::string path_;
+  const std::optional<PersonDecision> decision_;
 };
 
 Status check_url(const std::string& url) {
@@ -167,13 +177,14 @@ Status check_place(const std::string& url) {
 
 Result<std::unique_ptr<Store>> open(StoreOptions options) {
   OUTBOX_TRY(std::string path, parse_path(options.url));
-  return std::make_unique<SqliteStore>(std::move(path));
+  return std::make_unique<SqliteStore>(std::move(path), std::move(options.decision));
 }
 
 Result<std::unique_ptr<SubscriptionChanges>> open_changes(const StoreOptions& options) {
   OUTBOX_TRY(const std::string path, parse_path(options.url));
   OUTBOX_TRY(check_path(path, false));
   OUTBOX_TRY(Connection connection, Connection::open(path));
+  connection.decided_by(options.decision);
   return make_subscription_changes(std::move(connection));
 }
 

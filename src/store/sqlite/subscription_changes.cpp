@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "store/sql/audit.hpp"
 #include "store/sql/parts.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/parking.hpp"
@@ -72,11 +73,12 @@ class SqliteSubscriptionChanges final : public sql::SubscriptionChanges {
     ParkedLedger ledger;
     OUTBOX_TRY(add_parked(connection_, id, ledger));
     OUTBOX_TRY(const std::int64_t newest, connection_.integer(query::kNewestSeq));
-    Status status =
+    OUTBOX_TRY(
         connection_.run(query::kBeginAgain, id, std::min(again_after(start), newest), wall_us(),
                         ledger.parked.count, static_cast<std::int64_t>(ledger.parked.hash),
-                        ledger.delivered.count, static_cast<std::int64_t>(ledger.delivered.hash));
-    return status ? transaction.commit() : status;
+                        ledger.delivered.count, static_cast<std::int64_t>(ledger.delivered.hash)));
+    OUTBOX_TRY(sql::record(connection_, {.name = name}, 1));
+    return transaction.commit();
   }
 
  private:

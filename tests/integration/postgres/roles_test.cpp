@@ -81,6 +81,30 @@ TEST_F(PostgresRoles, the_relay_reads_and_appends) {
   may_not("UPDATE outbox.witness SET x = '5'");
 }
 
+TEST_F(PostgresRoles, what_people_changed_is_appended_and_never_changed) {
+  become("outbox_relay");
+  may("INSERT INTO outbox.audit (actor, origin, verb, subscription, filter, count, reason) "
+      "VALUES ('anna', 'command line', 'parked retry', 'orders', '{}', 1, '') RETURNING id");
+  may("SELECT * FROM outbox.audit");
+  may("SELECT outbox.prune_audit('1 day', 10)");
+  may_not(
+      "INSERT INTO outbox.audit (at, actor, origin, verb, subscription, filter, count, reason) "
+      "VALUES (now(), 'anna', 'command line', 'parked retry', 'orders', '{}', 1, '')");
+  may_not("UPDATE outbox.audit SET actor = 'bob'");
+  may_not("DELETE FROM outbox.audit");
+  may_not("TRUNCATE outbox.audit");
+  EXPECT_EQ(connection_->value("SELECT count(*) FROM outbox.prune_audit('0 days', 10)"), "0")
+      << "a day's rows stay";
+  become("outbox_reader");
+  EXPECT_EQ(connection_->value("SELECT count(*) FROM outbox.audit"), "1");
+  may_not(
+      "INSERT INTO outbox.audit (actor, origin, verb, subscription, filter, count, reason) "
+      "VALUES ('anna', 'command line', 'parked retry', 'orders', '{}', 1, '')");
+  may_not("SELECT outbox.prune_audit('1 day', 10)");
+  become("outbox_app");
+  may_not("SELECT * FROM outbox.audit");
+}
+
 TEST_F(PostgresRoles, the_reader_reads) {
   become("outbox_reader");
   may("SELECT * FROM outbox.event");

@@ -122,6 +122,7 @@ class GatedStore final : public store::Store {
     return inner_->task_queues();
   }
   Result<std::unique_ptr<store::Schedules>> schedules() override { return inner_->schedules(); }
+  Result<std::unique_ptr<store::Audit>> audit() override { return inner_->audit(); }
   Result<std::unique_ptr<store::Progress>> progress() override {
     return std::make_unique<GatedProgress>(inner_->progress().value(), gate_);
   }
