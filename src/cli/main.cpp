@@ -13,6 +13,7 @@ void add_verbs(CLI::App& root, Context& context) {
   add_relay(root, context);
   add_work(root, context);
   add_status(root, context);
+  add_top(root, context);
   add_subscription(root, context);
   add_events(root, context);
   add_parked(root, context);

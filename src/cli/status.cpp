@@ -1,9 +1,12 @@
-// outbox status: what every subscription and relay is doing.
+// outbox status: what every subscription and relay is doing. outbox top: the same on a screen, with
+// how fast they do it.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -310,12 +313,12 @@ Json to_json(const View& view) {
 
 // ---- watching
 
-std::chrono::milliseconds parse_interval(const std::string& text) {
+std::chrono::milliseconds parse_interval(const std::string& option, const std::string& text) {
   const auto interval = parse_duration(text);
   if (!interval)
-    throw Failure(kUsage, "--watch: " + interval.error().message, interval.error().hint);
+    throw Failure(kUsage, option + ": " + interval.error().message, interval.error().hint);
   if (*interval < std::chrono::milliseconds(100) || *interval > std::chrono::hours(1))
-    throw Failure(kUsage, "--watch " + text + " is out of range", "100ms to 1h");
+    throw Failure(kUsage, option + " " + text + " is out of range", "100ms to 1h");
   return std::chrono::duration_cast<std::chrono::milliseconds>(*interval);
 }
 
@@ -333,25 +336,24 @@ void print_unreachable(const StatusOptions& options, const std::string& store,
   print("last read at {}\n", or_dash(seen_at));
 }
 
-int watch_status(const StatusOptions& options, const config::Loaded& loaded) {
+using Show = std::function<void(const View& view)>;
+
+int watch_status(const StatusOptions& options, const WatchOptions& how,
+                 const config::Loaded& loaded, const Show& show) {
   const std::string store = store::shown_url(loaded.config.relay.store_url);
   (void)Context::store_options(loaded);
   std::string seen_at;
-  watch({.interval = parse_interval(*options.watch),
-         .title = "outbox status",
-         .lines_only = options.json},
-        [&] {
-          try {
-            const View view = look(options, std::nullopt, loaded);
-            seen_at = time_now();
-            options.json ? print_line(to_json(view)) : print_text(view, false);
-          } catch (const Failure& failure) {
-            // A store that could be read before may be back soon. One that never could may need a
-            // person.
-            if (seen_at.empty() && failure.code() != kNotNow) throw;
-            print_unreachable(options, store, failure.what(), seen_at);
-          }
-        });
+  watch(how, [&] {
+    try {
+      const View view = look(options, std::nullopt, loaded);
+      seen_at = time_now();
+      show(view);
+    } catch (const Failure& failure) {
+      // A store that could be read before may be back soon. One that never could may need a person.
+      if (seen_at.empty() && failure.code() != kNotNow) throw;
+      print_unreachable(options, store, failure.what(), seen_at);
+    }
+  });
   return kOk;
 }
 
@@ -361,7 +363,14 @@ int status(const StatusOptions& options, const Context& context) {
     throw Failure(kUsage, "--watch and --check exclude each other: outbox status", "choose one");
   const auto max_lag = parse_max_lag(options);
   const auto loaded = context.store_and_more();
-  if (options.watch) return watch_status(options, loaded);
+  if (options.watch) {
+    const WatchOptions how{.interval = parse_interval("--watch", *options.watch),
+                           .title = "outbox status",
+                           .lines_only = options.json};
+    return watch_status(options, how, loaded, [&](const View& view) {
+      options.json ? print_line(to_json(view)) : print_text(view, false);
+    });
+  }
   const View view = look(options, max_lag, loaded);
   if (options.json) {
     print_json(to_json(view));
@@ -372,7 +381,96 @@ int status(const StatusOptions& options, const Context& context) {
   return kOk;
 }
 
+// ---- top
+
+/// How fast subscriptions are delivered, from one look to the next.
+class Rates {
+ public:
+  void saw(const View& view) {
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - std::exchange(at_, now)).count();
+    std::map<std::int32_t, Seen> seen;
+    for (const SubscriptionLine& line : view.subscriptions) {
+      const std::int32_t id = line.overview.row.id;
+      Seen& one = seen[id];
+      one.acked = line.overview.progress.acked;
+      if (const auto before = seen_.find(id); before != seen_.end())
+        one.rate = static_cast<double>(one.acked - before->second.acked) / seconds;
+    }
+    seen_ = std::move(seen);
+  }
+  [[nodiscard]] std::string text(std::int32_t subscription) const {
+    const auto found = seen_.find(subscription);
+    if (found == seen_.end() || !found->second.rate) return "-";
+    return fmt::format("{:.0f}", *found->second.rate);
+  }
+
+ private:
+  struct Seen {
+    std::int64_t acked{0};
+    std::optional<double> rate{};  ///< Not known at the first look.
+  };
+  std::chrono::steady_clock::time_point at_{};
+  std::map<std::int32_t, Seen> seen_;
+};
+
+/// What the history says of the subscription; nothing if it was not delivered.
+history::Figures find_past(const View& view, const std::string& name) {
+  if (!view.past) return {};
+  for (const history::Line& line : view.past->lines) {
+    if (line.subscription == name && line.type.empty()) return line.sum;
+  }
+  return {};
+}
+
+void print_speeds(const View& view, const Rates& rates) {
+  Table table({"SUBSCRIPTION", "STATE", "PER SECOND", "LAST HOUR", "P50", "P99", "PENDING",
+               "OLDEST", "PARKED"});
+  for (const SubscriptionLine& line : view.subscriptions) {
+    if (is_unused(line.overview)) continue;
+    const auto& [row, progress, parked] = line.overview;
+    const history::Figures past = find_past(view, row.spec.name);
+    table.add({row.spec.name, store::to_string(row.state), rates.text(row.id),
+               std::to_string(past.delivered), percentile_text(past, 0.5),
+               percentile_text(past, 0.99), pending_text(progress),
+               progress.pending == 0 ? "-" : age_text(progress.lag),
+               std::to_string(total(parked))});
+  }
+  table.print();
+  print("\n");
+}
+
+void print_top(const View& view, const Rates& rates) {
+  print("store {}\n\n", view.store);
+  for (const std::string& problem : view.problems)
+    print("{} {}\n", alarming("PROBLEM:"), plain(problem));
+  if (!view.problems.empty()) print("\n");
+  if (!view.subscriptions.empty()) print_speeds(view, rates);
+  print_relays(view);
+  print_queues(view.queues);
+}
+
+int top(const std::string& interval, const Context& context) {
+  StatusOptions options;
+  options.since = "1h";
+  Rates rates;
+  const WatchOptions how{.interval = parse_interval("--interval", interval), .title = "outbox top"};
+  return watch_status(options, how, context.store_and_more(), [&](const View& view) {
+    rates.saw(view);
+    print_top(view, rates);
+  });
+}
+
 }  // namespace
+
+void add_top(CLI::App& root, Context& context) {
+  auto interval = std::make_shared<std::string>("1s");
+  CLI::App& verb =
+      add_verb(root, "top", "Show on a screen what is wrong, and how fast events are delivered",
+               [interval, &context] { return top(*interval, context); });
+  add_option(verb, "--interval", interval.get(), "DURATION", "How often it looks; 100ms to 1h");
+  add_example(verb, "outbox top -c outbox.toml");
+}
 
 void add_status(CLI::App& root, Context& context) {
   auto options = std::make_shared<StatusOptions>();

@@ -20,15 +20,6 @@ double delivery_rate(const history::Figures& figures, std::chrono::microseconds 
   return static_cast<double>(figures.delivered) / std::chrono::duration<double>(time).count();
 }
 
-/// A text such as "12ms", "1.9s" or "5m".
-std::string percentile_text(const history::Figures& figures, double share) {
-  const auto seconds = history::percentile(figures.latency, share);
-  if (!seconds) return "-";
-  if (*seconds < 1) return fmt::format("{:.0f}ms", *seconds * 1e3);
-  if (*seconds < 10) return fmt::format("{:.1f}s", *seconds);
-  return age_text(std::chrono::microseconds(static_cast<std::int64_t>(*seconds * 1e6)));
-}
-
 Json percentile_or_null(const history::Figures& figures, double share) {
   const auto seconds = history::percentile(figures.latency, share);
   return seconds ? Json(*seconds) : Json();
@@ -103,6 +94,14 @@ Json to_json(const history::Line& line, const history::History& past) {
 }
 
 }  // namespace
+
+std::string percentile_text(const history::Figures& figures, double share) {
+  const auto seconds = history::percentile(figures.latency, share);
+  if (!seconds) return "-";
+  if (*seconds < 1) return fmt::format("{:.0f}ms", *seconds * 1e3);
+  if (*seconds < 10) return fmt::format("{:.1f}s", *seconds);
+  return age_text(std::chrono::microseconds(static_cast<std::int64_t>(*seconds * 1e6)));
+}
 
 std::optional<std::chrono::microseconds> parse_since(const std::optional<std::string>& since) {
   if (!since) return std::nullopt;

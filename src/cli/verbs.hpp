@@ -12,6 +12,7 @@ void add_enqueue(CLI::App& root, Context& context);
 void add_relay(CLI::App& root, Context& context);
 void add_work(CLI::App& root, Context& context);
 void add_status(CLI::App& root, Context& context);
+void add_top(CLI::App& root, Context& context);
 void add_subscription(CLI::App& root, Context& context);
 void add_events(CLI::App& root, Context& context);
 void add_parked(CLI::App& root, Context& context);

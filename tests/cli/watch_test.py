@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a terminal gets that a pipe does not: outbox status --watch, progress, colours."""
+"""What a terminal gets that a pipe does not: outbox status --watch, outbox top, progress, colours."""
 
 import fcntl
 import json
@@ -110,6 +110,19 @@ class WatchOnATerminal(Case):
         self.succeeds("enqueue", "--jsonl", stdin=jsonl(321))
         seen.read_until(lambda text: re.search(r"orders +active +file +321", text), "321 are pending")
 
+    def test_top_says_what_is_wrong_and_how_fast_events_are_delivered(self):
+        seen = Terminal(self, "top", "--interval", "100ms")
+        seen.read_until(lambda text: "no relay is alive" in text, "it says that nothing is delivered")
+        self.assertRegex(seen.text, r"outbox top   every 100ms   20\S+Z   q ends it")
+        self.spawn("relay", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.succeeds("enqueue", "--jsonl", stdin=jsonl(1000))
+        seen.read_until(lambda text: re.search(r"orders +active +[1-9]\d* ", text), "it shows a rate")
+        seen.read_until(lambda text: re.search(r"orders +active +0 ", text), "which falls to nothing")
+        self.assertRegex(seen.text, r"RELAY +ROLE")
+        seen.type("q")
+        self.assertEqual(seen.result(), OK)
+        self.assertTrue(seen.text.endswith(LEAVE), seen.text)
+
     def test_a_small_terminal_is_not_overrun(self):
         text = "".join(f'[subscription.s{i}]\nsink = "null"\n' for i in range(40))
         self.config(text)
@@ -185,6 +198,8 @@ class WatchInAPipe(Case):
 
     def test_wrong_input(self):
         self.fails(USAGE, "status", "--watch", "5", says=("--watch", 'write "5s"'))
+        self.fails(USAGE, "top", "--interval", "5", says=("--interval", 'write "5s"'))
+        self.fails(USAGE, "top", "--interval", "1ms", says="--interval 1ms is out of range")
         self.fails(USAGE, "status", "--watch", "soon", says="--watch")
         self.fails(USAGE, "status", "--watch", "1ms", says=("out of range", "100ms to 1h"))
         self.fails(USAGE, "status", "--watch", "2h", says=("out of range", "100ms to 1h"))
