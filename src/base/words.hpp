@@ -10,9 +10,12 @@
 namespace outbox {
 
 /// Specialised for each enumeration that is written as words: the words in the order of its values,
-/// which count from 0.
+/// which count from 0. A file that does not include the specialisation does not compile.
 template <class Enum>
-inline constexpr std::array<std::string_view, 0> kWords{};
+inline constexpr std::array<std::string_view, 0> kWords = [] {
+  static_assert(sizeof(Enum) == 0, "include the header that has the words of this enumeration");
+  return std::array<std::string_view, 0>{};
+}();
 
 template <class Enum>
 [[nodiscard]] constexpr std::string_view to_word(Enum value) {

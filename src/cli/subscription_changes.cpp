@@ -11,6 +11,7 @@
 
 #include "base/count.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "cli/acting.hpp"
 #include "cli/event_input.hpp"
 #include "cli/exit.hpp"
@@ -19,6 +20,7 @@
 #include "event/time_text.hpp"
 #include "store/subscriptions.hpp"
 #include "subscription/filter.hpp"
+#include "subscription/spec.hpp"
 
 namespace outbox::cli {
 namespace {

@@ -327,7 +327,7 @@ class Audit(Recorded):
 
     def test_a_reason_is_one_line_for_a_terminal(self):
         self.succeeds("subscription", "pause", "orders", "--reason", "two\nlines \x1b[31m")
-        self.assertIn("  reason: two lines  [31m\n", self.succeeds("audit").out)
+        self.assertIn("  reason: two lines [31m\n", self.succeeds("audit").out)
         self.assertEqual(self.changes()[0]["reason"], "two\nlines \x1b[31m")
 
 
