@@ -194,8 +194,8 @@ UPDATE {schema}.verified SET differences = 0, revision = revision + 1
 WHERE subscription = $1::int AND revision = $2::bigint RETURNING 1::int)"},
 
     // ---- WorkHistory (docs/design/history.md). The primary key begins with `at`.
-    // $1 who, $2 the beginning of the interval, $3 the rows, as JSON. What is there stays. The commit
-    // waits for no disk and no standby: a row that a crash takes back is no loss.
+    // $1 who, $2 the beginning of the interval, $3 the rows, as JSON. What is there stays. The
+    // commit waits for no disk and no standby: a row that a crash takes back is no loss.
     .append_history = {.what = "write history", .text = R"(
 INSERT INTO {schema}.history (at, subscription, type, who, delivered, failed, parked, dead, latency, pending, oldest)
 SELECT $2::timestamptz, r.subscription, r.type, $1::uuid, r.delivered, r.failed, r.parked, r.dead, r.latency, r.pending, r.oldest
