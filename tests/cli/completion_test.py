@@ -58,7 +58,7 @@ class Answers:
         self.offers_among("outbox ", "relay", "parked", "completion", "man", "help")
 
     def test_verbs_of_verbs(self):
-        self.offers("outbox parked ", "list", "show", "retry", "edit", "discard")
+        self.offers("outbox parked ", "list", "errors", "show", "retry", "edit", "discard")
         self.offers("outbox tasks schedule re", "resume", "remove")
         self.offers("outbox subscription li", "list")
 
