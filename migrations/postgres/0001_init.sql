@@ -14,7 +14,7 @@ BEGIN
       USING ERRCODE = '0A000', HINT = 'create the database with ENCODING UTF8';
   END IF;
   -- Roles belong to the whole cluster: another database or schema may have created them.
-  FOREACH wanted IN ARRAY ARRAY['outbox_owner', 'outbox_app', 'outbox_relay', 'outbox_reader'] LOOP
+  FOREACH wanted IN ARRAY ARRAY['outbox_owner', 'outbox_app', 'outbox_relay', 'outbox_reader', 'outbox_console'] LOOP
     BEGIN
       IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = wanted) THEN
         EXECUTE format('CREATE ROLE %I NOLOGIN', wanted);

@@ -25,9 +25,13 @@ packages_for() {
     redis) echo redis-server ;;
     nats) echo nats-server ;;
     rabbitmq) echo 'rabbitmq-server openssl' ;;
-    languages)
+    page)
       # Beside a Node of another origin Debian's npm cannot be installed.
       command -v npm >/dev/null || echo 'nodejs npm'
+      ;;
+    browser) echo chromium ;;
+    languages)
+      packages_for page
       echo 'maven default-jdk-headless|openjdk-17-jdk-headless'
       ;;
     lint) echo 'shellcheck python3 git' ;;

@@ -2,7 +2,6 @@
 #include "store/audit.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -32,10 +31,7 @@ store::AuditFilter make_audit_filter(const AuditOptions& options) {
   store::AuditFilter filter{.actor = options.person.value_or(""),
                             .subscription = options.subscription.value_or("")};
   if (options.since) filter.since_us = parse_moment("--since", *options.since);
-  if (options.before) {
-    constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
-    filter.before = static_cast<std::int64_t>(std::min(*options.before, kMost));
-  }
+  if (options.before) filter.before = bounded_number(*options.before);
   return filter;
 }
 
@@ -83,7 +79,9 @@ int audit(const AuditOptions& options, const Context& context) {
   if (options.json) {
     Json changes = Json::array();
     for (const store::AuditRow& row : rows) changes.push_back(to_json(row));
-    print_json({{"changes", changes}, {"more", more}});
+    print_json({{"changes", changes},
+                {"more", more},
+                {"next", more ? Json(std::to_string(rows.back().id)) : Json()}});
     return kOk;
   }
   if (rows.empty()) {

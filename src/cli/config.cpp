@@ -11,6 +11,7 @@
 #include "cli/output.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
+#include "console/openapi.hpp"
 #include "metrics/metric.hpp"
 
 namespace outbox::cli {
@@ -21,6 +22,7 @@ using config::Problem;
 
 struct ConfigOptions {
   bool metrics{false};
+  bool openapi{false};
   bool json{false};
 };
 
@@ -112,8 +114,12 @@ int show(const ConfigOptions& options, const Context& context) {
   return kOk;
 }
 
-int reference(bool metrics) {
-  write_out(metrics ? metrics::metrics_page() : config::settings_page());
+int reference(bool metrics, bool openapi) {
+  if (metrics && openapi)
+    throw Failure(kUsage, "--metrics and --openapi are two documents", "choose one");
+  write_out(openapi   ? console::openapi_document()
+            : metrics ? metrics::metrics_page()
+                      : config::settings_page());
   return kOk;
 }
 
@@ -132,9 +138,12 @@ void add_config(CLI::App& root, Context& context) {
                [options, &context] { return show(*options, context); });
   add_option(showing, "--json", &options->json, {}, "As JSON");
   add_example(showing, "outbox config show --set relay.page=500");
-  CLI::App& documenting = add_verb(verb, "reference", "All settings as a page of Markdown",
-                                   [options] { return reference(options->metrics); });
+  CLI::App& documenting =
+      add_verb(verb, "reference", "All settings as a page of Markdown",
+               [options] { return reference(options->metrics, options->openapi); });
   add_option(documenting, "--metrics", &options->metrics, {}, "All metrics instead");
+  add_option(documenting, "--openapi", &options->openapi, {},
+             "The API of outbox console instead, as OpenAPI 3.1");
   add_example(documenting, "outbox config reference");
 }
 

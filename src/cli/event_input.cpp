@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <limits>
 #include <utility>
 
 #include "base/text_file.hpp"
@@ -40,6 +42,11 @@ std::int64_t parse_moment(const std::string& option, const std::string& text) {
                   "2026-01-05T08:09:12Z, or how long ago: 15m");
   const auto now = std::chrono::system_clock::now() - *ago;
   return std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count();
+}
+
+std::int64_t bounded_number(std::uint64_t number) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(std::min(number, kMost));
 }
 
 std::pair<std::string, std::string> parse_key(const std::string& text) {

@@ -15,6 +15,8 @@ namespace outbox::cli {
 [[nodiscard]] std::string read_payload(const std::string& given);
 /// The moment of a text that is a time, or says how long ago. Unit: microseconds since 1970, UTC.
 [[nodiscard]] std::int64_t parse_moment(const std::string& option, const std::string& text);
+/// The number of an option, or the largest that a store knows.
+[[nodiscard]] std::int64_t bounded_number(std::uint64_t number);
 /// The aggregate type and id of a --key AGGREGATE_TYPE/AGGREGATE_ID.
 [[nodiscard]] std::pair<std::string, std::string> parse_key(const std::string& text);
 /// Ends the verb because no event, or task (`what`), was found with this id. Unless `complete`, not

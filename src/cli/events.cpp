@@ -24,6 +24,7 @@ struct EventsOptions {
   std::optional<std::string> type;
   std::optional<std::string> since;
   std::optional<std::string> until;
+  std::optional<std::uint64_t> before;
   std::uint64_t limit{20};
   bool payload{false};
   bool json{false};
@@ -37,7 +38,7 @@ store::EventFilter make_filter(const EventsOptions& options) {
     const auto id = EventId::parse(*options.id);
     if (!id)
       throw Failure(kUsage, "--id " + *options.id + ": is not a UUID", "outbox events shows ids");
-    if (options.key || options.type || options.since || options.until)
+    if (options.key || options.type || options.since || options.until || options.before)
       throw Failure(kUsage, "--id names the event: outbox events", "leave the other options out");
     filter.id = *id;
   }
@@ -46,6 +47,7 @@ store::EventFilter make_filter(const EventsOptions& options) {
   }
   if (options.since) filter.since_us = parse_moment("--since", *options.since);
   if (options.until) filter.until_us = parse_moment("--until", *options.until);
+  if (options.before) filter.before = bounded_number(*options.before);
   return filter;
 }
 
@@ -145,19 +147,25 @@ int events(const EventsOptions& options, const Context& context) {
   const bool more = page.events.size() > limit;
   if (more) page.events.resize(limit);
   const bool partly = !filter.id && !page.complete && !more;
+  std::optional<std::int64_t> next;
+  if (more) next = page.events.back().seq;
+  if (partly) next = page.searched_from;
   if (options.json) {
     Json list = Json::array();
     for (const auto& event : page.events) list.push_back(to_json(event, options.payload));
-    print_json({{"events", list}, {"more", more}, {"complete", !partly}});
+    print_json({{"events", list},
+                {"more", more},
+                {"complete", !partly},
+                {"next", next ? Json(std::to_string(*next)) : Json()}});
     return kOk;
   }
   print_text(page, options.payload);
-  if (more) print("... there are more: --limit N shows them\n");
+  if (more) print("... there are more: --before {} shows them\n", *next);
   if (partly) {
     print(
-        "... only the newest {} events were looked at (hint: --until TIME looks further back; for a key also "
-        "outbox migrate --with-lookup-indexes)\n",
-        store::kMostSearched);
+        "... only {} events were looked at (hint: --before {} goes on; for a key also outbox migrate "
+        "--with-lookup-indexes)\n",
+        store::kMostSearched, *next);
   }
   return kOk;
 }
@@ -183,6 +191,7 @@ void add_events(CLI::App& root, Context& context) {
   add_option(verb, "--since", &options->since, "TIME",
              "Created at or after it: RFC 3339, or 15m ago");
   add_option(verb, "--until", &options->until, "TIME", "Created before it");
+  add_option(verb, "--before", &options->before, "SEQ", "Before the event with this seq");
   add_option(verb, "--limit", &options->limit, "N", "Show at most this many, the newest first");
   add_option(verb, "--payload", &options->payload, {}, "With payload and headers");
   add_option(verb, "--json", &options->json, {}, "As JSON");

@@ -32,6 +32,7 @@ struct ParkedOptions {
   std::optional<std::string> type;
   std::optional<std::string> key;
   std::optional<std::string> error;
+  std::optional<std::string> after;
   std::uint64_t limit{100};
   std::optional<std::string> reason;
   bool keep_attempts{false};
@@ -74,6 +75,7 @@ store::ParkedFilter make_filter(const ParkedOptions& options, const ParkedRows& 
                              .error = options.error.value_or("")};
   if (options.subscription) filter.subscription = find_subscription(open, *options.subscription);
   if (options.state) filter.state = state_of_word(*options.state);
+  filter.after = parse_page_end(options.after);
   return filter;
 }
 
@@ -154,7 +156,9 @@ int list(const ParkedOptions& options, const Context& context) {
   if (options.json) {
     Json events = Json::array();
     for (const auto& event : found) events.push_back(to_json(event, open, false));
-    print_json({{"events", events}, {"more", more}});
+    print_json({{"events", events},
+                {"more", more},
+                {"next", more ? Json(page_end_text(found.back())) : Json()}});
     return kOk;
   }
   if (found.empty()) {
@@ -169,7 +173,7 @@ int list(const ParkedOptions& options, const Context& context) {
     if (!event.error.empty()) table.note("  error: " + event.error);
   }
   table.print();
-  if (more) print("... there are more: --limit N shows them\n");
+  if (more) print("... there are more: --after {} shows them\n", page_end_text(found.back()));
   return kOk;
 }
 
@@ -418,6 +422,8 @@ void add_parked(CLI::App& root, Context& context) {
   CLI::App& listing = add_verb(verb, "list", "Show parked events",
                                [options, &context] { return list(*options, context); });
   add_filter(listing, options);
+  add_option(listing, "--after", &options->after, "PLACE",
+             "After the events that were shown, which end with the place of the next ones");
   add_option(listing, "--limit", &options->limit, "N", "Show at most this many");
   add_option(listing, "--json", &options->json, {}, "As JSON");
   add_example(listing, "outbox parked list --subscription orders --state dead");

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,13 @@ struct ParkedRows {
     return "(removed, id " + std::to_string(subscription) + ")";
   }
 };
+
+/// A place in a list of parked rows, behind which the next page begins: "3.4711".
+using PageEnd = std::pair<std::int32_t, std::int64_t>;
+[[nodiscard]] inline std::string page_end_text(const store::ParkedListing& last) {
+  return std::to_string(last.subscription) + "." + std::to_string(last.seq);
+}
+[[nodiscard]] std::optional<PageEnd> parse_page_end(const std::optional<std::string>& text);
 
 /// Calls `take(events)` for all events that fit, in pages so small that each change of one is a
 /// short transaction.

@@ -1,6 +1,7 @@
 #include "cli/task_rows.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -86,13 +87,36 @@ std::vector<ParkedListing> read_rows(const TaskChoice& choice, const Queues& ope
                                      std::size_t limit) {
   store::ParkedFilter filter = make_filter(choice);
   std::vector<ParkedListing> all;
+  bool begins = !choice.after;
   for (const auto& subscription : open.of(choice.queue)) {
     if (all.size() >= limit) break;
+    const bool ended_here = choice.after && choice.after->first == subscription.id;
+    begins = begins || ended_here;
+    if (!begins) continue;
     filter.subscription = subscription.id;
+    filter.after = ended_here ? choice.after : std::nullopt;
     for (auto& row : must(open.parked->list(filter, limit - all.size(), false)))
       all.push_back(std::move(row));
   }
   return all;
+}
+
+std::optional<PageEnd> parse_page_end(const std::optional<std::string>& text) {
+  if (!text) return {};
+  const auto parse = [](std::string_view digits, auto& number) {
+    const char* const end = digits.data() + digits.size();
+    const auto [stop, error] = std::from_chars(digits.data(), end, number);
+    return error == std::errc() && stop == end;
+  };
+  const std::string_view view = *text;
+  const auto dot = std::min(view.find('.'), view.size());
+  PageEnd at;
+  const bool parsed = parse(view.substr(0, dot), at.first) &&
+                      parse(view.substr(std::min(dot + 1, view.size())), at.second);
+  if (!parsed)
+    throw Failure(kUsage, "--after " + *text + ": is not a place in the list",
+                  "the list ends with it when there are more: 3.4711");
+  return at;
 }
 
 EventId parse_task_id(const std::string& text) {

@@ -28,6 +28,7 @@ struct TaskChoice {
   std::optional<std::string> type{};
   std::optional<std::string> state{};
   std::optional<std::string> key{};
+  std::optional<PageEnd> after{};  ///< Only for read_rows().
 
   [[nodiscard]] bool any() const { return queue || type || state || key; }
 };

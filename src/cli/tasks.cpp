@@ -32,6 +32,7 @@ struct TasksOptions {
   std::string pause;                ///< The reason of pause.
   std::optional<std::string> type;  ///< The type of pause and resume.
   TaskChoice choice;
+  std::optional<std::string> after;
   std::uint64_t limit{100};
   std::optional<std::string> reason;
   bool apply{false};
@@ -114,7 +115,7 @@ int list_pending(const TasksOptions& options, const Queues& open, std::size_t li
         {queue, "pending", task.type, task.key.empty() ? "-" : task.key, enqueued, task.id.str()});
   }
   if (options.json) {
-    print_json({{"tasks", tasks}, {"more", more}});
+    print_json({{"tasks", tasks}, {"more", more}, {"next", nullptr}});
     return kOk;
   }
   lines.empty() ? print("no such tasks\n") : table.print();
@@ -128,19 +129,28 @@ int list(const TasksOptions& options, const Context& context) {
       options.choice.state && parse_state(*options.choice.state) == TaskState::pending;
   const Queues open(context.store_configuration());
   const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(options.limit, 100'000));
-  if (pending) return list_pending(options, open, limit);
-  auto rows = read_rows(options.choice, open, limit + 1);
+  TaskChoice choice = options.choice;
+  choice.after = parse_page_end(options.after);
+  if (pending) {
+    if (choice.after)
+      throw Failure(kUsage, "--after: tasks that no worker has taken yet have no pages",
+                    "--limit N shows more");
+    return list_pending(options, open, limit);
+  }
+  auto rows = read_rows(choice, open, limit + 1);
   const bool more = rows.size() > limit;
   if (more) rows.resize(limit);
   if (options.json) {
     Json tasks = Json::array();
     for (const auto& row : rows) tasks.push_back(to_json(row));
-    print_json({{"tasks", tasks}, {"more", more}});
+    print_json({{"tasks", tasks},
+                {"more", more},
+                {"next", more ? Json(page_end_text(rows.back())) : Json()}});
     return kOk;
   }
   rows.empty() ? print("no such tasks (those that only wait in the log: --state pending)\n")
                : print_rows(rows);
-  if (more) print("... there are more: --limit N shows them\n");
+  if (more) print("... there are more: --after {} shows them\n", page_end_text(rows.back()));
   return kOk;
 }
 
@@ -413,6 +423,8 @@ void add_looking(CLI::App& verb, Context& context, const std::shared_ptr<TasksOp
   CLI::App& listing = add_verb(verb, "list", "Show tasks that run, wait for a run, or are dead",
                                [options, &context] { return list(*options, context); });
   add_filter(listing, options, "pending|scheduled|running|retrying|waiting|dead");
+  add_option(listing, "--after", &options->after, "PLACE",
+             "After the tasks that were shown, which end with the place of the next ones");
   add_option(listing, "--limit", &options->limit, "N", "Show at most this many");
   add_option(listing, "--json", &options->json, {}, "As JSON");
   add_footer(

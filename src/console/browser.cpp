@@ -9,10 +9,18 @@
 namespace outbox::console {
 namespace {
 
+/// The host without ":8484"; "[::1]" keeps its colons.
+std::string_view without_port(std::string_view host) {
+  const auto colon = host.rfind(':');
+  const bool has_port = colon != std::string_view::npos && host.find(']', colon) == host.npos;
+  return has_port ? host.substr(0, colon) : host;
+}
+
 bool is_allowed(const std::string& host, const Hosts& hosts) {
   if (hosts.loopback && http::is_loopback_host(host)) return true;
-  return std::any_of(hosts.names.begin(), hosts.names.end(),
-                     [&](const std::string& one) { return equal_ignoring_case(one, host); });
+  return std::any_of(hosts.names.begin(), hosts.names.end(), [&](const std::string& one) {
+    return equal_ignoring_case(one, host) || equal_ignoring_case(one, without_port(host));
+  });
 }
 
 /// Whether the page that sends the request is ours. Programs send neither header.

@@ -17,7 +17,7 @@ namespace outbox::console {
 
 struct Hosts {
   bool loopback{true};               ///< The names of this machine are allowed.
-  std::vector<std::string> names{};  ///< Others, as they stand in the Host header.
+  std::vector<std::string> names{};  ///< Others; one without a port has any.
 };
 
 /// Returns the value of a header of the request, or "".

@@ -10,6 +10,8 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/steady.hpp"
+#include "console/openapi.hpp"
+#include "console/page.hpp"
 #include "event/id.hpp"
 
 namespace outbox::console {
@@ -18,8 +20,6 @@ namespace {
 constexpr const char* kJson = "application/json; charset=utf-8";
 constexpr const char* kProblem = "application/problem+json; charset=utf-8";
 constexpr const char* kEvents = "text/event-stream; charset=utf-8";
-/// Whoever can connect from this machine.
-constexpr const char* kPerson = "console";
 /// How long people are shown the same document.
 constexpr std::chrono::seconds kShared{1};
 /// Requests wait for the database, not for the processor.
@@ -29,6 +29,7 @@ void send(httplib::Response& response, const Answer& answer) {
   response.status = answer.status;
   response.set_content(answer.body, answer.status < 400 ? kJson : kProblem);
   if (answer.status == 503) response.set_header("Retry-After", "2");
+  if (answer.status == 401) response.set_header("WWW-Authenticate", "Bearer");
 }
 
 void send(httplib::Response& response, const Problem& problem) {
@@ -52,48 +53,113 @@ std::string_view raw_path(const httplib::Request& request) {
   return target.substr(0, target.find_first_of("?#"));
 }
 
+Headers headers_of(const httplib::Request& request) {
+  return [&request](const char* name) { return request.get_header_value(name); };
+}
+
+Exposure exposure(const ConsoleOptions& options) {
+  return {.loopback = options.address.is_loopback(),
+          .tls = options.certificate.has_value(),
+          .behind_tls = options.behind_tls_proxy,
+          .tokens = options.asks_for_tokens};
+}
+
+bool is_any_address(const http::Address& address) {
+  return address.host == "0.0.0.0" || address.host == "::";
+}
+
+/// An address that is listened on is also a name under which it is called.
+Hosts hosts(const ConsoleOptions& options) {
+  Hosts made{.loopback = true, .names = options.hosts};
+  if (!is_any_address(options.address)) {
+    const std::string text = options.address.text();
+    made.names.push_back(text.substr(0, text.rfind(':')));
+  }
+  return made;
+}
+
+/// Nothing that other machines can reach goes without TLS and tokens.
+outbox::Status check_exposure(const ConsoleOptions& options) {
+  const Exposure exposed = exposure(options);
+  if (!exposed.loopback && !exposed.tls && !exposed.behind_tls)
+    return fail(
+        Errc::invalid_argument,
+        "--listen: other machines can reach " + options.address.text() + ", and there is no TLS",
+        "--tls-certificate and --tls-key; or --behind-tls-proxy if a proxy in front of it "
+        "has a certificate; or listen on 127.0.0.1");
+  if (is_any_address(options.address) && options.hosts.empty())
+    return fail(Errc::invalid_argument,
+                "--listen " + options.address.text() +
+                    ": by which name is the console called? It answers under no other, so that no "
+                    "page of another site can use it",
+                "--host outbox.example.com");
+  if (!wants_tokens(exposed)) return {};
+  OUTBOX_TRY(const auto tokens, options.read_tokens());
+  if (!tokens.empty()) return {};
+  return fail(Errc::invalid_argument, "the console asks for tokens, and there is none",
+              "outbox console token add NAME --role admin makes one");
+}
+
 }  // namespace
 
 Console::Console(ConsoleOptions options)
-    : options_(std::move(options)), hosts_{.loopback = true, .names = options_.hosts} {}
+    : options_(std::move(options)),
+      hosts_(hosts(options_)),
+      secure_(options_.certificate.has_value() || options_.behind_tls_proxy) {
+  if (wants_tokens(exposure(options_)))
+    authenticator_.emplace(Authenticator::Options{.read_tokens = options_.read_tokens});
+}
 
 Result<std::unique_ptr<Console>> Console::start(ConsoleOptions options) {
-  if (!options.address.is_loopback())
-    return fail(Errc::invalid_argument,
-                "--listen: other machines can reach " + options.address.text() +
-                    ", and there is neither a token nor TLS",
-                "listen on 127.0.0.1, and let a proxy that asks who it is pass requests on");
+  OUTBOX_TRY(check_exposure(options));
   std::unique_ptr<Console> console(new Console(std::move(options)));
-  OUTBOX_TRY(console->server_,
-             http::Server::start(console->options_.address, {.threads = kThreads},
-                                 [&](httplib::Server& server) { console->add_routes(server); }));
+  const ConsoleOptions& given = console->options_;
+  OUTBOX_TRY(
+      console->server_,
+      http::Server::start(given.address, {.threads = kThreads, .certificate = given.certificate},
+                          [&](httplib::Server& server) { console->add_routes(server); }));
   return console;
 }
 
 void Console::add_routes(httplib::Server& server) {
   httplib::Headers headers;
   for (const auto& [name, value] : security_headers()) headers.emplace(name, value);
+  if (secure_) headers.emplace("Strict-Transport-Security", "max-age=31536000");
   server.set_default_headers(std::move(headers));
   server.set_pre_routing_handler(
       [this](const httplib::Request& request, httplib::Response& response) {
         using Handled = httplib::Server::HandlerResponse;
-        const auto get = [&](const char* name) { return request.get_header_value(name); };
-        const auto problem = check_origin(request.method, get, hosts_);
+        const auto problem = check_origin(request.method, headers_of(request), hosts_);
         if (!problem) return Handled::Unhandled;
         send(response, *problem);
         return Handled::Handled;
       });
+  add_page(server);
+  add_sessions(server);
+  server.Get("/api/v1/openapi.json",
+             [this](const httplib::Request& request, httplib::Response& response) {
+               if (const auto person = identify(request); !person)
+                 send(response, person.error());
+               else
+                 send(response, Answer{.body = openapi_document()});
+             });
   server.Get("/api/v1/live", [this](const httplib::Request& request, httplib::Response& response) {
-    answer_live(request.get_header_value("Last-Event-ID"), response);
+    if (const auto person = identify(request); !person)
+      send(response, person.error());
+    else
+      answer_live(request.get_header_value("Last-Event-ID"), response);
   });
   // The table decides about the rest: cpp-httplib knows paths only as they are decoded.
   const auto api = [this](const httplib::Request& request, httplib::Response& response) {
+    const auto person = identify(request);
+    if (!person) return send(response, person.error());
     std::string_view path = raw_path(request);
     path.remove_prefix(std::min(kApi.size(), path.size()));
     send(response, answer_api({.method = request.method,
                                .path = path,
                                .query = {request.params.begin(), request.params.end()},
-                               .body = request.body}));
+                               .body = request.body},
+                              *person));
   };
   constexpr const char* kAllOfIt = "/api/v1/.*";
   server.Get(kAllOfIt, api);
@@ -107,11 +173,76 @@ void Console::add_routes(httplib::Server& server) {
   });
 }
 
-Answer Console::answer_session() const {
-  const nlohmann::ordered_json json{{"person", kPerson},
-                                    {"role", "operator"},
-                                    {"version", options_.version},
-                                    {"store", options_.store}};
+/// The page contains nothing of the store, so whoever can connect may load it.
+void Console::add_page(httplib::Server& server) {
+  for (const PageFile& file : page()) {
+    server.Get(std::string(file.path),
+               [&file](const httplib::Request& request, httplib::Response& response) {
+                 if (request.get_header_value("Accept-Encoding").find("gzip") == std::string::npos)
+                   return send(response, Problem{.status = 406,
+                                                 .title = "the page is sent compressed",
+                                                 .hint = "Accept-Encoding: gzip"});
+                 response.set_header("Content-Encoding", "gzip");
+                 // The name of a file changes with what is in it, but for the first one.
+                 if (file.path != "/") {
+                   response.headers.erase("Cache-Control");
+                   response.set_header("Cache-Control", "max-age=31536000, immutable");
+                 }
+                 response.set_content(file.bytes.data(), file.bytes.size(), std::string(file.type));
+               });
+  }
+  if (!page().empty()) return;
+  server.Get("/", [](const httplib::Request&, httplib::Response& response) {
+    response.set_content(
+        "This program was built without the console's page. The API is at /api/v1.\n"
+        "scripts/build adds the page where Node.js 18 or later and npm are; the packages have it.\n",
+        "text/plain; charset=utf-8");
+  });
+}
+
+void Console::add_sessions(httplib::Server& server) {
+  server.Get("/api/v1/session",
+             [this](const httplib::Request& request, httplib::Response& response) {
+               const auto person = identify(request);
+               if (person)
+                 send(response, answer_session(*person));
+               else
+                 send(response, person.error());
+             });
+  server.Post("/api/v1/login", [this](const httplib::Request& request,
+                                      httplib::Response& response) { log_in(request, response); });
+  server.Post("/api/v1/logout",
+              [this](const httplib::Request& request, httplib::Response& response) {
+                if (authenticator_) authenticator_->log_out(headers_of(request));
+                response.set_header("Set-Cookie", session_cookie({}, secure_));
+                send(response, Answer{.body = "{}\n"});
+              });
+}
+
+tl::expected<Person, Problem> Console::identify(const httplib::Request& request) {
+  if (!authenticator_) return anybody();
+  return authenticator_->identify(headers_of(request), request.remote_addr);
+}
+
+void Console::log_in(const httplib::Request& request, httplib::Response& response) {
+  if (!authenticator_) return send(response, answer_session(anybody()));
+  const auto body = nlohmann::json::parse(request.body, nullptr, false);
+  if (!body.is_object() || !body.contains("token") || !body["token"].is_string())
+    return send(response, Problem{.status = 400,
+                                  .title = "the body has no token",
+                                  .hint = R"(send {"token": TOKEN})"});
+  const auto session =
+      authenticator_->log_in(body["token"].get<std::string>(), request.remote_addr);
+  if (!session) return send(response, session.error());
+  response.set_header("Set-Cookie", session_cookie(session->id, secure_));
+  send(response, answer_session(session->person));
+}
+
+Answer Console::answer_session(const Person& person) const {
+  const nlohmann::ordered_json json{
+      {"person", person.name},       {"role", to_word(person.role)},
+      {"payloads", person.payloads}, {"login", authenticator_.has_value()},
+      {"version", options_.version}, {"store", options_.store}};
   return {.body = json.dump(2) + "\n"};
 }
 
@@ -140,7 +271,7 @@ Console::Status Console::look() {
     if (waits || now_steady() < status_.until) return status_;
     looking_ = true;
   }
-  Answer answer = answer_api({.method = "GET", .path = "/status"});
+  Answer answer = answer_api({.method = "GET", .path = "/status"}, anybody());
   const MutexLock lock(mutex_);
   looking_ = false;
   ++status_.number;
@@ -149,15 +280,21 @@ Console::Status Console::look() {
   return status_;
 }
 
-Answer Console::answer_api(const ApiRequest& request) {
-  if (request.path == "/session" && request.method == "GET") return answer_session();
+Answer Console::answer_api(const ApiRequest& request, const Person& person) {
+  const auto refused = [](const Problem& problem) {
+    return Answer{.status = problem.status, .body = problem.json()};
+  };
   const auto called = translate(request);
-  if (!called) return {.status = called.error().status, .body = called.error().json()};
-  return call(*called);
+  if (!called) return refused(called.error());
+  if (const auto problem = check_access(*called->operation, person)) return refused(*problem);
+  Answer answer = call(*called, person);
+  const bool hides = called->operation->contents == Contents::some && !person.payloads;
+  if (hides && answer.status < 400) answer.body = without_payloads(answer.body);
+  return answer;
 }
 
-Answer Console::call(const Call& called) {
-  const Outcome outcome = options_.execute(called.words, kPerson);
+Answer Console::call(const Call& called, const Person& person) {
+  const Outcome outcome = options_.execute(called.words, person.name);
   const std::string number = EventId::generate().str();
   if (outcome.unexpected) {
     log::error("a request of the console failed",

@@ -21,6 +21,8 @@ const Parameter kReason{"reason", "--reason"};
 const Parameter kSubscription{"subscription", "--subscription"};
 const Parameter kType{"type", "--type"};
 const Parameter kSince{"since", "--since"};
+// The member `next` of the page before.
+const Parameter kAfter{"cursor", "--after"};
 const Parameter kIds{"ids", "", Kind::texts};
 
 const Parameters kNone{};
@@ -28,10 +30,10 @@ const Parameters kParkedFilter{
     kSubscription, {"state", "--state"}, kType, {"key", "--key"}, {"error", "--error"}};
 const Parameters kParkedChoice = with(kParkedFilter, {{"events", "", Kind::texts}, kApply});
 const Parameters kTaskFilter{{"queue", "--queue"}, kType, {"state", "--state"}, {"key", "--key"}};
-const Parameters kEventFilter{{"id", "--id"}, {"key", "--key"},     kType,
-                              kSince,         {"until", "--until"}, kLimit};
+const Parameters kEventFilter{{"id", "--id"},       {"key", "--key"},       kType, kSince,
+                              {"until", "--until"}, {"cursor", "--before"}, kLimit};
 const Parameters kAuditFilter{
-    kSince, {"before", "--before", Kind::number}, {"person", "--person"}, kSubscription, kLimit};
+    kSince, {"cursor", "--before"}, {"person", "--person"}, kSubscription, kLimit};
 const Parameters kReplayChoice{{"from_seq", "--from-seq", Kind::number},
                                {"until_seq", "--until-seq", Kind::number},
                                {"from_time", "--from-time"},
@@ -68,12 +70,24 @@ Operation change(std::string_view path, Verb words, Parameters parameters = {},
           .words = std::move(words),
           .parameters = std::move(parameters),
           .segment_option = segment_option,
-          .document = false};
+          .document = false,
+          .role = Role::operates};
 }
 
 Operation change_named(std::string_view path, Verb words, Parameters parameters) {
   Operation operation = change(path, std::move(words), std::move(parameters));
   operation.acts_on_names = true;
+  return operation;
+}
+
+Operation with_contents(Operation operation, Contents contents) {
+  operation.contents = contents;
+  return operation;
+}
+
+/// A change that only an administrator may make.
+Operation administer(Operation operation) {
+  operation.role = Role::administers;
   return operation;
 }
 
@@ -86,16 +100,18 @@ std::span<const Operation> operations() {
       look("/subscriptions", {"subscription", "list"}),
       look("/events", {"events"}, kEventFilter),
       look("/events/{id}", {"events"}, kNone, "--id"),
-      look("/events/{id}/payload", {"events", "--payload"}, kNone, "--id"),
-      look("/parked", {"parked", "list"}, with(kParkedFilter, {kLimit})),
+      with_contents(look("/events/{id}/payload", {"events", "--payload"}, kNone, "--id"),
+                    Contents::all),
+      look("/parked", {"parked", "list"}, with(kParkedFilter, {kAfter, kLimit})),
       look("/parked/errors", {"parked", "errors"}, with(kParkedFilter, {kLimit})),
-      look("/parked/{event}", {"parked", "show"}, {kSubscription}),
+      with_contents(look("/parked/{event}", {"parked", "show"}, {kSubscription}), Contents::some),
       look("/replays", {"replay", "--list"}, {kLimit}),
       look("/replays/{id}", {"replay"}, kNone, "--show"),
-      look("/tasks", {"tasks", "list"}, with(kTaskFilter, {kLimit})),
-      look("/tasks/{id}", {"tasks", "show"}),
+      look("/tasks", {"tasks", "list"}, with(kTaskFilter, {kAfter, kLimit})),
+      with_contents(look("/tasks/{id}", {"tasks", "show"}), Contents::some),
       look("/schedules", {"tasks", "schedule", "list"}),
       look("/audit", {"audit"}, kAuditFilter),
+      look("/verify", {"verify"}, {kSubscription}),
 
       change("/subscriptions/{name}/pause", {"subscription", "pause"}, {kReason}),
       change("/subscriptions/{name}/resume", {"subscription", "resume"}),
@@ -103,7 +119,8 @@ std::span<const Operation> operations() {
       change_named("/parked/retry", {"parked", "retry"},
                    with(kParkedChoice, {{"keep_attempts", "--keep-attempts", Kind::flag}})),
       change("/parked/discard", {"parked", "discard"}, with(kParkedChoice, {kReason})),
-      change("/parked/{event}/edit", {"parked", "edit"}, kEdit),
+      with_contents(administer(change("/parked/{event}/edit", {"parked", "edit"}, kEdit)),
+                    Contents::all),
       change("/replays/{id}/stop", {"replay"}, kNone, "--stop"),
       change("/replays/{id}/resume", {"replay", "--no-wait"}, kNone, "--resume"),
       change_named("/tasks/retry", {"tasks", "retry"}, with(kTaskFilter, {kIds, kApply})),
@@ -113,8 +130,8 @@ std::span<const Operation> operations() {
       change("/queues/{queue}/resume", {"tasks", "resume"}, {kType}),
       change("/schedules/{name}/pause", {"tasks", "schedule", "pause"}),
       change("/schedules/{name}/resume", {"tasks", "schedule", "resume"}),
-      change("/schedules/{name}/remove", {"tasks", "schedule", "remove"}, {kApply}),
-      change("/verify/acknowledge", {"verify", "--acknowledge"}, {kSubscription}),
+      administer(change("/schedules/{name}/remove", {"tasks", "schedule", "remove"}, {kApply})),
+      administer(change("/verify/acknowledge", {"verify", "--acknowledge"}, {kSubscription})),
   };
   return all;
 }

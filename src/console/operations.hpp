@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "console/access.hpp"
+
 namespace outbox::console {
 
 struct Parameter {
@@ -15,6 +17,13 @@ struct Parameter {
   std::string_view option;  ///< Of the verb; empty: the words that stand alone.
   Kind kind{Kind::text};
   std::uint64_t most{UINT64_MAX};  ///< The largest number.
+};
+
+/// What an answer has of what events contain: payloads, headers, results.
+enum class Contents : std::uint8_t {
+  none,
+  some,  ///< They are left out for whoever may not see them.
+  all,   ///< Whoever may not see them may not ask.
 };
 
 struct Operation {
@@ -28,6 +37,8 @@ struct Operation {
   bool document{true};
   /// Whether the verb acts at once on what is named, unless it is told to show what it would do.
   bool acts_on_names{false};
+  Role role{Role::views};  ///< The least that the person must have.
+  Contents contents{Contents::none};
 };
 
 [[nodiscard]] std::span<const Operation> operations();

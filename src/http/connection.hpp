@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "http/request_reader.hpp"
+#include "http/tls.hpp"
 
 namespace outbox::http {
 
@@ -44,6 +46,9 @@ struct Connection {
   [[nodiscard]] std::size_t buffered() const { return reader.size() + out.size(); }
 
   Socket socket;
+  std::unique_ptr<TlsStream> tls{};  ///< Not set for a connection without TLS.
+  /// TLS has to write before it can read on, or to read before it can write on.
+  Moved::Next tls_waits{Moved::Next::again};
   const std::string peer;
   RequestReader reader;
   TimePoint by;               ///< It is closed then.

@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <condition_variable>
+#include <csignal>
 #include <deque>
 #include <map>
 #include <optional>
@@ -98,8 +100,10 @@ std::string ip_of(const sockaddr_storage& name) {
 class Server::Impl {
  public:
   Impl(Socket listener, Address address, const ServerOptions& options,
-       const std::function<void(httplib::Server&)>& add_routes, EventFd wake)
+       std::optional<TlsContext> tls, const std::function<void(httplib::Server&)>& add_routes,
+       EventFd wake)
       : options_(options),
+        tls_(std::move(tls)),
         address_(std::move(address)),
         listener_(std::move(listener)),
         router_(add_routes),
@@ -136,6 +140,11 @@ class Server::Impl {
   // ---- the thread of the connections
 
   void run(const std::stop_token& stop) {
+    // OpenSSL writes without MSG_NOSIGNAL: a client that is gone must not end the process.
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
     while (!stop.stop_requested()) {
       wait();
       if (wake_.clear()) take_answers();
@@ -157,12 +166,8 @@ class Server::Impl {
     TimePoint until = accepts ? now_steady() + std::chrono::hours(1) : accept_after_;
     for (const auto& [id, connection] : connections_) {
       until = std::min(until, connection.by);
-      const bool writes = connection.state == Connection::State::writing;
-      // While a handler runs nothing is read: what the client sends meanwhile waits in the kernel.
-      const short events = connection.state == Connection::State::answering
-                               ? short{0}
-                               : static_cast<short>(writes ? POLLOUT : POLLIN);
-      polled_.push_back({.fd = connection.socket.fd(), .events = events, .revents = 0});
+      polled_.push_back(
+          {.fd = connection.socket.fd(), .events = waited_events(connection), .revents = 0});
       ids_.push_back(id);
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now_steady()).count();
@@ -174,6 +179,14 @@ class Server::Impl {
     for (std::size_t i = 0; i < ids_.size(); ++i) {
       if (polled_[i + 2].revents != 0) ready_.emplace_back(ids_[i], polled_[i + 2].revents);
     }
+  }
+
+  [[nodiscard]] static short waited_events(const Connection& connection) {
+    // While a handler runs nothing is read: what the client sends meanwhile waits in the kernel.
+    if (connection.state == Connection::State::answering) return 0;
+    if (connection.tls_waits == Moved::Next::when_readable) return POLLIN;
+    if (connection.tls_waits == Moved::Next::when_writable) return POLLOUT;
+    return connection.state == Connection::State::writing ? POLLOUT : POLLIN;
   }
 
   void accept_all(TimePoint now) {
@@ -189,14 +202,21 @@ class Server::Impl {
         return;
       }
       if (connections_.size() >= options_.connections) {
-        const std::string sorry = refusal(503);
-        (void)::send(socket.fd(), sorry.data(), sorry.size(), MSG_NOSIGNAL);
+        if (!tls_) {
+          const std::string sorry = refusal(503);
+          (void)::send(socket.fd(), sorry.data(), sorry.size(), MSG_NOSIGNAL);
+        }
         continue;
       }
       const int on = 1;
       (void)::setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      connections_.try_emplace(++last_id_, std::move(socket), ip_of(name), options_.request,
-                               now + options_.idle);
+      auto tls = tls_ ? tls_->accept(socket.fd()) : nullptr;
+      if (tls_ && tls == nullptr) continue;
+      Connection& added = connections_
+                              .try_emplace(++last_id_, std::move(socket), ip_of(name),
+                                           options_.request, now + options_.idle)
+                              .first->second;
+      added.tls = std::move(tls);
     }
   }
 
@@ -219,6 +239,12 @@ class Server::Impl {
   [[nodiscard]] static bool read(Connection& connection) {
     std::array<char, 16384>
         bytes;  // NOLINT(cppcoreguidelines-pro-type-member-init): recv() fills it
+    if (connection.tls != nullptr) {
+      const Moved moved = connection.tls->read(bytes);
+      connection.tls_waits = moved.next;
+      connection.reader.feed({bytes.data(), moved.bytes});
+      return moved.next != Moved::Next::gone;
+    }
     const ssize_t count = ::recv(connection.socket.fd(), bytes.data(), bytes.size(), 0);
     if (count < 0) return errno == EAGAIN || errno == EINTR;
     if (count == 0) return false;
@@ -228,6 +254,12 @@ class Server::Impl {
 
   [[nodiscard]] static bool write(Connection& connection) {
     const std::string& out = connection.out;
+    if (connection.tls != nullptr) {
+      const Moved moved = connection.tls->write(std::string_view(out).substr(connection.written));
+      connection.tls_waits = moved.next;
+      connection.written += moved.bytes;
+      return moved.next != Moved::Next::gone;
+    }
     const ssize_t count = ::send(connection.socket.fd(), out.data() + connection.written,
                                  out.size() - connection.written, MSG_NOSIGNAL);
     if (count < 0) return errno == EAGAIN || errno == EINTR;
@@ -255,6 +287,7 @@ class Server::Impl {
     const int status = connection.reader.status();
     if (status == 200) {
       connection.state = Connection::State::answering;
+      connection.tls_waits = Moved::Next::again;
       connection.by = TimePoint::max();  // A handler always returns.
       give({.id = id, .request = connection.reader.take(), .peer = connection.peer});
     } else if (status != 0) {
@@ -290,7 +323,9 @@ class Server::Impl {
     std::erase_if(connections_, [&](auto& entry) {
       const Connection& connection = entry.second;
       if (now < connection.by) return false;
-      if (connection.state == Connection::State::reading && connection.reader.has_begun()) {
+      const bool late_request =
+          connection.state == Connection::State::reading && connection.reader.has_begun();
+      if (late_request && connection.tls == nullptr) {
         const std::string late = refusal(408);
         (void)::send(connection.socket.fd(), late.data(), late.size(), MSG_NOSIGNAL);
       }
@@ -346,6 +381,7 @@ class Server::Impl {
   }
 
   const ServerOptions options_;
+  const std::optional<TlsContext> tls_;
   const Address address_;
   const Socket listener_;
   Router router_;
@@ -372,6 +408,10 @@ class Server::Impl {
 Result<std::unique_ptr<Server>> Server::start(
     const Address& address, const ServerOptions& options,
     const std::function<void(httplib::Server& server)>& add_routes) {
+  std::optional<TlsContext> tls;
+  if (options.certificate) {
+    OUTBOX_TRY(tls, TlsContext::open(*options.certificate));
+  }
   OUTBOX_TRY(Socket listener, listen_at(address));
   OUTBOX_TRY(EventFd wake, EventFd::create());
   sockaddr_storage name{};
@@ -380,7 +420,7 @@ Result<std::unique_ptr<Server>> Server::start(
     return cannot_listen(address, errno);
   return std::unique_ptr<Server>(new Server(std::make_unique<Impl>(
       std::move(listener), Address{.host = address.host, .port = port_of(name)}, options,
-      add_routes, std::move(wake))));
+      std::move(tls), add_routes, std::move(wake))));
 }
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

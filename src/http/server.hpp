@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <outbox/error.hpp>
 #include <string>
 
 #include "http/address.hpp"
 #include "http/request_reader.hpp"
+#include "http/tls.hpp"
 
 namespace httplib {
 class Server;
@@ -32,14 +34,15 @@ struct ServerOptions {
   std::chrono::milliseconds exchange{std::chrono::seconds(10)};
   /// A connection without a request is closed after this time.
   std::chrono::milliseconds idle{std::chrono::seconds(60)};
-  std::size_t threads{2};  ///< The threads that call handlers.
+  std::size_t threads{2};                    ///< The threads that call handlers.
+  std::optional<Certificate> certificate{};  ///< Connections have TLS.
 };
 
 class Server {
  public:
   /// Listens and answers until it is destroyed, which waits for running handlers. `add_routes`
   /// gives handlers to cpp-httplib's server; several threads may call a handler at once. Fails if
-  /// the address cannot be listened on.
+  /// the address cannot be listened on, or the certificate cannot be used.
   [[nodiscard]] static Result<std::unique_ptr<Server>> start(
       const Address& address, const ServerOptions& options,
       const std::function<void(httplib::Server& server)>& add_routes);

@@ -37,6 +37,7 @@ struct EventFilter {
   /// microseconds since 1970, UTC.
   std::optional<std::int64_t> since_us{};
   std::optional<std::int64_t> until_us{};
+  std::optional<std::int64_t> before{};  ///< Only events with a lower seq: the next page.
 };
 
 /// What became of an event in one subscription.
@@ -80,6 +81,8 @@ struct EventPage {
   std::vector<EventListing> events;
   /// False if the search ended before the oldest event, so that more may match.
   bool complete{true};
+  /// Where it ended then, as EventFilter::before of a search that goes on.
+  std::int64_t searched_from{0};
 };
 
 /// The most events that a search without a suitable index reads.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "store/audit.hpp"
+#include "store/console_tokens.hpp"
 #include "store/delivery.hpp"
 #include "store/history.hpp"
 #include "store/interface.hpp"
@@ -119,6 +120,7 @@ class Store : public Interface {
   [[nodiscard]] virtual Result<std::unique_ptr<TaskQueues>> task_queues() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Schedules>> schedules() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Audit>> audit() = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<ConsoleTokens>> console_tokens() = 0;
 };
 
 /// Chooses the store by its URL (store/url.hpp). Opens nothing yet.

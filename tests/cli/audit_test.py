@@ -6,7 +6,10 @@ import os
 import pwd
 import re
 import signal
+import subprocess
 import unittest
+import uuid
+from urllib.parse import urlsplit
 
 from adopting import Adopting, HAND
 from parked_rows import make_parked, park
@@ -28,7 +31,7 @@ cron = "@monthly"
 """
 
 # Verbs that change nothing of the outbox, or change it for no person: docs/design/audit.md.
-OTHERS = {"init", "migrate", "enqueue", "relay", "work", "status", "top", "events", "audit", "doctor", "sinks", "completion", "man", "version", "console",
+OTHERS = {"init", "migrate", "enqueue", "relay", "work", "status", "top", "events", "audit", "doctor", "sinks", "completion", "man", "version", "console token list",
           "help", "subscription list", "parked list", "parked errors", "parked show", "tasks list", "tasks show", "tasks schedule list", "config check",
           "config show", "config reference"}
 
@@ -99,6 +102,11 @@ CHANGES = {
                                 dry=("subscription", "drop", "orders"), fails=("subscription", "drop", "nobody", "--apply")),
     "replay": Change(("replay", "orders", "--from-seq", "1", "--apply", "--no-wait"), ("replay start", "orders", 1), dry=("replay", "orders"),
                      chosen={"from_seq": 1}, fails=("replay", "nobody", "--apply")),
+    "console token add": Change(("console", "token", "add", "anna", "--role", "viewer"), ("console token add", None, 1),
+                                chosen={"name": "anna", "role": "viewer"}, fails=("console", "token", "remove", "nobody")),
+    "console token remove": Change(("console", "token", "remove", "bert"), ("console token remove", None, 1), chosen={"name": "bert"},
+                                   before=lambda case: case.succeeds("console", "token", "add", "bert", "--role", "admin"),
+                                   fails=("console", "token", "add", "bert", "--role", "viewer")),
     "verify": Change(("verify", "--acknowledge"), ("verify acknowledge", "orders", 2), before=find_differences,
                      fails=("verify", "--acknowledge", "--subscription", "nobody")),
     "tasks retry": Change(("tasks", "retry", "TASK"), ("tasks retry", "task.mail", 1), dry=("tasks", "retry", "--state", "dead"),
@@ -404,6 +412,37 @@ class AuditDelivered(Recorded):
         self.succeeds("replay", "orders", "--archive", "archive", "--apply", "--no-wait")
         self.assertEqual([(row["verb"], row["subscription"], row["filter"], row["count"]) for row in self.since(last)],
                          [("replay start", "orders", {"archive": "archive"}, 1)])
+
+
+# What the console's API does with a verb: src/console/operations.cpp.
+OF_CONSOLE = ("parked retry", "parked discard", "parked edit", "subscription pause", "subscription resume", "replay", "verify", "tasks retry",
+              "tasks cancel", "tasks pause", "tasks resume", "tasks schedule pause", "tasks schedule resume", "tasks schedule remove")
+
+
+class AuditOfConsole(OnPostgres, Audit, Case):
+    """The role outbox_console can do, and record, whatever the console's API does."""
+
+    def setUp(self):
+        super().setUp()
+        self.login = "console_" + uuid.uuid4().hex[:12]
+        self.sql(f"CREATE ROLE {self.login} LOGIN IN ROLE outbox_console")
+        self.addCleanup(subprocess.run, ["psql", self.server, "-qXc", f"DROP ROLE {self.login}"], check=False, capture_output=True)
+
+    def given(self, words):
+        url = urlsplit(self.direct)
+        return [*super().given(words), "--store", url._replace(netloc=f"{self.login}@{url.netloc.rpartition('@')[2]}").geturl()]
+
+    def test_as_console_a_replay_is_stopped_and_goes_on(self):
+        started = self.succeeds(*self.given(["replay", "orders", "--apply", "--no-wait", "--json"])).json()["replay"]["id"]
+        self.succeeds(*self.given(["replay", "--stop", started]))
+        self.succeeds(*self.given(["replay", "--resume", started, "--no-wait"]))
+
+
+for name in dir(Audit):
+    if name.startswith("test_"):
+        setattr(AuditOfConsole, name, None)  # Those are not about the role.
+for verb in OF_CONSOLE:
+    setattr(AuditOfConsole, "test_as_console_" + verb.replace(" ", "_"), lambda self, verb=verb: self.check(verb))
 
 
 class AuditDeliveredSqlite(OnSqlite, AuditDelivered, Case):

@@ -2,10 +2,17 @@
 """outbox console: the API answers with what the verbs print, and does what they do."""
 
 import concurrent.futures
+import hashlib
 import http.client
 import json
+import os
 import re
+import socket
+import ssl
+import subprocess
 import unittest
+import uuid
+from urllib.parse import urlsplit
 
 from parked_rows import make_parked
 from program import Case, OK, OnPostgres, OnSqlite, USAGE, jsonl, signal, wait_until
@@ -25,7 +32,7 @@ class Console:
         log = self.folder / "console.log"
         with open(log, "w", encoding="utf-8") as to:
             process = self.spawn("console", "--listen", "127.0.0.1:0", *arguments, stderr=to)
-        found = wait_until(lambda: re.search(r"url=http://127\.0\.0\.1:(\d+)", log.read_text(encoding="utf-8")), "it listens")
+        found = wait_until(lambda: re.search(r"url=https?://127\.0\.0\.1:(\d+)", log.read_text(encoding="utf-8")), "it listens")
         self.port = int(found[1])
         return process
 
@@ -66,7 +73,7 @@ class Console:
                            ("/parked?state=dead&limit=1", ["parked", "list", "--state", "dead", "--limit", "1"]),
                            ("/events?key=order/b", ["events", "--key", "order/b"]), ("/replays", ["replay", "--list"]),
                            ("/tasks", ["tasks", "list"]), ("/schedules", ["tasks", "schedule", "list"]), ("/audit", ["audit"]),
-                           ("/audit?subscription=orders&limit=1&since=1d&before=1000", ["audit", "--subscription", "orders", "--limit", "1",
+                           ("/audit?subscription=orders&limit=1&since=1d&cursor=1000", ["audit", "--subscription", "orders", "--limit", "1",
                                                                                        "--before", "1000"])):
             self.assertEqual(self.get(path), self.succeeds(*verb, "--json").json(), path)
         # These say how things are at this moment.
@@ -94,7 +101,7 @@ class Console:
 
     def test_who_is_asked(self):
         session = self.get("/session")
-        self.assertEqual(session["role"], "operator")
+        self.assertEqual([session[name] for name in ("person", "role", "payloads", "login")], ["console", "admin", True, False])
         self.assertNotIn("password", session["store"])
 
     def test_many_ask_at_once_and_each_gets_its_own_answer(self):
@@ -149,6 +156,169 @@ class Console:
         self.post("/subscriptions/orders/resume")
         self.assertEqual(self.get("/subscriptions")["subscriptions"][0]["state"], "active")
 
+    # ---- pages
+
+    def test_pages_have_each_row_once(self):
+        for path, name, key in (("/parked", "events", "seq"), ("/events", "events", "seq"), ("/audit", "changes", "id")):
+            if path == "/audit":
+                self.post("/subscriptions/orders/pause")
+                self.post("/subscriptions/orders/resume")
+            whole = [row[key] for row in self.get(path)[name]]
+            self.assertGreater(len(whole), 1, path)
+            page, seen = self.get(f"{path}?limit=1"), []
+            while True:
+                seen += [row[key] for row in page[name]]
+                if page["next"] is None:
+                    break
+                self.assertTrue(page["more"])
+                page = self.get(f"{path}?limit=1&cursor={page['next']}")
+            self.assertEqual(seen, whole, path)
+            self.problem(400, f"{path}?cursor=nonsense")
+
+    # ---- tokens
+
+    def token(self, name, role, *more):
+        return self.succeeds("console", "token", "add", name, "--role", role, *more).out.strip()
+
+    def start_with_tokens(self, *more):
+        self.tokens = {role: self.token(role, role) for role in ("viewer", "operator", "admin")}
+        self.tokens["reader"] = self.token("reader", "viewer", "--payloads")
+        self.start("--tokens", *more)
+
+    def as_(self, name):
+        return {"Authorization": f"Bearer {self.tokens[name]}"}
+
+    def test_tokens_are_shown_once_and_stored_hashed(self):
+        token = self.token("anna", "operator", "--expires", "90d")
+        self.assertRegex(token, "^outbox_[0-9a-f]{64}$")
+        [row] = self.succeeds("console", "token", "list", "--json").json()["tokens"]
+        self.assertEqual([row[name] for name in ("name", "role", "payloads", "expired")], ["anna", "operator", False, False])
+        self.assertIn(hashlib.sha256(token.encode()).hexdigest(), str(self.sql(f"SELECT digest FROM {self.table('console_token')}")))
+        self.fails(1, "console", "token", "add", "anna", "--role", "viewer", says="anna")
+        self.fails(USAGE, "console", "token", "add", "bert", "--role", "boss", says="viewer")
+        self.fails(USAGE, "console", "token", "add", "bert", says="--role")
+        self.fails(USAGE, "console", "token", "add", "", "--role", "admin", says="NAME")
+        for when in ("yesterday", "2020-01-01T00:00:00Z", "0s"):
+            self.fails(USAGE, "console", "token", "add", "bert", "--role", "admin", "--expires", when, says="--expires")
+        self.succeeds("console", "token", "remove", "anna")
+        self.fails(1, "console", "token", "remove", "anna", says="anna")
+
+    def test_who_has_no_token_learns_nothing(self):
+        self.start_with_tokens()
+        for path in ("/status", "/session", "/live", "/openapi.json", "/events/x/payload", "/nothing"):
+            problem = self.problem(401, path)
+            self.assertEqual(self.ask(path)[2]["WWW-Authenticate"], "Bearer")
+            self.assertNotIn("orders", json.dumps(problem))
+        self.problem(401, "/status", headers={"Authorization": "Bearer outbox_0"})
+        self.problem(401, "/parked/retry", method="POST", body="{}", headers=CHANGE)
+
+    def test_each_role_may_do_what_its_name_says(self):
+        self.start_with_tokens()
+        dead = self.parked("--state", "dead")[0]
+        for name, path, body, status in (
+                ("viewer", "/status", None, 200), ("viewer", "/subscriptions/orders/pause", "{}", 403),
+                ("operator", "/subscriptions/orders/pause", "{}", 200), ("operator", "/subscriptions/orders/resume", "{}", 200),
+                ("operator", f"/parked/{dead['seq']}/edit", "{}", 403), ("operator", "/verify/acknowledge", "{}", 403),
+                ("admin", "/verify/acknowledge", "{}", 200), ("viewer", f"/events/{dead['id']}/payload", None, 403),
+                ("admin", f"/events/{dead['id']}/payload", None, 403), ("reader", f"/events/{dead['id']}/payload", None, 200)):
+            found, text, _ = self.ask(path, "POST" if body else "GET", body, self.as_(name) | (CHANGE if body else {}))
+            self.assertEqual(found, status, (name, path, text))
+        hidden = json.loads(self.ask(f"/parked/{dead['seq']}", headers=self.as_("viewer"))[1])["events"][0]
+        shown = json.loads(self.ask(f"/parked/{dead['seq']}", headers=self.as_("reader"))[1])["events"][0]
+        self.assertEqual(set(shown) - set(hidden), {"payload", "headers"})
+        changes = self.succeeds("audit", "--json", "--person", "operator").json()["changes"]
+        self.assertEqual([(one["verb"], one["origin"]) for one in changes],
+                         [("subscription resume", "console"), ("subscription pause", "console")])
+
+    def test_a_removed_token_is_refused_soon(self):
+        self.start_with_tokens()
+        self.assertEqual(self.ask("/session", headers=self.as_("viewer"))[0], 200)
+        self.succeeds("console", "token", "remove", "viewer")
+        wait_until(lambda: self.ask("/session", headers=self.as_("viewer"))[0] == 401, "the token is refused")
+
+    def log_in(self, token):
+        return self.ask("/login", "POST", json.dumps({"token": token}), CHANGE)
+
+    def test_a_browser_has_a_session(self):
+        self.start_with_tokens()
+        status, body, headers = self.log_in(self.tokens["operator"])
+        self.assertEqual((status, json.loads(body)["person"]), (200, "operator"))
+        self.assertIn("HttpOnly; SameSite=Strict", headers["Set-Cookie"])
+        cookie = {"Cookie": headers["Set-Cookie"].partition(";")[0]}
+        self.assertEqual(self.ask("/status", headers=cookie)[0], 200)
+        # A page of another site makes the browser send the cookie, and not the header.
+        self.problem(403, "/subscriptions/orders/pause", method="POST", body="{}", headers=cookie | {"Content-Type": "application/json"})
+        self.problem(403, "/login", method="POST", body="{}", headers={"Content-Type": "application/json"})
+        self.assertEqual(self.ask("/logout", "POST", "{}", cookie | CHANGE)[0], 200)
+        self.problem(401, "/status", headers=cookie)
+
+    def test_guesses_are_refused_and_then_slowed_down(self):
+        self.start_with_tokens()
+        statuses = [self.log_in(guess)[0] for guess in ["", "outbox_", self.tokens["viewer"][:-1]] + ["x"] * 40]
+        self.assertEqual(statuses[:3], [401] * 3)
+        self.assertEqual(statuses[-1], 429)
+        self.assertEqual(self.log_in(self.tokens["viewer"])[0], 200)
+        for body in ("", "[]", "{}", '{"token": 1}', '{"token": null}'):
+            self.problem(400, "/login", method="POST", body=body, headers=CHANGE)
+
+    def certificate(self):
+        names = ["key.pem", "chain.pem"]
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+                        "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", names[0], "-out", names[1]],
+                       cwd=self.folder, check=True, capture_output=True)
+        return [str(self.folder / name) for name in names]
+
+    def test_with_tls_it_answers_with_tls_only(self):
+        key, chain = self.certificate()
+        self.start_with_tokens("--tls-key", key, "--tls-certificate", chain)
+        context = ssl.create_default_context(cafile=chain)
+
+        def get(path, headers):
+            connection = http.client.HTTPSConnection("localhost", self.port, context=context, timeout=60)
+            try:
+                connection.request("GET", path, headers=headers)
+                answer = connection.getresponse()
+                return answer.status, answer.read().decode(), dict(answer.getheaders())
+            finally:
+                connection.close()
+
+        status, body, headers = get("/api/v1/status", self.as_("viewer"))
+        self.assertEqual((status, json.loads(body)["subscriptions"][0]["name"]), (200, "orders"))
+        self.assertIn("max-age=", headers["Strict-Transport-Security"])
+        self.assertEqual(get("/api/v1/status", {})[0], 401)
+        # A large answer, many at once, and clients that break off or talk no TLS.
+        for talk in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01", b""):
+            with socket.create_connection(("localhost", self.port), timeout=60) as broken:
+                broken.sendall(talk)
+        with concurrent.futures.ThreadPoolExecutor(20) as many:
+            documents = list(many.map(lambda _: get("/api/v1/openapi.json", self.as_("viewer"))[1], range(60)))
+        self.assertEqual(len(set(documents)), 1)
+        self.assertGreater(len(documents[0]), 50_000)
+        with self.assertRaises((http.client.HTTPException, OSError)):
+            self.ask("/status")
+        old = ssl.create_default_context(cafile=chain)
+        old.maximum_version = ssl.TLSVersion.TLSv1_1
+        with self.assertRaises((ssl.SSLError, OSError)), socket.create_connection(("localhost", self.port), timeout=60) as plain:
+            old.wrap_socket(plain, server_hostname="localhost")
+
+    def test_a_certificate_that_cannot_be_used_is_said(self):
+        key, chain = self.certificate()
+        self.token("anna", "admin")
+        other = self.certificate()[0] if os.rename(key, key + ".old") is None else None
+        for certificate, its_key in ((str(self.folder / "none.pem"), other), (chain, key + ".old"), (chain, chain)):
+            self.fails(1, "console", "--listen", "127.0.0.1:0", "--tls-certificate", certificate, "--tls-key", its_key, says="cannot use the")
+
+    # ---- the description of the API
+
+    def test_the_description_has_each_path_and_each_schema(self):
+        document = self.get("/openapi.json")
+        self.assertEqual(document["openapi"], "3.1.0")
+        self.assertEqual(self.succeeds("config", "reference", "--openapi").json(), document)
+        for path, operations in document["paths"].items():
+            for method, operation in operations.items():
+                for reference in re.findall(r'"#/components/schemas/([^"/]+)', json.dumps(operation)):
+                    self.assertIn(reference, document["components"]["schemas"], (method, path))
+
     # ---- what is refused
 
     def test_what_is_wrong_is_said_with_a_hint(self):
@@ -180,6 +350,11 @@ class Console:
 
     def test_other_machines_are_not_answered(self):
         self.fails(1, "console", "--listen", "0.0.0.0:0", says="other machines")
+        self.fails(1, "console", "--listen", "0.0.0.0:0", "--behind-tls-proxy", says="by which name")
+        self.fails(1, "console", "--listen", "0.0.0.0:0", "--behind-tls-proxy", "--host", "outbox.example", says="token add")
+        self.fails(1, "console", "--tokens", "--listen", "127.0.0.1:0", says="token add")
+        self.fails(USAGE, "console", "--tls-key", "key.pem", says="belong together")
+        self.fails(1, "console", "--listen", "127.0.0.1:0", "--tls-key", "none.pem", "--tls-certificate", "none.pem", says=("token",))
         self.fails(USAGE, "console", "--listen", "nowhere", says="--listen")
 
     def test_it_ends_when_it_is_told(self):
@@ -188,6 +363,9 @@ class Console:
 
 
 class ConsoleOnSqlite(OnSqlite, Console, Case):
+    def table(self, name):
+        return f"outbox_{name}"
+
     def test_a_store_that_is_away_is_said_and_comes_back(self):
         away = self.folder / "away.db"
         (self.folder / "shop.db").rename(away)
@@ -197,6 +375,37 @@ class ConsoleOnSqlite(OnSqlite, Console, Case):
 
 
 class ConsoleOnPostgres(OnPostgres, Console, Case):
+    """The console runs as a login that has its role and nothing else."""
+
+    def table(self, name):
+        return f"{self.flags[1]}.{name}"
+
+    def login(self, role):
+        name = "console_" + uuid.uuid4().hex[:12]
+        self.sql(f"CREATE ROLE {name} LOGIN IN ROLE {role}")
+        self.addCleanup(subprocess.run, ["psql", self.server, "-qXc", f"DROP ROLE {name}"], check=False, capture_output=True)
+        url = urlsplit(self.direct)
+        return url._replace(netloc=f"{name}@{url.netloc.rpartition('@')[2]}").geturl()
+
+    def start(self, *arguments):
+        return super().start("--store", self.login("outbox_console"), *arguments)
+
+    def test_its_role_cannot_deliver_or_remove_history(self):
+        login = self.login("outbox_console")
+        for statement in ("INSERT INTO settlement (subscription, kind, lanes, generation) VALUES (1, 'settle', 1, 1)", "DELETE FROM event",
+                          "UPDATE event SET payload = ''", "DELETE FROM audit", "UPDATE audit SET actor = 'eve'", "DELETE FROM settlement",
+                          "INSERT INTO console_token (name, digest, role, payloads, created_by) VALUES ('eve', 'x', 'admin', true, 'eve')",
+                          "DELETE FROM parked_end", "DELETE FROM subscription", "SELECT drop_subscription(1)", "DELETE FROM history",
+                          "SELECT release_pruning(gen_random_uuid())", "UPDATE fleet SET generation = 9", "DELETE FROM relay"):
+            done = subprocess.run(["psql", login, "-qXAt", "-v", "ON_ERROR_STOP=1", "-c", f"SET search_path = {self.flags[1]}", "-c", statement],
+                                  check=False, capture_output=True, text=True)
+            self.assertIn("permission denied", done.stderr, statement)
+
+    def test_a_login_that_is_not_the_owner_makes_no_tokens(self):
+        for role in ("outbox_console", "outbox_relay", "outbox_reader", "outbox_app"):
+            login = self.login(role)
+            self.fails(1, "console", "token", "add", "eve", "--role", "admin", "--store", login, says="permission denied")
+
     def test_while_nobody_asks_the_store_is_asked_nothing(self):
         self.get("/events")
         sessions = f"SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'outbox%' AND query LIKE '%{self.flags[1]}%'"

@@ -18,6 +18,11 @@ class Reference(Case):
         self.assertEqual(self.succeeds("config", "reference", "--metrics").out, page,
                          "run: build/outbox config reference --metrics > docs/reference/metrics.md")
 
+    def test_the_description_of_the_api_is_up_to_date(self):
+        document = (ROOT / "docs" / "reference" / "openapi.json").read_text(encoding="utf-8")
+        self.assertEqual(self.succeeds("config", "reference", "--openapi").out, document,
+                         "run: build/outbox config reference --openapi > docs/reference/openapi.json")
+
     def test_the_operations_page_has_every_line_of_the_log(self):
         page = (ROOT / "docs" / "guide" / "operations.md").read_text(encoding="utf-8")
         rows = [row.split("|") for row in page.splitlines() if row.startswith("| ")]

@@ -193,6 +193,7 @@ class Store final : public store::Store {
   Made<store::TaskQueues> task_queues() override { return real_->task_queues(); }
   Made<store::Schedules> schedules() override { return real_->schedules(); }
   Made<store::Audit> audit() override { return real_->audit(); }
+  Made<store::ConsoleTokens> console_tokens() override { return real_->console_tokens(); }
   Made<store::Replays> replays() override { return real_->replays(); }
   Made<store::Retention> retention() override { return decorated<Retention>(real_->retention()); }
 

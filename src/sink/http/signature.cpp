@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/sha256.hpp"
 #include "event/base64.hpp"
-#include "sink/sha256.hpp"
 
 namespace outbox::sink::http {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "base/sha256.hpp"
 #include "base/text.hpp"
 #include "event/utf8.hpp"
 #include "sink/message_id.hpp"
-#include "sink/sha256.hpp"
 
 namespace outbox::sink::sqs {
 namespace {

@@ -161,7 +161,7 @@ fact(oid, place, part, makes, undoes, grantee) AS (
   CROSS JOIN LATERAL (SELECT coalesce(quote_ident(g.rolname), 'PUBLIC') AS who) w CROSS JOIN LATERAL (
     SELECT format('GRANT %s ON %s TO %s%s', privilege, target, who, CASE option WHEN '' THEN '' ELSE ' WITH GRANT OPTION' END) AS gives,
            format('REVOKE %s%s ON %s FROM %s', option, privilege, target, who) AS takes) s
-  WHERE grantee = 0 OR grantee = o.owner OR g.rolname IN ('outbox_owner', 'outbox_app', 'outbox_relay', 'outbox_reader'))
+  WHERE grantee = 0 OR grantee = o.owner OR g.rolname IN ('outbox_owner', 'outbox_app', 'outbox_relay', 'outbox_reader', 'outbox_console'))
 SELECT f.object, f.part, f.grantee, f.makes, f.undoes FROM (
   SELECT o.object, f.part, f.grantee, f.makes, f.undoes, f.oid, f.place FROM fact f JOIN obj o USING (oid)
   UNION ALL SELECT '', 'owner', '', quote_ident(pg_get_userbyid(oid)), '', 0, 0 FROM owner

@@ -65,7 +65,7 @@ ORDER BY s.oid)");
   // through membership in a role that is none of the outbox's; at most three rights beyond its own
   // are named. Since PostgreSQL 16 it matters by whose grant a role is a member.
   Query roles = of("look at the roles", R"(
-WITH ours(name) AS (VALUES ('outbox_app'), ('outbox_relay'), ('outbox_reader')),
+WITH ours(name) AS (VALUES ('outbox_app'), ('outbox_relay'), ('outbox_reader'), ('outbox_console')),
 delivers AS (SELECT DISTINCT usesysid AS oid FROM pg_stat_activity
              WHERE datname = current_database() AND application_name ~ ' (lease|settler)$'),
 held AS (

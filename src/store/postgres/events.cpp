@@ -48,7 +48,7 @@ class PostgresEvents final : public Events {
   [[nodiscard]] Result<EventPage> list(const EventFilter& filter, std::size_t limit,
                                        bool whole) override {
     EventPage page;
-    OUTBOX_TRY(const std::vector<std::int64_t> seqs, find(filter, limit, page.complete));
+    OUTBOX_TRY(const std::vector<std::int64_t> seqs, find(filter, limit, page));
     if (seqs.empty()) return page;
     OUTBOX_TRY(const Rows rows, read(&Queries::describe_events,
                                      {Param::int8_array(seqs),
@@ -64,18 +64,19 @@ class PostgresEvents final : public Events {
     return connection_.exec_with(&Queries::plan_settings, query, std::move(params));
   }
 
-  /// Sets `complete` to whether all events were looked at.
+  /// Sets in `page` whether all events were looked at.
   [[nodiscard]] Result<std::vector<std::int64_t>> find(const EventFilter& filter, std::size_t limit,
-                                                       bool& complete) {
+                                                       EventPage& page) {
     const auto most = static_cast<std::int64_t>(limit);
     OUTBOX_TRY(const Rows range, read(&Queries::event_range, {Param::time_us(filter.since_us),
                                                               Param::time_us(filter.until_us)}));
     if (filter.id) {
-      complete = range.boolean(0, 4);
+      page.complete = range.boolean(0, 4);
       return read_seqs(read(&Queries::find_event, {*filter.id, most}));
     }
     const bool by_key = !filter.aggregate_id.empty() && range.boolean(0, 3);
-    const std::int64_t to = range.int8(0, 1);
+    std::int64_t to = range.int8(0, 1);
+    if (filter.before) to = std::min(to, *filter.before - 1);
     std::int64_t from = std::max(range.int8(0, 0), range.int8(0, 2) - 1);
     const bool all = by_key || to - from <= kMostSearched;
     if (!all) from = to - kMostSearched;
@@ -84,7 +85,8 @@ class PostgresEvents final : public Events {
              {from, to, Param::text_or_null(filter.aggregate_type),
               Param::text_or_null(filter.aggregate_id), Param::text_or_null(filter.event_type),
               Param::time_us(filter.since_us), Param::time_us(filter.until_us), most}));
-    complete = all || (found && found->size() == limit);
+    page.complete = all || (found && found->size() == limit);
+    page.searched_from = from + 1;
     return found;
   }
 

@@ -220,6 +220,16 @@ DELETE FROM {schema}.history h WHERE h.at < $1::timestamptz AND h.at <= coalesce
   (SELECT t.at FROM {schema}.history t WHERE t.at < $1::timestamptz ORDER BY t.at LIMIT 1 OFFSET $2::bigint), $1::timestamptz)
 RETURNING 1::int)"},
 
+    // ---- ConsoleTokens (docs/design/console.md). A few rows.
+    .list_tokens = {.what = "list the console's tokens", .text = R"(
+SELECT t.name, t.digest, t.role, t.payloads, t.created_by, t.created_at, t.expires_at FROM {schema}.console_token t ORDER BY t.name)"},
+    // $1 name, $2 digest, $3 role, $4 payloads, $5 by whom, $6 when it expires, or null.
+    .add_token = {.what = "add a token of the console", .text = R"(
+INSERT INTO {schema}.console_token (name, digest, role, payloads, created_by, expires_at)
+VALUES ($1::text, $2::text, $3::text, $4::boolean, $5::text, $6::timestamptz) ON CONFLICT (name) DO NOTHING RETURNING 1::int)"},
+    .remove_token = {.what = "remove a token of the console", .text = R"(
+DELETE FROM {schema}.console_token t WHERE t.name = $1::text RETURNING 1::int)"},
+
     // ---- Replays (docs/design/replay.md). The functions are in 0007_replay.sql.
     // Returns the first event that is certainly there, by event_by_seq, and the newest one.
     .retained = {.how = How::settings, .what = "ask what is retained", .text = R"(

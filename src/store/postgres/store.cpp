@@ -107,6 +107,9 @@ class PostgresStore final : public Store {
     return make("schedules", sql::make_schedules);
   }
   Result<std::unique_ptr<Audit>> audit() override { return make("audit", sql::make_audit); }
+  Result<std::unique_ptr<ConsoleTokens>> console_tokens() override {
+    return make("tokens", sql::make_console_tokens);
+  }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
     if (!armed) return make_wakeup(std::nullopt);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/console_tokens.hpp"
 #include "store/history.hpp"
 #include "store/ownership.hpp"
 #include "store/parked.hpp"
@@ -27,6 +28,8 @@ namespace outbox::store::sql {
 [[nodiscard]] std::unique_ptr<store::Verified> make_verified(
     std::unique_ptr<Connection> connection);
 [[nodiscard]] std::unique_ptr<store::WorkHistory> make_work_history(
+    std::unique_ptr<Connection> connection);
+[[nodiscard]] std::unique_ptr<store::ConsoleTokens> make_console_tokens(
     std::unique_ptr<Connection> connection);
 
 /// A subscription as find_subscription reads it.

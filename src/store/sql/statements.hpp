@@ -49,6 +49,8 @@ struct Statements {
   Statement list_verified, save_verified, forget_differences;
   // WorkHistory.
   Statement append_history, list_history, remove_history;
+  // ConsoleTokens.
+  Statement list_tokens, add_token, remove_token;
   // Replays.
   Statement retained, replay_loaded, stop_replay, drop_replay, list_replays, replay_skips,
       replay_places;

@@ -132,6 +132,7 @@ class SqliteEvents final : public Events {
       OUTBOX_TRY(from, seq_at(connection_, *filter.since_us - kSecondUs));
       --from;
     }
+    if (filter.before) to = std::min(to, *filter.before - 1);
     OUTBOX_TRY(const bool indexed, has_index("outbox_event_by_key"));
     const bool by_key = indexed && !filter.aggregate_id.empty();
     const bool all = by_key || to - from <= kMostSearched;
@@ -146,6 +147,7 @@ class SqliteEvents final : public Events {
       OUTBOX_TRY(add_rows(std::move(row), true, std::nullopt, lives, page));
     }
     page.complete = all || std::cmp_equal(page.events.size(), limit);
+    page.searched_from = from + 1;
     return {};
   }
 

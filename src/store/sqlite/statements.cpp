@@ -204,6 +204,16 @@ WHERE h.at >= ?1 GROUP BY s.name, h.type, step ORDER BY s.name, h.type, step)"},
 /* remove history */ DELETE FROM outbox_history WHERE at < ?1 AND at <= coalesce(
 (SELECT at FROM outbox_history WHERE at < ?1 ORDER BY at LIMIT 1 OFFSET ?2), ?1) RETURNING 1)"},
 
+    // ---- ConsoleTokens (docs/design/console.md). A few rows.
+    .list_tokens = {.text = R"(
+/* list tokens */ SELECT name, digest, role, payloads, created_by, created_at, expires_at FROM outbox_console_token ORDER BY name)"},
+    // ?1 name, ?2 digest, ?3 role, ?4 payloads, ?5 by whom, ?6 when it expires, or null.
+    .add_token = {.text = R"(
+/* add token */ INSERT INTO outbox_console_token (name, digest, role, payloads, created_by, created_at, expires_at)
+VALUES (?1, ?2, ?3, ?4, ?5, outbox_now(), ?6) ON CONFLICT (name) DO NOTHING RETURNING 1)"},
+    .remove_token = {.text = R"(
+/* remove token */ DELETE FROM outbox_console_token WHERE name = ?1 RETURNING 1)"},
+
     // ---- Replays (docs/design/replay.md).
     // Everything before the first seq was removed.
     .retained = {.text = R"(

@@ -30,10 +30,10 @@ class PostgresMigrate : public ::testing::Test {
 TEST_F(PostgresMigrate, twice_changes_nothing) {
   auto first = store_->migrate();
   ASSERT_TRUE(ok(first));
-  EXPECT_THAT(*first,
-              ::testing::ElementsAre("0001_init", "0002_second_witness", "0003_enqueue",
-                                     "0004_parking", "0005_status", "0006_retention", "0007_replay",
-                                     "0008_tasks", "0009_subscriptions", "0010_adopt"));
+  EXPECT_THAT(*first, ::testing::ElementsAre("0001_init", "0002_second_witness", "0003_enqueue",
+                                             "0004_parking", "0005_status", "0006_retention",
+                                             "0007_replay", "0008_tasks", "0009_subscriptions",
+                                             "0010_adopt", "0011_console"));
   auto second = store_->migrate();
   ASSERT_TRUE(ok(second));
   EXPECT_THAT(*second, ::testing::IsEmpty());

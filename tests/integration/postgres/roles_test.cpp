@@ -130,7 +130,7 @@ TEST_F(PostgresRoles, everything_belongs_to_the_owner_which_cannot_log_in) {
   EXPECT_EQ(
       value("SELECT bool_or(rolcanlogin OR rolsuper OR rolcreatedb OR rolcreaterole) FROM pg_roles "
             "WHERE rolname LIKE 'outbox\\_%' AND rolname IN "
-            "('outbox_owner', 'outbox_app', 'outbox_relay', 'outbox_reader')"),
+            "('outbox_owner', 'outbox_app', 'outbox_relay', 'outbox_reader', 'outbox_console')"),
       "f");
 }
 

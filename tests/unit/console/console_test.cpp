@@ -71,5 +71,13 @@ TEST(ConsoleServer, other_machines_are_not_answered) {
   EXPECT_THAT(console.error().text(), HasSubstr("other machines"));
 }
 
+TEST(ConsoleServer, without_a_token_it_does_not_start_where_it_asks_for_one) {
+  auto console = Console::start({.address = *http::parse_address("127.0.0.1:0"),
+                                 .asks_for_tokens = true,
+                                 .read_tokens = [] { return std::vector<KnownToken>(); }});
+  ASSERT_FALSE(console);
+  EXPECT_THAT(console.error().text(), HasSubstr("token add"));
+}
+
 }  // namespace
 }  // namespace outbox::console

@@ -123,6 +123,9 @@ class GatedStore final : public store::Store {
   }
   Result<std::unique_ptr<store::Schedules>> schedules() override { return inner_->schedules(); }
   Result<std::unique_ptr<store::Audit>> audit() override { return inner_->audit(); }
+  Result<std::unique_ptr<store::ConsoleTokens>> console_tokens() override {
+    return inner_->console_tokens();
+  }
   Result<std::unique_ptr<store::Progress>> progress() override {
     return std::make_unique<GatedProgress>(inner_->progress().value(), gate_);
   }

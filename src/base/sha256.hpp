@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 
-namespace outbox::sink {
+namespace outbox {
 
 /// The hash as 64 hexadecimal digits.
 [[nodiscard]] inline std::string sha256_digits(std::string_view text) {
@@ -22,4 +22,4 @@ namespace outbox::sink {
   return digits;
 }
 
-}  // namespace outbox::sink
+}  // namespace outbox
