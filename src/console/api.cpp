@@ -53,22 +53,29 @@ std::optional<Match> match(const Operation& operation,
   return found;
 }
 
-tl::expected<Match, Problem> find_operation(const ApiRequest& request) {
-  std::vector<Match> at_path;
-  const auto parts = segments(request.path);
+/// What is at a path. "/parked/retry" is no event that is named "retry".
+std::vector<Match> matches_at(std::string_view path) {
+  std::vector<Match> all;
+  const auto parts = segments(path);
   for (const Operation& one : operations()) {
-    if (const auto found = match(one, parts)) at_path.push_back(*found);
+    if (const auto found = match(one, parts)) all.push_back(*found);
   }
-  if (at_path.empty())
+  const auto is_exact = [](const Match& one) { return one.name.empty(); };
+  if (std::any_of(all.begin(), all.end(), is_exact))
+    std::erase_if(all, [&](const Match& one) { return !is_exact(one); });
+  return all;
+}
+
+tl::expected<Match, Problem> find_operation(const ApiRequest& request) {
+  const std::string allowed = allowed_methods(request.path);
+  if (allowed.empty())
     return refuse(404, "there is nothing at this path of the API",
                   "docs/guide/console.md lists what there is");
-  const auto found = std::find_if(at_path.begin(), at_path.end(), [&](const Match& one) {
-    return one.operation->method == request.method;
-  });
-  if (found == at_path.end())
-    return refuse(405, "this path does not take the method " + std::string(request.method),
-                  "it takes " + std::string(at_path.front().operation->method));
-  return *found;
+  for (const Match& one : matches_at(request.path)) {
+    if (one.operation->method == request.method) return one;
+  }
+  return refuse(405, "this path does not take the method " + std::string(request.method),
+                "it takes " + allowed);
 }
 
 const Parameter* find_parameter(const Operation& operation, std::string_view name) {
@@ -189,6 +196,20 @@ bool has_zero(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+std::string allowed_methods(std::string_view path) {
+  // The console answers these without a verb.
+  for (const std::string_view own : {"/session", "/live", "/openapi.json"}) {
+    if (path == own) return "GET, HEAD";
+  }
+  for (const std::string_view own : {"/login", "/logout"}) {
+    if (path == own) return "POST";
+  }
+  const auto found = matches_at(path);
+  if (found.empty()) return {};
+  const std::string method(found.front().operation->method);
+  return method == "GET" ? "GET, HEAD" : method;
+}
 
 tl::expected<Call, Problem> translate(const ApiRequest& request) {
   const auto found = find_operation(request);

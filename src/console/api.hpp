@@ -28,6 +28,8 @@ struct Call {
 };
 
 [[nodiscard]] tl::expected<Call, Problem> translate(const ApiRequest& request);
+/// What this path takes, for the header Allow: "GET, HEAD". Empty if there is nothing at it.
+[[nodiscard]] std::string allowed_methods(std::string_view path);
 
 /// What a verb has left behind.
 struct Outcome {

@@ -53,7 +53,7 @@ std::optional<Problem> check_origin(std::string_view method, const Headers& head
     return Problem{.status = 415,
                    .title = "the body of a change is application/json",
                    .hint = "Content-Type: application/json"};
-  if (headers("Outbox-Console").empty())
+  if (headers("Outbox-Console") != "1")
     return Problem{.status = 403,
                    .title = "a change needs the header Outbox-Console",
                    .hint = "Outbox-Console: 1; no page of another site can send it"};

@@ -47,10 +47,12 @@ std::string as_data(std::string_view document) {
   return text;
 }
 
-/// The path of a request as it was sent: a name in it may contain an encoded slash.
-std::string_view raw_path(const httplib::Request& request) {
-  const std::string_view target = request.target;
-  return target.substr(0, target.find_first_of("?#"));
+/// The path of a request below kApi, as it was sent: a name in it may contain an encoded slash.
+std::string_view api_path(const httplib::Request& request) {
+  std::string_view path = request.target;
+  path = path.substr(0, path.find_first_of("?#"));
+  if (path.starts_with(kApi)) path.remove_prefix(kApi.size());
+  return path;
 }
 
 Headers headers_of(const httplib::Request& request) {
@@ -62,6 +64,17 @@ Exposure exposure(const ConsoleOptions& options) {
           .tls = options.certificate.has_value(),
           .behind_tls = options.behind_tls_proxy,
           .tokens = options.asks_for_tokens};
+}
+
+bool is_served(std::string_view method) {
+  return method == "GET" || method == "HEAD" || method == "POST";
+}
+
+/// The body of a request that must be a JSON object; not set if it is not.
+std::optional<nlohmann::json> object_in(const httplib::Request& request) {
+  auto body = nlohmann::json::parse(request.body, nullptr, false);
+  if (!body.is_object()) return {};
+  return body;
 }
 
 bool is_any_address(const http::Address& address) {
@@ -129,6 +142,13 @@ void Console::add_routes(httplib::Server& server) {
   server.set_pre_routing_handler(
       [this](const httplib::Request& request, httplib::Response& response) {
         using Handled = httplib::Server::HandlerResponse;
+        if (!is_served(request.method)) {
+          response.set_header("Allow", allowed_methods(api_path(request)));
+          send(response, Problem{.status = 405,
+                                 .title = "the console takes no " + request.method,
+                                 .hint = "GET looks, POST changes"});
+          return Handled::Handled;
+        }
         const auto problem = check_origin(request.method, headers_of(request), hosts_);
         if (!problem) return Handled::Unhandled;
         send(response, *problem);
@@ -153,13 +173,13 @@ void Console::add_routes(httplib::Server& server) {
   const auto api = [this](const httplib::Request& request, httplib::Response& response) {
     const auto person = identify(request);
     if (!person) return send(response, person.error());
-    std::string_view path = raw_path(request);
-    path.remove_prefix(std::min(kApi.size(), path.size()));
+    const std::string_view path = api_path(request);
     send(response, answer_api({.method = request.method,
                                .path = path,
                                .query = {request.params.begin(), request.params.end()},
                                .body = request.body},
                               *person));
+    if (response.status == 405) response.set_header("Allow", allowed_methods(path));
   };
   constexpr const char* kAllOfIt = "/api/v1/.*";
   server.Get(kAllOfIt, api);
@@ -211,12 +231,15 @@ void Console::add_sessions(httplib::Server& server) {
              });
   server.Post("/api/v1/login", [this](const httplib::Request& request,
                                       httplib::Response& response) { log_in(request, response); });
-  server.Post("/api/v1/logout",
-              [this](const httplib::Request& request, httplib::Response& response) {
-                if (authenticator_) authenticator_->log_out(headers_of(request));
-                response.set_header("Set-Cookie", session_cookie({}, secure_));
-                send(response, Answer{.body = "{}\n"});
-              });
+  server.Post("/api/v1/logout", [this](const httplib::Request& request,
+                                       httplib::Response& response) {
+    if (!object_in(request))
+      return send(response,
+                  Problem{.status = 400, .title = "the body is no JSON object", .hint = "send {}"});
+    if (authenticator_) authenticator_->log_out(headers_of(request));
+    response.set_header("Set-Cookie", session_cookie({}, secure_));
+    send(response, Answer{.body = "{}\n"});
+  });
 }
 
 tl::expected<Person, Problem> Console::identify(const httplib::Request& request) {
@@ -225,14 +248,14 @@ tl::expected<Person, Problem> Console::identify(const httplib::Request& request)
 }
 
 void Console::log_in(const httplib::Request& request, httplib::Response& response) {
-  if (!authenticator_) return send(response, answer_session(anybody()));
-  const auto body = nlohmann::json::parse(request.body, nullptr, false);
-  if (!body.is_object() || !body.contains("token") || !body["token"].is_string())
+  const auto body = object_in(request);
+  if (!body || !body->contains("token") || !(*body)["token"].is_string())
     return send(response, Problem{.status = 400,
                                   .title = "the body has no token",
                                   .hint = R"(send {"token": TOKEN})"});
+  if (!authenticator_) return send(response, answer_session(anybody()));
   const auto session =
-      authenticator_->log_in(body["token"].get<std::string>(), request.remote_addr);
+      authenticator_->log_in((*body)["token"].get<std::string>(), request.remote_addr);
   if (!session) return send(response, session.error());
   response.set_header("Set-Cookie", session_cookie(session->id, secure_));
   send(response, answer_session(session->person));

@@ -85,8 +85,10 @@ OpenApi own_header() {
 OpenApi request_body(const Operation& operation) {
   OpenApi members = OpenApi::object();
   for (const Parameter& one : operation.parameters) {
-    members[std::string(one.name)] = type_of_parameter(one);
-    members[std::string(one.name)]["description"] = option_help(one);
+    OpenApi member = type_of_parameter(one);
+    member["type"] = OpenApi::array({member["type"], "null"});  // As if it were left out.
+    member["description"] = option_help(one);
+    members[std::string(one.name)] = std::move(member);
   }
   OpenApi schema{
       {"type", "object"}, {"properties", std::move(members)}, {"additionalProperties", false}};
@@ -148,7 +150,7 @@ OpenApi fixed(const char* id, const char* description, OpenApi success) {
 }
 
 void add_fixed_paths(OpenApi& paths) {
-  const OpenApi nothing{{"type", "object"}, {"additionalProperties", false}};
+  const OpenApi object{{"type", "object"}};
   paths["/session"]["get"] = fixed("get_session", "Who asks, and what they may do.",
                                    content(kJsonType, schema_ref("session")));
   OpenApi login = fixed("post_login", "Begins a session: a cookie stands for the token.",
@@ -161,15 +163,15 @@ void add_fixed_paths(OpenApi& paths) {
                                       {"properties", {{"token", {{"type", "string"}}}}}})}};
   login["security"] = OpenApi::array();
   paths["/login"]["post"] = std::move(login);
-  OpenApi logout = fixed("post_logout", "Ends the session.", content(kJsonType, nothing));
+  OpenApi logout = fixed("post_logout", "Ends the session.", content(kJsonType, object));
   logout["parameters"] = OpenApi::array({own_header()});
-  logout["requestBody"] = {{"required", true}, {"content", content(kJsonType, nothing)}};
+  logout["requestBody"] = {{"required", true}, {"content", content(kJsonType, object)}};
   paths["/logout"]["post"] = std::move(logout);
   paths["/live"]["get"] =
       fixed("get_live",
             "Server-sent events, one in a response: `status` with the document of /status, or "
             "`problem`. The client asks again after `retry`.",
-            content("text/event-stream", {{"type", "string"}}));
+            OpenApi{{"text/event-stream", OpenApi::object()}});
   paths["/openapi.json"]["get"] =
       fixed("get_openapi", "This document.", content(kJsonType, {{"type", "object"}}));
 }
@@ -203,17 +205,19 @@ OpenApi own_schemas() {
           {"store", text_member("Where it is, without a password")}}}}}};
 }
 
+void replace_each(std::string& text, std::string_view what, const std::string& with) {
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size()))
+    text.replace(at, what.size(), with);
+}
+
 OpenApi schemas() {
   OpenApi all = own_schemas();
   for (const DocumentSchema& one : document_schemas()) {
     const std::string name(one.name);
     std::string text(one.json);
     // A reference inside of a document is one inside of the whole.
-    constexpr std::string_view kOwn = "\"#/$defs/";
-    const std::string whole = "\"#/components/schemas/" + name + "/$defs/";
-    for (auto at = text.find(kOwn); at != std::string::npos;
-         at = text.find(kOwn, at + whole.size()))
-      text.replace(at, kOwn.size(), whole);
+    replace_each(text, "\"#/$defs/", "\"#/components/schemas/" + name + "/$defs/");
+    replace_each(text, "\"tasks-schedule.schema.json\"", "\"#/components/schemas/tasks-schedule\"");
     OpenApi schema = OpenApi::parse(text, nullptr, false);
     OUTBOX_CHECK(schema.is_object());
     schema.erase("$schema");

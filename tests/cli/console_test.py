@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from parked_rows import make_parked
 from program import Case, OK, OnPostgres, OnSqlite, USAGE, jsonl, signal, wait_until
 
+SCHEMATHESIS = os.environ.get("OUTBOX_TEST_SCHEMATHESIS")
 CHANGE = {"Content-Type": "application/json", "Outbox-Console": "1"}
 
 
@@ -319,7 +320,23 @@ class Console:
                 for reference in re.findall(r'"#/components/schemas/([^"/]+)', json.dumps(operation)):
                     self.assertIn(reference, document["components"]["schemas"], (method, path))
 
+    def test_whatever_is_sent_the_answer_is_as_described(self):
+        if SCHEMATHESIS is None:
+            self.skipTest("OUTBOX_TEST_SCHEMATHESIS is not set: schemathesis is not installed")
+        # Texts have grammars that the description does not tell, so a valid one by its type can be refused.
+        api = f"http://127.0.0.1:{self.port}/api/v1"
+        done = subprocess.run(["python3", "-m", "schemathesis.cli", "run", f"{api}/openapi.json", "--url", api, "--max-examples", "20", "--checks", "all",
+                               "--exclude-checks", "positive_data_acceptance,unsupported_method", "--seed", "1", "--no-color"],
+                              cwd=self.folder, env=self.environment | {"PYTHONPATH": SCHEMATHESIS}, check=False, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout[-8000:] + done.stderr[-2000:])
+        self.assertRegex(done.stdout, r"[0-9]{3,} (generated|passed)")
+        self.assertEqual(self.console.poll(), None)
+
     # ---- what is refused
+
+    def test_methods_that_are_not_served_are_refused(self):
+        for method in ("PUT", "DELETE", "PATCH", "TRACE", "OPTIONS"):
+            self.assertEqual(self.problem(405, "/status", method=method)["hint"], "GET looks, POST changes")
 
     def test_what_is_wrong_is_said_with_a_hint(self):
         self.assertIn("limit", self.problem(400, "/events?limit=many")["title"])

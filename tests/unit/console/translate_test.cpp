@@ -85,7 +85,7 @@ TEST(Translate, what_is_not_in_the_table_cannot_be_called) {
   EXPECT_EQ(get("/").front(), "problem 404");
   EXPECT_EQ(get("/events/").front(), "problem 404");
   EXPECT_EQ(get("/events/1/2").front(), "problem 404");
-  EXPECT_EQ(get("/parked/retry").front(), "parked") << "an event of this name, which there is none";
+  EXPECT_EQ(get("/parked/retry").front(), "problem 405") << "no event has this name";
   EXPECT_EQ(post("/status", "{}").front(), "problem 405");
   EXPECT_EQ(words({.method = "DELETE", .path = "/parked"}).front(), "problem 405");
 }
