@@ -18,6 +18,7 @@
 #include "cli/program.hpp"
 #include "cli/verbs.hpp"
 #include "http/address.hpp"
+#include "store/kept_connections.hpp"
 #include "store/url.hpp"
 
 namespace outbox::cli {
@@ -40,8 +41,8 @@ std::optional<http::Certificate> find_certificate(const ConsoleOptions& options)
 }
 
 /// Runs a verb as the command line would, with the configuration of this process.
-console::Outcome execute(Context context, const std::vector<std::string>& words,
-                         const std::string& person) {
+console::Outcome execute(Context context, store::KeptConnections& kept,
+                         const std::vector<std::string>& words, const std::string& person) {
   std::vector<const char*> argv{"outbox"};
   for (const std::string& word : words) argv.push_back(word.c_str());
   const Program program{.name = "outbox", .help = {}, .add = [&context](CLI::App& root) {
@@ -50,13 +51,16 @@ console::Outcome execute(Context context, const std::vector<std::string>& words,
   console::Outcome outcome;
   const Capture capture(outcome.output, outcome.errors);
   const ActingPerson acting(person);
+  const store::KeptConnections::Use use(kept);
   const Ended ended = run_caught(program, static_cast<int>(argv.size()), argv.data());
   outcome.code = ended.code;
   outcome.unexpected = ended.unexpected;
   return outcome;
 }
 
-Result<std::vector<console::KnownToken>> read_tokens(const store::StoreOptions& options) {
+Result<std::vector<console::KnownToken>> read_tokens(const store::StoreOptions& options,
+                                                     store::KeptConnections& kept) {
+  const store::KeptConnections::Use use(kept);
   OUTBOX_TRY(const auto store, store::open_store(options));
   OUTBOX_TRY(store->check());
   OUTBOX_TRY(const auto tokens, store->console_tokens());
@@ -82,6 +86,7 @@ int console(const ConsoleOptions& options, const Context& context) {
   signals.end_at(1);
   Context of_requests = context;
   of_requests.leave_logging();
+  store::KeptConnections kept;
   const auto server = must(console::Console::start(
       {.address = *address,
        .hosts = options.hosts,
@@ -90,9 +95,10 @@ int console(const ConsoleOptions& options, const Context& context) {
        .asks_for_tokens = options.tokens,
        .version = OUTBOX_VERSION,
        .store = store::shown_url(loaded.config.relay.store_url),
-       .execute = [of_requests](const auto& words,
-                                const auto& person) { return execute(of_requests, words, person); },
-       .read_tokens = [store] { return read_tokens(store); }}));
+       .execute = [of_requests, &kept](
+                      const auto& words,
+                      const auto& person) { return execute(of_requests, kept, words, person); },
+       .read_tokens = [store, &kept] { return read_tokens(store, kept); }}));
   // From here on a stop waits for the requests that run.
   signals.end_at(2);
   const Supervisor supervisor;

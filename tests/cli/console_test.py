@@ -407,6 +407,24 @@ class ConsoleOnPostgres(OnPostgres, Console, Case):
     def start(self, *arguments):
         return super().start("--store", self.login("outbox_console"), *arguments)
 
+    def sessions(self):
+        found = self.sql("SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND usename LIKE 'console_%'")
+        return set(found.split())
+
+    def test_connections_are_used_again_and_one_that_the_server_ended_is_not(self):
+        self.get("/events")
+        used = self.sessions()
+        self.assertGreater(len(used), 0)
+        for _ in range(5):
+            self.get("/events")
+        self.assertLessEqual(self.sessions(), used)
+        for pid in used:
+            self.sql(f"SELECT pg_terminate_backend({pid})")
+        wait_until(lambda: not self.sessions() & used, "its sessions have ended")
+        for _ in range(5):
+            self.get("/events")
+            self.get("/parked")
+
     def test_its_role_cannot_deliver_or_remove_history(self):
         login = self.login("outbox_console")
         for statement in ("INSERT INTO settlement (subscription, kind, lanes, generation) VALUES (1, 'settle', 1, 1)", "DELETE FROM event",
@@ -425,8 +443,7 @@ class ConsoleOnPostgres(OnPostgres, Console, Case):
 
     def test_while_nobody_asks_the_store_is_asked_nothing(self):
         self.get("/events")
-        sessions = f"SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'outbox%' AND query LIKE '%{self.flags[1]}%'"
-        wait_until(lambda: self.sql(sessions).strip() == "0", "the console has no session")
+        wait_until(lambda: not self.sessions(), "the console has no session")
 
 
 del Console

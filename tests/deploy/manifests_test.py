@@ -29,7 +29,8 @@ KUBERNETES = DEPLOY / "kubernetes"
 GUIDE = ROOT / "docs" / "guide" / "install.md"
 # Left out of kustomization.yaml: a template, and what needs the operator's definitions.
 OPTIONAL = {"secrets.example.yaml", "servicemonitor.yaml"}
-OURS = {"migrate", "relay", "worker"}
+OURS = {"migrate", "relay", "worker", "console"}
+MONITORED = {"relay", "worker"}
 PORT = 9464
 # What a relay or a worker may take to stop after its grace (docs/guide/install.md).
 AFTER_GRACE = 5
@@ -207,7 +208,7 @@ class Compose(Images):
     def test_the_monitoring_does_not_reach_the_store(self):
         for name in "prometheus", "grafana":
             self.assertEqual(SERVICES[name]["networks"], ["monitoring"])
-        for name in "postgres", "kafka", "migrate":
+        for name in "postgres", "kafka", "migrate", "console":
             self.assertEqual(SERVICES[name]["networks"], ["data"])
 
 
@@ -221,7 +222,7 @@ class Prometheus(unittest.TestCase):
         self.assertEqual(job["authorization"], {"credentials_file": "/run/secrets/http_token"})
         self.assertEqual(COMPOSE["secrets"]["http_token"], {"environment": "OUTBOX_HTTP_TOKEN"})
         names = [name for found in job["dns_sd_configs"] for name in found["names"]]
-        self.assertEqual(set(names), OURS - {"migrate"})
+        self.assertEqual(set(names), MONITORED)
         self.assertEqual({found["port"] for found in job["dns_sd_configs"]}, {PORT})
 
     def test_it_finds_its_files(self):
@@ -563,6 +564,24 @@ class Logins(Case):
         self.assertIn("permission denied", refused.stderr)
         checked = self.outbox("migrate", *relay, env=its)
         self.assertNotEqual(checked.code, 5, checked)
+        self.check_console(login("migrate"), login("console"))
+
+    def check_console(self, owner, console):
+        """It refuses to start until there is a token, and then its health check passes."""
+        command = [word.replace("0.0.0.0:8484", "0.0.0.0:0") for word in SERVICES["console"]["command"]]
+        store, its = console
+        self.fails(1, *command, *store, env=its, says="token add")
+        self.succeeds("console", "token", "add", "me", "--role", "admin", *owner[0], env=owner[1])
+        log = self.folder / "console.log"
+        with open(log, "w", encoding="utf-8") as output:
+            self.environment |= its
+            process = self.spawn(*command, *store, stdout=subprocess.DEVNULL, stderr=output)
+        port = wait_until(lambda: re.search(r"http://0\.0\.0\.0:(\d+)", read(log)), "the console listens")[1]
+        check = list(SERVICES["console"]["healthcheck"]["test"][1:])
+        check[-1] = check[-1].replace("/8484 ", f"/{port} ")
+        wait_until(lambda: subprocess.run(check, check=False, capture_output=True, timeout=10).returncode == 0, "the console is healthy")
+        process.terminate()
+        self.assertEqual(process.wait(timeout=60), OK, read(log))
 
 
 class Guide(unittest.TestCase):

@@ -1,9 +1,13 @@
 #include "store/postgres/connection.hpp"
 
+#include <poll.h>
+
 #include <atomic>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/steady.hpp"
 #include "pg/connect.hpp"
 #include "pg/errors.hpp"
 #include "pg/url.hpp"
@@ -69,15 +73,67 @@ sql::Rows read_cells(const Rows& rows) {
   return {static_cast<std::size_t>(columns), std::move(cells)};
 }
 
+struct Connection::Kept final : KeptConnections::Item {
+  explicit Kept(Connection&& its_connection) : connection(std::move(its_connection)) {
+    connection.keeper_ = nullptr;  // What is kept is closed when it is destroyed.
+  }
+  Connection connection;
+};
+
+Connection::~Connection() {
+  if (keeper_ == nullptr || !is_as_new()) return;
+  KeptConnections* const keeper = std::exchange(keeper_, nullptr);
+  const KeptConnections::Time opened = opened_;
+  const std::string address = address_;
+  keeper->give(address, {.item = std::make_unique<Kept>(std::move(*this)), .opened = opened});
+}
+
+bool Connection::is_as_new() const noexcept {
+  return connection_ != nullptr && !broken() && !failed_ && !synced_ && batch_.empty() &&
+         use_prepared_ && PQtransactionStatus(native()) == PQTRANS_IDLE;
+}
+
+/// The server may have ended it meanwhile: then there is something to read.
+std::optional<Connection> Connection::take_kept(const StoreOptions& options,
+                                                KeptConnections& kept) {
+  while (true) {
+    KeptConnections::Taken taken = kept.take(options.url);
+    if (taken.item == nullptr) return {};
+    Connection connection = std::move(static_cast<Kept&>(*taken.item).connection);
+    pollfd readable{.fd = PQsocket(connection.native()), .events = POLLIN, .revents = 0};
+    if (::poll(&readable, 1, 0) > 0) continue;
+    connection.keeper_ = &kept;
+    connection.opened_ = taken.opened;
+    return connection;
+  }
+}
+
 Result<Connection> Connection::open(const StoreOptions& options, std::string_view purpose,
                                     std::shared_ptr<const Queries> queries) {
+  if (!queries) queries = std::make_shared<const Queries>(options.schema);
+  KeptConnections* const kept = KeptConnections::of_thread();
+  if (kept == nullptr) return open_new(options, purpose, std::move(queries));
+  if (auto connection = take_kept(options, *kept)) {
+    connection->use(std::move(queries));
+    connection->set_deadline(kDeadline);
+    connection->decided_by(options.decision);
+    return std::move(*connection);
+  }
+  OUTBOX_TRY(Connection opened, open_new(options, purpose, std::move(queries)));
+  opened.keeper_ = kept;
+  opened.opened_ = now_steady();
+  opened.address_ = options.url;
+  return opened;
+}
+
+Result<Connection> Connection::open_new(const StoreOptions& options, std::string_view purpose,
+                                        std::shared_ptr<const Queries> queries) {
   // This check comes first, since libpq's messages quote what libpq does not understand, which may
   // be a part of the password.
   if (Status status = pg::check_url(options.url); !status) {
     status.error().message = "the store URL " + status.error().message;
     return pass(status);
   }
-  if (!queries) queries = std::make_shared<const Queries>(options.schema);
   Connection opened(pg::connect(options.url, options.application + " " + std::string(purpose)),
                     std::move(queries));
   PGconn* const connection = opened.native();
@@ -217,6 +273,7 @@ Result<std::vector<Rows>> Connection::collect() {
   OUTBOX_CHECK(synced_);
   synced_ = false;
   auto rows = receive();
+  if (!rows) failed_ = true;
   if (!rows && batch_began_outside_) rollback();
   if (!rows && use_prepared_ && blames_prepared(rows.error())) {
     use_prepared_ = false;

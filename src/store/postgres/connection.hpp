@@ -12,12 +12,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <outbox/error.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "store/kept_connections.hpp"
 #include "store/postgres/pipeline.hpp"
 #include "store/postgres/queries.hpp"
 #include "store/sql/connection.hpp"
@@ -38,10 +40,18 @@ class Connection final : public sql::Connection {
 
   /// Connects within the connect_timeout (5 s per address unless the URL says otherwise) and checks
   /// that the server is PostgreSQL 14 or newer. `purpose` shows in the server's list of connections
-  /// after the application's name. If `queries` is null, those of the schema are made.
+  /// after the application's name. If `queries` is null, those of the schema are made. Takes one of
+  /// the connections that this thread keeps (store/kept_connections.hpp), if there is one.
   [[nodiscard]] static Result<Connection> open(const StoreOptions& options,
                                                std::string_view purpose,
                                                std::shared_ptr<const Queries> queries = nullptr);
+
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  Connection(Connection&&) noexcept = default;
+  Connection& operator=(Connection&&) noexcept = default;
+  /// Gives the connection back to those that are kept, unless something has failed with it.
+  ~Connection() override;
 
   /// Sends one statement and waits for its rows. Outside a transaction the statement is a
   /// transaction of its own.
@@ -115,8 +125,17 @@ class Connection final : public sql::Connection {
     void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
   };
 
+  struct Kept;
+
   Connection(PGconn* connection, std::shared_ptr<const Queries> queries)
       : connection_(connection), queries_(std::move(queries)) {}
+
+  [[nodiscard]] static std::optional<Connection> take_kept(const StoreOptions& options,
+                                                           KeptConnections& kept);
+  [[nodiscard]] static Result<Connection> open_new(const StoreOptions& options,
+                                                   std::string_view purpose,
+                                                   std::shared_ptr<const Queries> queries);
+  [[nodiscard]] bool is_as_new() const noexcept;
 
   [[nodiscard]] Status attempt(const std::function<Result<Decision>()>& body);
   [[nodiscard]] Status transmit();
@@ -127,12 +146,18 @@ class Connection final : public sql::Connection {
   std::shared_ptr<const Queries> queries_;
   Pipeline pipeline_;
   std::vector<Step> batch_;
-  std::chrono::milliseconds deadline_{std::chrono::seconds(30)};
+  static constexpr std::chrono::milliseconds kDeadline = std::chrono::seconds(30);
+  std::chrono::milliseconds deadline_{kDeadline};
   std::uint64_t statements_{0};
   bool use_prepared_{true};
   bool broken_{false};
   bool synced_{false};
   bool batch_began_outside_{true};  ///< No transaction was open when the batch was sent.
+  bool failed_{false};              ///< A statement has failed.
+  // Of a connection that is kept.
+  KeptConnections* keeper_{nullptr};
+  KeptConnections::Time opened_{};
+  std::string address_{};
 };
 
 }  // namespace outbox::store::postgres
