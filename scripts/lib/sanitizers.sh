@@ -19,7 +19,8 @@ sanitizer_options() { # RUN
       export UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS-}"
       ;;
     tsan)
-      export TSAN_OPTIONS="second_deadlock_stack=1:suppressions=$root/scripts/lib/tsan.suppressions:${TSAN_OPTIONS-}"
+      # A program that a test makes die of a signal dies of that signal.
+      export TSAN_OPTIONS="second_deadlock_stack=1:handle_segv=0:handle_abort=0:suppressions=$root/scripts/lib/tsan.suppressions:${TSAN_OPTIONS-}"
       ;;
   esac
 }

@@ -1,6 +1,6 @@
-// Connections that outlive the store that opened them, for a process that opens the same store again
-// and again, such as the console: a new connection to PostgreSQL costs 20 ms until its server has
-// read what it needs of the catalog.
+// Connections that outlive the store that opened them, for a process that opens the same store
+// again and again, such as the console: a new connection to PostgreSQL costs 20 ms until its server
+// has read what it needs of the catalog.
 //
 //   KeptConnections kept;
 //   {

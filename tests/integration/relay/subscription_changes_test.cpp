@@ -223,8 +223,13 @@ TEST_P(SubscriptionChanges, what_stays_parked_is_retried_after_a_reset) {
   ASSERT_TRUE(changes_->reset("orders", {.kind = Start::Kind::now}));
   EXPECT_EQ(parked().size(), 2U);
   EXPECT_EQ(verified("orders"), "");
+  // From now on it is sent again in an hour, or when a person says so.
+  std::vector<store::ParkedListing> rows;
+  ASSERT_TRUE(eventually([&] {
+    rows = parked();
+    return rows.size() == 2 && rows[0].attempts == 4;
+  }));
   *mended = true;
-  const auto rows = parked();
   const std::vector<std::int64_t> poison{rows[0].seq};
   ASSERT_TRUE(store_->parked_events().value()->retry(rows[0].subscription, poison, true));
   ASSERT_TRUE(eventually([&] { return parked().empty(); }));
