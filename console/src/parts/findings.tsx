@@ -1,0 +1,71 @@
+import { useState } from "preact/hooks";
+import type { Finding } from "../lib/findings.js";
+import { cancelTasks, resumeQueue, resumeSubscription } from "./changes.js";
+import { ChangeButton, Command, SeverityMark, sentence } from "./basics.js";
+
+/** Notes beyond these are one click away: at three in the morning the errors count. */
+const NOTES_SHOWN = 2;
+
+export function FindingList({ findings, onDone }: { findings: readonly Finding[]; onDone: () => void }) {
+  const [all, setAll] = useState(false);
+  const notes = findings.filter((one) => one.severity === "note");
+  const shown = all ? findings : findings.filter((one) => one.severity !== "note" || notes.indexOf(one) < NOTES_SHOWN);
+  const left = findings.length - shown.length;
+  return (
+    <>
+      <ul class="findings">
+        {shown.map((one) => (
+          <FindingItem key={one.key + one.what} finding={one} onDone={onDone} />
+        ))}
+      </ul>
+      {(left > 0 || all) && notes.length > NOTES_SHOWN && (
+        <button type="button" class="plain" onClick={() => setAll(!all)} aria-expanded={all}>
+          {all ? "Show fewer notes" : `Show ${left} more ${left === 1 ? "note" : "notes"}`}
+        </button>
+      )}
+    </>
+  );
+}
+
+function FindingItem({ finding, onDone }: { finding: Finding; onDone: () => void }) {
+  const { remedy } = finding;
+  return (
+    <li class={`finding ${finding.severity}`}>
+      <div class="finding-what">
+        <SeverityMark severity={finding.severity} />
+        {finding.subject && <span class="subject">{finding.subject}</span>}
+        <strong>{sentence(finding.what)}</strong>
+      </div>
+      {finding.meaning && <p>{finding.meaning}</p>}
+      {finding.advice && (
+        <p>
+          <span class="quiet">What to do: </span>
+          {sentence(finding.advice)}
+        </p>
+      )}
+      <div class="remedy">
+        {remedy?.kind === "resume-subscription" && (
+          <ChangeButton onClick={() => resumeSubscription(remedy.name, onDone)} aria-label={`Resume ${remedy.name}`}>
+            Resume
+          </ChangeButton>
+        )}
+        {remedy?.kind === "resume-queue" && (
+          <ChangeButton onClick={() => resumeQueue(remedy.name, null, onDone)} aria-label={`Resume queue ${remedy.name}`}>
+            Resume
+          </ChangeButton>
+        )}
+        {remedy?.kind === "cancel-task" && (
+          <ChangeButton danger onClick={() => cancelTasks("this task", { ids: [remedy.name] }, onDone)} aria-label="Cancel this task">
+            Cancel it
+          </ChangeButton>
+        )}
+        {finding.links.map((link) => (
+          <a key={link.to} class="button small" href={link.to}>
+            {link.text}
+          </a>
+        ))}
+        {finding.command && <Command text={finding.command} />}
+      </div>
+    </li>
+  );
+}
