@@ -121,8 +121,8 @@ function ofSubscription(one: SubscriptionStatus, status: Status): Finding[] {
       subject: queue ?? one.name,
       what: one.parked.dead === 1 ? `a ${noun} is dead` : `${number(one.parked.dead)} ${noun}s are dead`,
       meaning: queue
-        ? "They do not run again until a person retries or cancels them."
-        : "They are not sent again until a person retries, corrects or discards them.",
+        ? "A dead task does not run again until a person retries or cancels it."
+        : "A dead event is not sent again until a person retries, corrects or discards it.",
       advice: "See why, mend the cause, then retry.",
       command: queue
         ? `outbox tasks list --queue ${shellWord(queue)} --state dead`

@@ -1,6 +1,7 @@
 // Numbers, lengths of time and sizes in words. Pure.
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const fine = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
 const one = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 
 export const number = (value: number): string => whole.format(value);
@@ -10,10 +11,10 @@ export function count(noun: string, value: number, plural = noun + "s"): string 
   return `${whole.format(value)} ${value === 1 ? noun : plural}`;
 }
 
-/** A rate such as "0.4/s" or "1,204/s". */
+/** A rate such as "0.04/s", "4.2/s" or "1,204/s". */
 export function rate(perSecond: number): string {
-  if (perSecond > 0 && perSecond < 0.05) return "<0.1/s";
-  return (perSecond < 10 ? one : whole).format(perSecond) + "/s";
+  if (perSecond > 0 && perSecond < 0.001) return "<0.001/s";
+  return (perSecond < 10 ? fine : whole).format(perSecond) + "/s";
 }
 
 /** A length such as "2 h 5 min", "45 s" or "12 ms"; at most two units. */

@@ -238,7 +238,7 @@ export function Table({
     return () => observer.disconnect();
   }, []);
   return (
-    <div class="scrolls" ref={box} {...(scrolls ? { tabIndex: 0, role: "region", "aria-label": caption } : {})}>
+    <div class="scrolls" ref={box} {...(scrolls ? { tabIndex: 0, role: "region", "aria-label": `Table: ${caption}` } : {})}>
       <table>
         <caption class={hideCaption ? "hidden-text" : ""}>{caption}</caption>
         <thead>
@@ -266,9 +266,9 @@ export function Progress({ done, all, label }: { done: number; all: number; labe
   );
 }
 
-export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+export function Fact({ name, children, wide = false }: { name: string; children: ComponentChildren; wide?: boolean }) {
   return (
-    <div class="fact">
+    <div class={wide ? "fact wide" : "fact"}>
       <dt>{name}</dt>
       <dd>{children}</dd>
     </div>

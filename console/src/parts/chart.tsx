@@ -28,6 +28,9 @@ export interface Curve {
   fill?: boolean;
 }
 
+/** Steps of an axis that counts. */
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000];
+
 export type Unit = "rate" | "count" | "seconds";
 
 function inUnit(unit: Unit, value: number | null): string {
@@ -79,7 +82,7 @@ export function Chart({ title, at, curves, unit }: { title: string; at: number[]
                 [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1],
               ],
             },
-            { ...common, size: 64, values: (_plot, splits) => splits.map((value) => inUnit(unit, value)) },
+            { ...common, size: 64, ...(unit === "count" ? { incrs: WHOLE } : {}), values: (_plot, splits) => splits.map((value) => inUnit(unit, value)) },
           ],
           series: [
             { label: inZone === "utc" ? "Time (UTC)" : "Time", value: "{YYYY}-{MM}-{DD} {HH}:{mm}:{ss}" },
@@ -87,7 +90,8 @@ export function Chart({ title, at, curves, unit }: { title: string; at: number[]
               label: one.name,
               stroke: colorOf(element, one.color),
               width: 1.5,
-              points: { show: false },
+              // A step alone between two in which nothing happened has no line.
+              points: { show: unit === "seconds", size: 5, fill: colorOf(element, one.color) },
               spanGaps: false,
               ...(one.dash ? { dash: one.dash } : {}),
               ...(one.fill ? { fill: colorOf(element, one.color + "-faint") } : {}),

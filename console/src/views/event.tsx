@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, segment } from "../api/client.js";
 import { mayReadPayloads, session } from "../api/session.js";
-import type { ChangeList, EventList, OutboxEvent, ParkedEvent, WholeParkedEvent } from "../api/types.js";
+import type { ChangeList, EventList, LifeState, OutboxEvent, ParkedEvent, WholeParkedEvent } from "../api/types.js";
 import { keyOf, readable } from "../lib/format.js";
 import { correlationOf, lifeSteps } from "../lib/life.js";
 import { useObservable } from "../lib/observable.js";
@@ -55,7 +55,7 @@ export function EventView({ id }: { id: string }) {
         </h1>
       </div>
       <dl class="facts">
-        <Fact name="Id">
+        <Fact name="Id" wide>
           <code>{event.id}</code> <Copy text={event.id} what="id" />
         </Fact>
         <Fact name="Seq">{event.seq}</Fact>
@@ -81,8 +81,7 @@ export function EventView({ id }: { id: string }) {
         )}
         <div class="lives">
           {event.subscriptions
-            .slice()
-            .sort((a, b) => Number(a.state === "filtered" || a.state === "skipped") - Number(b.state === "filtered" || b.state === "skipped"))
+            .filter((life) => life.state !== "filtered" && life.state !== "skipped")
             .map((life) => {
               const row = parked.value?.events.find((one) => one.subscription === life.subscription);
               return (
@@ -114,9 +113,28 @@ export function EventView({ id }: { id: string }) {
               );
             })}
         </div>
+        <Others event={event} state="filtered" text="Not wanted by the filter of" />
+        <Others event={event} state="skipped" text="There before, and so never sent by" />
       </Section>
       <Content event={event} />
     </>
+  );
+}
+
+/** The subscriptions in which nothing more became of it than this. */
+function Others({ event, state, text }: { event: OutboxEvent; state: LifeState; text: string }) {
+  const names = event.subscriptions.filter((life) => life.state === state).map((life) => life.subscription);
+  if (names.length === 0) return null;
+  return (
+    <p>
+      <State name={state} /> {text}{" "}
+      {names.map((name, at) => (
+        <span key={name}>
+          {at > 0 && ", "}
+          <a href={href(["subscriptions", name])}>{name}</a>
+        </span>
+      ))}
+    </p>
   );
 }
 

@@ -100,11 +100,11 @@ function Group({ group, onDone }: { group: ParkedError; onDone: () => void }) {
         <ChangeButton
           unless={group.error === null ? "They are sent when it is their turn: retry the event before them." : null}
           onClick={() => retryParked(what, choice(group), onDone)}
-          aria-label={`Retry ${what}`}
+          aria-label={group.events === 1 ? `Retry ${what}` : `Retry all ${what}`}
         >
-          Retry {group.events === 1 ? "it" : "all of them"}
+          {group.events === 1 ? "Retry" : "Retry all"}
         </ChangeButton>
-        <ChangeButton danger onClick={() => discardParked(what, choice(group), onDone)} aria-label={`Discard ${what}`}>
+        <ChangeButton danger onClick={() => discardParked(what, choice(group), onDone)} aria-label={`Discard … ${what}`}>
           Discard …
         </ChangeButton>
         {group.error !== null && (

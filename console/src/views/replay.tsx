@@ -125,7 +125,7 @@ function Choice({ subscription, query, onDone }: { subscription: string; query: 
             />
           </p>
         ))}
-        <div class="actions">
+        <div class="actions whole">
           <ChangeSubmit />
           <span class="quiet">Nothing chosen: everything that the log still has. The count comes first.</span>
         </div>

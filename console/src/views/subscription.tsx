@@ -70,7 +70,7 @@ export function Subscription({ name }: { name: string }) {
       <Past name={name} />
       {specs.problem && <ProblemBox problem={specs.problem} again={specs.again} />}
       {spec && <Settings spec={spec} />}
-      <Deliverers relays={status.relays} group={spec?.group} />
+      {spec && <Deliverers relays={status.relays} group={groupOf(spec)} />}
     </>
   );
 }
@@ -237,8 +237,14 @@ function Settings({ spec }: { spec: SubscriptionSpec }) {
   );
 }
 
-function Deliverers({ relays, group }: { relays: readonly Relay[]; group: string | undefined }) {
-  if (group === undefined) return null;
+/** The group whose relays deliver it; a setting that is empty means the one that its sink needs. */
+function groupOf(spec: SubscriptionSpec): string {
+  if (spec.sink === "file") return `file:${spec.name}`;
+  if (spec.group !== "") return spec.group;
+  return spec.sink === "custom" ? `custom:${spec.name}` : "default";
+}
+
+function Deliverers({ relays, group }: { relays: readonly Relay[]; group: string }) {
   const mine = relays.filter((relay) => (relay.lanes ?? "").split(", ").some((part) => part.replace(/ \d+$/, "") === group));
   return (
     <Section title="Who delivers">

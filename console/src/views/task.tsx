@@ -65,7 +65,7 @@ export function TaskView({ id }: { id: string }) {
         </div>
       )}
       <dl class="facts">
-        <Fact name="Id">
+        <Fact name="Id" wide>
           <code>{task.id}</code> <Copy text={task.id} what="id" />
         </Fact>
         <Fact name="Queue">
