@@ -44,7 +44,7 @@ export async function openTab(browser, url, options = {}) {
 
 /** What the page has done wrong so far is a failure. */
 export async function assertClean({ page, faults }) {
-  const violations = await page.evaluate(() => window.violations);
+  const violations = await page.evaluate(() => window.violations ?? []);
   assert.deepEqual([...faults, ...violations], []);
 }
 
