@@ -9,7 +9,7 @@ import { route } from "./lib/navigation.js";
 import { useObservable } from "./lib/observable.js";
 import { theme, zone, type Theme } from "./lib/preferences.js";
 import { href, type Route } from "./lib/route.js";
-import { Empty, ProblemBox, sentence } from "./parts/basics.js";
+import { Command, Empty, ProblemBox, SeverityMark, sentence } from "./parts/basics.js";
 import { ChangeDialog, said } from "./parts/change.js";
 import { Palette, paletteOpen } from "./parts/palette.js";
 import { Audit } from "./views/audit.js";
@@ -222,21 +222,40 @@ function Away() {
   const chosen = useObservable(zone);
   if (!problem || awaySince === null) return null;
   const since = shortMoment(new Date(awaySince), chosen, new Date(now));
+  const silent = problem.status === 0;
+  const seconds = Math.floor((now - awaySince) / 1000);
   return (
     <div class="box problem away" role="alert">
       <p class="strong">
-        {problem.status === 0 ? "The console does not answer" : "The database is away"} since {since}
-        <span class="quiet"> ({duration(Math.floor((now - awaySince) / 1000))})</span>
+        <SeverityMark severity="error" /> {silent ? "The console does not answer" : "The database is away"} since {since}
+        {/* What changes each second is not read out each second. */}
+        {seconds > 0 && (
+          <span class="quiet" aria-hidden="true">
+            {" "}
+            for {duration(seconds)}
+          </span>
+        )}
+      </p>
+      {!silent && <p>{sentence(problem.title)}</p>}
+      <p>
+        <span class="quiet">What it means: </span>
+        {silent
+          ? "Deliveries do not depend on the console: relays and workers go on."
+          : "Relays deliver nothing while they cannot reach it, and services cannot commit. What was committed is not lost, and relays go on by themselves when it is back."}
       </p>
       <p>
-        {sentence(problem.title)} {sentence(problem.hint)}
+        <span class="quiet">What to do: </span>
+        {problem.hint === "" ? "Look at the database server and the network." : sentence(problem.hint)}
       </p>
       <p>
-        {status
-          ? `What you see below is of ${shortMoment(new Date(at), chosen, new Date(now))}; changes are refused until it is back. `
-          : "Nothing can be shown until it is back. "}
-        {problem.status === 0 ? "Deliveries do not depend on the console." : "Nothing that was committed is lost."} The page goes on by itself.
+        {status ? `What you see below is of ${shortMoment(new Date(at), chosen, new Date(now))}; changes are refused until it is back. ` : "Nothing can be shown until it is back. "}
+        The page goes on by itself.
       </p>
+      {!silent && (
+        <p>
+          <Command text="outbox doctor" />
+        </p>
+      )}
     </div>
   );
 }

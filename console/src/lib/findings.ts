@@ -25,6 +25,8 @@ export interface Finding {
   /** What to copy into a shell or into the database; empty if there is nothing. */
   command: string;
   links: { text: string; to: string }[];
+  /** A moment that says more, with the words before it. */
+  when?: { text: string; at: string };
   remedy?: Remedy;
 }
 
@@ -112,6 +114,7 @@ function ofSubscription(one: SubscriptionStatus, status: Status): Finding[] {
       advice: hint === "" ? "Look at the destination." : hint[0]?.toUpperCase() + hint.slice(1) + ".",
       command: `outbox sinks ${shellWord(one.name)}`,
       links: [link],
+      ...(one.trouble_since ? { when: { text: "Since", at: one.trouble_since } } : {}),
     });
   }
   if (one.parked.dead > 0) {
@@ -190,13 +193,14 @@ function ofRelays(status: Status): Finding[] {
         key: "relays:",
         severity: "error",
         subject: "",
-        what: (onlyQueues ? "no worker is alive" : "no relay is alive") + (last ? `; the last sign of one was at ${last.replace(/\.\d+Z$/, "Z")}` : ""),
+        what: onlyQueues ? "no worker is alive" : "no relay is alive",
         meaning: onlyQueues
           ? "No task is done. Nothing is lost: tasks wait in the log."
           : "Nothing is delivered. Nothing is lost: events wait in the log, and a relay that starts goes on where the last one was.",
         advice: "Start one, or see in the log of the service why it ended.",
         command: onlyQueues ? "outbox work" : "outbox relay",
         links,
+        ...(last ? { when: { text: "The last heartbeat was at", at: last } } : {}),
       },
     ];
   }
@@ -287,6 +291,7 @@ export function findingsOfTasks(tasks: readonly Task[], status: Pick<Status, "wo
       advice: gone ? "Another worker takes it over within half a minute, if one runs." : "See how far it is; cancel it if it does nothing any more.",
       command: gone ? `outbox work --queue ${shellWord(task.queue)}` : `outbox tasks cancel ${task.id} --reason "stuck"`,
       links: [{ text: "This task", to: href(["tasks", task.id]) }],
+      when: { text: "It runs since", at: task.running_since },
       remedy: { kind: "cancel-task", name: task.id },
     });
   }
@@ -303,7 +308,8 @@ export function findingsOfSchedules(schedules: readonly Schedule[], now: number)
       key: `schedule:${one.name}`,
       severity: "warning" as const,
       subject: one.queue,
-      what: `schedule ${one.name} missed its tick of ${one.next_at?.replace(/\.\d+Z$/, "Z") ?? "-"}`,
+      what: `schedule ${one.name} missed its tick`,
+      ...(one.next_at ? { when: { text: "The tick was due at", at: one.next_at } } : {}),
       meaning:
         one.missed === "skip"
           ? "Its task was not enqueued, and a tick that is more than a minute late is skipped."

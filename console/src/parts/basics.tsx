@@ -175,6 +175,8 @@ export function ProblemBox({ problem, again }: { problem: ProblemDocument; again
 /** What the store says begins with a small letter; on the page it is a sentence. */
 export function sentence(text: string): string {
   if (text === "") return "";
+  // The name of a setting or of a program stays as it is written: "http: cannot connect".
+  if (/^\S*[.:/_]\S*( |$)/.test(text)) return text + (/[.!?:;…]$/.test(text) ? "" : ".");
   return text[0]!.toUpperCase() + text.slice(1) + (/[.!?:;…]$/.test(text) ? "" : ".");
 }
 

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Finding } from "../lib/findings.js";
 import { cancelTasks, resumeQueue, resumeSubscription } from "./changes.js";
-import { ChangeButton, Command, SeverityMark, sentence } from "./basics.js";
+import { ChangeButton, Command, SeverityMark, Time, sentence } from "./basics.js";
 
 /** Notes beyond these are one click away: at three in the morning the errors count. */
 const NOTES_SHOWN = 2;
@@ -37,6 +37,11 @@ function FindingItem({ finding, onDone }: { finding: Finding; onDone: () => void
         <strong>{sentence(finding.what)}</strong>
       </div>
       {finding.meaning && <p>{finding.meaning}</p>}
+      {finding.when && (
+        <p>
+          {finding.when.text} <Time at={finding.when.at} relative />
+        </p>
+      )}
       {finding.advice && (
         <p>
           <span class="quiet">What to do: </span>
@@ -55,7 +60,7 @@ function FindingItem({ finding, onDone }: { finding: Finding; onDone: () => void
           </ChangeButton>
         )}
         {remedy?.kind === "cancel-task" && (
-          <ChangeButton danger onClick={() => cancelTasks("this task", { ids: [remedy.name] }, onDone)} aria-label="Cancel this task">
+          <ChangeButton danger onClick={() => cancelTasks("this task", { ids: [remedy.name] }, onDone)}>
             Cancel it
           </ChangeButton>
         )}

@@ -2,7 +2,7 @@ import { useEffect, useMemo } from "preact/hooks";
 import { live, rates } from "../api/live.js";
 import type { DoctorFinding, Queue, Relay, Schedule, Status, SubscriptionStatus, TaskList, Worker } from "../api/types.js";
 import { clock } from "../lib/clock.js";
-import { findings, queueOf, type Finding } from "../lib/findings.js";
+import { findings, queueOf } from "../lib/findings.js";
 import { count, duration, number, rate as rateText } from "../lib/format.js";
 import { useGradually } from "../lib/gradually.js";
 import { memo } from "../lib/memo.js";
@@ -47,7 +47,6 @@ export function Overview() {
 }
 
 function Findings({ status, away }: { status: Status | null; away: boolean }) {
-  const problem = useObservable(live, (one) => one.problem);
   const minute = useObservable(clock, (now) => Math.floor(now / 10_000));
   // What a paused or stopped store cannot answer is asked again when it is back.
   const doctor = useRequest<DoctorFinding[]>(away ? null : "/doctor", {}, DOCTOR_EVERY_MS);
@@ -55,28 +54,14 @@ function Findings({ status, away }: { status: Status | null; away: boolean }) {
   const running = useRequest<TaskList>(runs ? "/tasks" : null, { state: "running", limit: 100 }, TASKS_EVERY_MS);
   const schedules = useRequest<{ schedules: Schedule[] }>(away ? null : "/schedules", {}, TASKS_EVERY_MS);
   const found = useMemo(() => {
-    const all = findings({
+    return findings({
       status,
       doctor: doctor.value,
       running: running.value?.tasks ?? [],
       schedules: schedules.value?.schedules ?? [],
       now: Date.now(),
     });
-    if (problem && problem.status !== 0) {
-      const database: Finding = {
-        key: "database",
-        severity: "error",
-        subject: "database",
-        what: `the database is away: ${problem.title}`,
-        meaning: "Relays deliver nothing while they cannot reach it, and services cannot commit. What was committed is not lost, and relays go on by themselves when it is back.",
-        advice: problem.hint === "" ? "Look at the database server and the network." : problem.hint,
-        command: "outbox doctor",
-        links: [],
-      };
-      all.unshift(database);
-    }
-    return all;
-  }, [status, doctor.value, running.value, schedules.value, problem, minute]);
+  }, [status, doctor.value, running.value, schedules.value, minute]);
   const again = () => {
     doctor.again();
     running.again();
@@ -112,6 +97,8 @@ function Findings({ status, away }: { status: Status | null; away: boolean }) {
           <SeverityMark severity="ok" /> <strong>{well}</strong>
         </p>
       )}
+      {away && status === null && <p class="quiet">Nothing else could be looked at.</p>}
+      {away && status !== null && found.length > 0 && <p class="quiet">As far as was known before:</p>}
       {found.length > 0 && <FindingList findings={found} onDone={again} />}
     </Section>
   );

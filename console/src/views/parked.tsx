@@ -2,6 +2,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { live } from "../api/live.js";
 import type { ParkedError, ParkedErrors, ParkedEvent, ParkedList } from "../api/types.js";
 import { count, keyOf, number } from "../lib/format.js";
+import { withoutHint } from "../lib/findings.js";
 import { route } from "../lib/navigation.js";
 import { useObservable } from "../lib/observable.js";
 import { usePaged } from "../lib/paged.js";
@@ -80,10 +81,11 @@ function choice(group: ParkedError): Record<string, string> {
 function Group({ group, onDone }: { group: ParkedError; onDone: () => void }) {
   const what = `${count("event", group.events)} of ${group.subscription}`;
   const { newest } = group;
+  const error = withoutHint(group.error ?? "");
   return (
     <li class={`group ${group.dead > 0 ? "dead" : ""}`}>
       <div class="card-head">
-        <h3>{group.error === null ? "No error: they wait for an earlier event of their key" : sentence(group.error)}</h3>
+        <h3>{group.error === null ? "No error: they wait for an earlier event of their key" : sentence(error.text)}</h3>
         <span class="group-count">
           <strong>{number(group.events)}</strong> <span class="quiet">{group.events === 1 ? "event" : "events"}</span>
           {group.dead > 0 && <State name={`${number(group.dead)} dead`} tone="bad" />}
@@ -96,6 +98,12 @@ function Group({ group, onDone }: { group: ParkedError; onDone: () => void }) {
         </a>
         , seq {newest.seq}, {count("attempt", newest.attempts)}
       </p>
+      {error.hint && (
+        <p>
+          <span class="quiet">What to do: </span>
+          {sentence(error.hint)}
+        </p>
+      )}
       <div class="actions">
         <ChangeButton
           unless={group.error === null ? "They are sent when it is their turn: retry the event before them." : null}
@@ -169,7 +177,6 @@ function Rows({ page, onDone }: { page: ReturnType<typeof usePaged<ParkedList, P
           "Attempts",
           "Error",
           "Parked",
-          "Next attempt",
           <span key="actions" class="hidden-text">
             Actions
           </span>,
@@ -182,6 +189,12 @@ function Rows({ page, onDone }: { page: ReturnType<typeof usePaged<ParkedList, P
             </td>
             <td>
               <State name={row.state} />
+              {row.next_attempt_at && (
+                <div>
+                  <span class="quiet">next </span>
+                  <Time at={row.next_attempt_at} />
+                </div>
+              )}
             </td>
             <td>{row.subscription}</td>
             <td>{keyOf(row) ? <a href={href(["events"], { key: keyOf(row) })}>{keyOf(row)}</a> : <span class="quiet">none</span>}</td>
@@ -189,12 +202,9 @@ function Rows({ page, onDone }: { page: ReturnType<typeof usePaged<ParkedList, P
               <a href={href(["events", row.id])}>{row.event_type}</a>
             </td>
             <td class="number">{row.attempts}</td>
-            <td class="wrap error-text">{row.error ?? <span class="quiet">–</span>}</td>
+            <td class="wrap error-text">{row.error === null ? <span class="quiet">–</span> : withoutHint(row.error).text}</td>
             <td>
               <Time at={row.parked_at} />
-            </td>
-            <td>
-              <Time at={row.next_attempt_at} />
             </td>
             <td class="row-actions">
               <ChangeButton
