@@ -9,7 +9,7 @@ import urllib.request
 from page import OnPostgres, OnSqlite, Shop, skip_without_browser, wait_until
 
 
-def setUpModule():  # pylint: disable=invalid-name
+def setUpModule():
     skip_without_browser()
 
 

@@ -105,6 +105,21 @@ await main({
     await page.getByText("missed: no worker of reports ticks").waitFor();
   },
 
+  /** The console goes while the page is open, and comes back: the page says so, and goes on. */
+  async console({ page, url, facts }) {
+    const { writeFile } = await import("node:fs/promises");
+    await show(page, url, "#/subscriptions/orders");
+    await page.locator(".pulse.live").waitFor();
+    await writeFile(facts.away, "");
+    const box = page.locator(".away");
+    await box.getByText(/The console does not answer since \d\d:\d\d:\d\d/).waitFor({ timeout: 60_000 });
+    await box.getByText("Deliveries do not depend on the console").waitFor();
+    await box.getByText(/What you see below is of \d\d:\d\d:\d\d/).waitFor();
+    await writeFile(facts.back, "");
+    await page.locator(".pulse.live").waitFor({ timeout: 60_000 });
+    await box.waitFor({ state: "detached" });
+  },
+
   /** The database goes while the page is open, and comes back. The test is told by files when to act. */
   async database({ page, url, facts }) {
     const { writeFile } = await import("node:fs/promises");

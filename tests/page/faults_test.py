@@ -11,7 +11,7 @@ from own_server import OwnServer
 from parked_rows import make_parked
 
 
-def setUpModule():  # pylint: disable=invalid-name
+def setUpModule():
     skip_without_browser()
 
 
@@ -23,7 +23,7 @@ class Looking(PageCase):
         self.config(subscriptions, more)
         self.succeeds("subscription", "apply")
 
-    def away_and_back(self, go, come):
+    def away_and_back(self, go, come, scenario="database", url=None):
         """Runs the scenario; `go` and `come` are called when it is ready for them."""
         away, back = self.folder / "go-away", self.folder / "come-back"
         ended = threading.Event()
@@ -38,7 +38,7 @@ class Looking(PageCase):
         watcher = threading.Thread(target=watch)
         watcher.start()
         try:
-            self.look("database", away=str(away), back=str(back))
+            self.browse("faults.mjs", scenario, url=url or self.console(), away=str(away), back=str(back))
         finally:
             ended.set()
             watcher.join()
@@ -139,6 +139,16 @@ class FaultsOnSqlite(OnSqlite, Faults, Looking):
         file = self.folder / "shop.db"
         away = self.folder / "away.db"
         self.away_and_back(lambda: file.rename(away), lambda: away.rename(file))
+
+    def test_the_console_is_away(self):
+        self.shop()
+        url = self.console()
+
+        def go():
+            self.running.kill()
+            self.running.wait()
+
+        self.away_and_back(go, lambda: self.console(url.removeprefix("http://")), "console", url)
 
 
 class FaultsOnPostgres(OnPostgres, Faults, Looking):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
 
-from program import BINARY, ROOT, Case, OnPostgres, OnSqlite, wait_until  # noqa: E402
+from program import BINARY, ROOT, Case, OnPostgres, OnSqlite, wait_until
 
 HERE = Path(__file__).resolve().parent
 CONSOLE = ROOT / "console"
@@ -68,7 +68,7 @@ class Receiver:
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_POST(self):  # pylint: disable=invalid-name
+            def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 bad = re.search(r"bad (\w+)", body)
                 if bad and not receiver.merciful:
@@ -82,7 +82,7 @@ class Receiver:
                 self.end_headers()
                 self.wfile.write(answer)
 
-            def log_message(self, *_):  # pylint: disable=arguments-differ
+            def log_message(self, *_):
                 pass
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -165,10 +165,10 @@ class PageCase(Case):
         with open(self.folder / log, "a", encoding="utf-8") as to:
             return self.spawn(*arguments, stdout=to, stderr=to)
 
-    def console(self):
+    def console(self, listen="127.0.0.1:0"):
         """Starts a console; its address."""
         log = self.folder / "console.log"
-        self.begin("console", "--listen", "127.0.0.1:0", log=log.name)
+        self.running = self.begin("console", "--listen", listen, log=log.name)
         found = wait_until(lambda: re.search(r"url=(http://127\.0\.0\.1:\d+)", log.read_text(encoding="utf-8")), "the console listens")
         return found[1]
 

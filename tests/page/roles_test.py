@@ -6,7 +6,7 @@ import unittest
 from page import OnSqlite, Shop, skip_without_browser
 
 
-def setUpModule():  # pylint: disable=invalid-name
+def setUpModule():
     skip_without_browser()
 
 

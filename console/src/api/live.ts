@@ -1,6 +1,6 @@
 // The document of /status, once a second, for everything on the page.
 import type { Status } from "./types.js";
-import { LIVE, type Problem } from "./client.js";
+import { get, LIVE, type Problem } from "./client.js";
 import { Observable } from "../lib/observable.js";
 
 export interface Live {
@@ -87,8 +87,14 @@ export function start(): void {
     // After each document the browser asks again by itself. It gives up only if the answer was an
     // error, or if nobody answers.
     if (opened.readyState !== EventSource.CLOSED) return;
-    away(SILENT);
-    retryLater();
+    source = null;
+    // An EventSource does not say why. Another question tells whether the session is over, of which
+    // client.ts informs the page, or what else is the matter.
+    void get("/session").then((answer) => {
+      if (!answer.ok && answer.problem.status === 401) return;
+      away(answer.ok ? SILENT : answer.problem);
+      retryLater();
+    });
   });
 }
 

@@ -19,6 +19,8 @@ export function concerns(change: Change, event: Pick<OutboxEvent, "id" | "seq">)
   return Object.values(change.filter).some(named);
 }
 
+const times = (value: number): string => (value === 1 ? "once" : value === 2 ? "twice" : count("time", value));
+
 const VERBS: Record<string, string> = {
   "parked retry": "retried",
   "parked discard": "discarded",
@@ -44,14 +46,14 @@ export function lifeSteps(event: OutboxEvent, life: Life, parked: ParkedEvent | 
   if (failed && life.state !== "published") {
     steps.push({
       at: null,
-      name: attempts > 0 ? `sent ${count("time", attempts)}, and failed` : "failed",
+      name: attempts > 0 ? `sent ${times(attempts)}, and failed` : "failed",
       tone: "bad",
       text: life.error ?? "no error is recorded",
     });
   }
   switch (life.state) {
     case "published":
-      if (attempts > 1) steps.push({ at: null, name: `sent ${count("time", attempts)}`, tone: "warn", text: "before it was accepted" });
+      if (attempts > 1) steps.push({ at: null, name: `sent ${times(attempts)}`, tone: "warn", text: "before it was accepted" });
       steps.push({ at: life.published_by, name: "delivered", tone: "good", text: "its destination accepted it at this time or earlier" });
       break;
     case "pending":

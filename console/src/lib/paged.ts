@@ -16,8 +16,9 @@ export interface Paged<D, R> {
 
 /** A list and the pages that a person has asked for after the first one. */
 export function usePaged<D extends Page, R>(path: string, query: Query, rowsOf: (page: D) => R[], everyMs = 0): Paged<D, R> {
-  const request = useRequest<D>(path, query, everyMs);
   const [later, setLater] = useState<D[]>([]);
+  // A newer first page would not lead on to the later ones.
+  const request = useRequest<D>(path, query, later.length > 0 ? 0 : everyMs);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const what = path + JSON.stringify(query);

@@ -5,23 +5,27 @@ import { ChangeButton, Command, SeverityMark, Time, sentence } from "./basics.js
 
 /** Notes beyond these are one click away: at three in the morning the errors count. */
 const NOTES_SHOWN = 2;
+/** One outage can have many subscriptions; the worst of them are enough for the first screen. */
+const SHOWN = 12;
 
 export function FindingList({ findings, onDone }: { findings: readonly Finding[]; onDone: () => void }) {
   const [all, setAll] = useState(false);
   const notes = findings.filter((one) => one.severity === "note");
-  const shown = all ? findings : findings.filter((one) => one.severity !== "note" || notes.indexOf(one) < NOTES_SHOWN);
-  const left = findings.length - shown.length;
+  const few = findings.filter((one) => one.severity !== "note" || notes.indexOf(one) < NOTES_SHOWN).slice(0, SHOWN);
+  const left = findings.length - few.length;
   return (
     <>
       <ul class="findings">
-        {shown.map((one) => (
+        {(all ? findings : few).map((one) => (
           <FindingItem key={one.key + one.what} finding={one} onDone={onDone} />
         ))}
       </ul>
-      {(left > 0 || all) && notes.length > NOTES_SHOWN && (
-        <button type="button" class="plain" onClick={() => setAll(!all)} aria-expanded={all}>
-          {all ? "Show fewer notes" : `Show ${left} more ${left === 1 ? "note" : "notes"}`}
-        </button>
+      {left > 0 && (
+        <p>
+          <button type="button" class="plain" onClick={() => setAll(!all)} aria-expanded={all}>
+            {all ? "Show fewer" : `Show ${left} more`}
+          </button>
+        </p>
       )}
     </>
   );

@@ -1,5 +1,5 @@
 // The command palette: "/" anywhere, then a few letters of where to go or what to do.
-import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { live } from "../api/live.js";
 import { refusal, session } from "../api/session.js";
 import { queueOf } from "../lib/findings.js";
@@ -101,7 +101,7 @@ function Open() {
   const entries = useEntries(typed);
   const ids = useId();
   const active = Math.min(at, entries.length - 1);
-  useEffect(() => input.current?.focus(), []);
+  useLayoutEffect(() => input.current?.focus(), []);
   useEffect(() => {
     document.getElementById(`${ids}-${active}`)?.scrollIntoView({ block: "nearest" });
   }, [active]);

@@ -144,7 +144,9 @@ function Form({ event, onDone }: { event: WholeParkedEvent; onDone: () => void }
         </p>
       )}
       <p class="field">
-        <label htmlFor={ids + "-payload"}>Payload</label>
+        <label htmlFor={ids + "-payload"}>
+          Payload {formatted !== event.payload && <span class="quiet">– shown with line breaks; sent as it stands here if you change it</span>}
+        </label>
         <textarea id={ids + "-payload"} rows={10} spellcheck={false} value={payload} onInput={written(setPayload)} />
       </p>
       <div class="pair">

@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { live } from "../api/live.js";
-import type { History, Queue, Schedule, Status, Task, TaskList, Worker } from "../api/types.js";
+import type { History, HistoryLine, Queue, Schedule, Status, Task, TaskList, Worker } from "../api/types.js";
 import { isMissed, queueOf } from "../lib/findings.js";
 import { count, duration, number } from "../lib/format.js";
 import { series } from "../lib/history.js";
@@ -383,8 +383,8 @@ function Durations() {
   const past = useRequest<Status>("/status", { since: "1d" }, 60_000);
   const history: History | null = past.value?.history ?? null;
   const lines = useMemo(() => (history?.lines ?? []).filter((line) => line.type !== null && (!query["queue"] || line.queue === query["queue"])), [history, query["queue"]]);
-  const wanted = query["chart"] ?? lines[0]?.type ?? "";
-  const line = lines.find((one) => one.type === wanted) ?? lines[0];
+  const busiest = lines.reduce<HistoryLine | undefined>((best, one) => (best && best.delivered >= one.delivered ? best : one), undefined);
+  const line = lines.find((one) => one.type === query["chart"]) ?? busiest;
   const drawn = useMemo(() => (history && line ? series(line, history, past.at) : null), [history, line]);
   return (
     <Section
