@@ -50,7 +50,7 @@ await main({
   },
 
   async paused({ page, url }) {
-    const one = await found(page, url, "paused", "Paused: the night", { meaning: "Its events wait, and hold history back.", command: /subscription resume orders/, severity: "Note" });
+    const one = await found(page, url, "paused", "It is paused: the night", { meaning: "Its events wait, and hold history back.", command: /subscription resume orders/, severity: "Note" });
     await one.getByRole("button", { name: "Resume orders" }).click();
     await dialog(page).getByRole("button", { name: "Resume it" }).click();
     await dialog(page).locator(".done").waitFor();

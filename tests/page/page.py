@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
 
-from program import BINARY, ROOT, Case, OnPostgres, OnSqlite, wait_until
+from program import BINARY, OK, ROOT, Case, OnPostgres, OnSqlite, wait_until
 
 HERE = Path(__file__).resolve().parent
 CONSOLE = ROOT / "console"
@@ -165,10 +165,11 @@ class PageCase(Case):
         with open(self.folder / log, "a", encoding="utf-8") as to:
             return self.spawn(*arguments, stdout=to, stderr=to)
 
-    def console(self, listen="127.0.0.1:0"):
+    def console(self, listen="127.0.0.1:0", *arguments):
         """Starts a console; its address."""
-        log = self.folder / "console.log"
-        self.running = self.begin("console", "--listen", listen, log=log.name)
+        self.consoles = getattr(self, "consoles", 0) + 1
+        log = self.folder / f"console-{self.consoles}.log"
+        self.running = self.begin("console", "--listen", listen, *arguments, log=log.name)
         found = wait_until(lambda: re.search(r"url=(http://127\.0\.0\.1:\d+)", log.read_text(encoding="utf-8")), "the console listens")
         return found[1]
 
@@ -230,5 +231,5 @@ class Shop(PageCase):
         self.url = self.console()
 
 
-__all__ = ["CONSOLE", "PageCase", "Receiver", "SETTINGS", "SHOP", "SLOW", "Shop", "TASKS", "skip_without_browser", "webhook", "OnPostgres", "OnSqlite", "wait_until",
+__all__ = ["CONSOLE", "OK", "PageCase", "Receiver", "SETTINGS", "SHOP", "SLOW", "Shop", "TASKS", "skip_without_browser", "webhook", "OnPostgres", "OnSqlite", "wait_until",
            "missing"]

@@ -69,6 +69,37 @@ const scenarios = {
     assert.equal(state.logged, false);
   },
 
+  /** The console's own tokens: a viewer looks, an operator retries, and the audit has the operator's name. */
+  async tokens(open) {
+    const tab = await open();
+    const { page } = tab;
+    const login = async (token) => {
+      await page.getByLabel("Token").fill(token);
+      await page.getByRole("button", { name: "Log in" }).click();
+    };
+    const [dead] = (await outbox("parked", "list", "--subscription", "mails")).events;
+    await page.goto(`${tab.url}/#/parked?subscription=mails`);
+    await login("outbox_wrong");
+    await page.getByText("This token is not known, or has expired.").waitFor();
+    await login(facts.viewer);
+    await page.getByRole("heading", { name: "Parked events" }).waitFor();
+    assert.ok(await page.getByRole("button", { name: `Retry seq ${dead.seq}`, exact: true }).isDisabled());
+    await page.locator(".pulse.live").waitFor();
+    await page.goto(`${tab.url}/#/events/${dead.id}`);
+    await page.getByText("You may not read payloads and headers.").waitFor();
+    await page.getByRole("button", { name: "Log out" }).click();
+    await login(facts.operator);
+    await page.goto(`${tab.url}/#/parked?subscription=mails`);
+    await page.getByRole("button", { name: `Retry seq ${dead.seq}`, exact: true }).click();
+    await page.locator("dialog .preview").waitFor();
+    await page.locator("dialog").getByRole("button", { name: "Retry", exact: true }).click();
+    await page.locator("dialog .done").waitFor();
+    const [newest] = (await outbox("audit")).changes;
+    assert.deepEqual([newest.verb, newest.person, newest.origin], ["parked retry", "otto", "console"]);
+    await page.goto(`${tab.url}/#/audit`);
+    await page.getByRole("row").filter({ hasText: "otto" }).filter({ hasText: "parked retry" }).waitFor();
+  },
+
   /** A viewer sees the buttons, and why they do nothing. */
   async viewer(open) {
     const posts = [];
@@ -90,7 +121,7 @@ const scenarios = {
     }
     const [event] = (await outbox("events", "--key", "order/1")).events;
     await show(page, tab.url, `#/events/${event.id}`);
-    await page.getByText("Your role may not read payloads and headers.").waitFor();
+    await page.getByText("You may not read payloads and headers.").waitFor();
     assert.equal(await page.getByText("not markup").count(), 0);
     await page.keyboard.press("/");
     await page.keyboard.type("pause");

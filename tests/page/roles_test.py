@@ -3,7 +3,7 @@
 
 import unittest
 
-from page import OnSqlite, Shop, skip_without_browser
+from page import OK, OnSqlite, Shop, skip_without_browser
 
 
 def setUpModule():
@@ -13,6 +13,13 @@ def setUpModule():
 class Roles(OnSqlite, Shop):
     def test_somebody_logs_in_and_out(self):
         self.browse("roles.mjs", "login", url=self.url)
+
+    def test_tokens_of_the_console(self):
+        if self.outbox("console", "token", "--help").code != OK:
+            self.skipTest("this console has no tokens")
+        tokens = {role: self.succeeds("console", "token", "add", name, "--role", role).out.split()[0]
+                  for name, role in (("vera", "viewer"), ("otto", "operator"))}
+        self.browse("roles.mjs", "tokens", url=self.console("127.0.0.1:0", "--tokens"), **tokens)
 
     def test_a_viewer_changes_nothing_and_sees_why(self):
         self.browse("roles.mjs", "viewer", url=self.url)

@@ -321,7 +321,8 @@ export interface WholeTask extends Task {
   waiting_for: string | null;
   ended_by: string | null;
   reason: string | null;
-  result: string | null;
+  /** Left out, like headers and payload, for those who may not read what events contain. */
+  result?: string | null;
   content_type: string | null;
   headers?: Record<string, string>;
   payload?: string;

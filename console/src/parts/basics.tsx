@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Problem as ProblemDocument } from "../api/client.js";
-import { refusal, session } from "../api/session.js";
+import { mayReadPayloads, refusal, session } from "../api/session.js";
 import type { Role, Severity } from "../api/types.js";
 import { clock } from "../lib/clock.js";
 import { ago, moment, number, shortMoment } from "../lib/format.js";
@@ -118,6 +118,7 @@ export function Command({ text }: { text: string }) {
 export function ChangeButton({
   children,
   needs = "operator",
+  payloads = false,
   unless,
   danger,
   small = true,
@@ -125,6 +126,8 @@ export function ChangeButton({
 }: {
   children: ComponentChildren;
   needs?: Role;
+  /** Whether it also shows what events contain. */
+  payloads?: boolean;
   /** Why it cannot be done now. */
   unless?: string | null;
   danger?: boolean;
@@ -134,7 +137,8 @@ export function ChangeButton({
 }) {
   const state = useObservable(session);
   const id = useId();
-  const why = refusal(state, needs) ?? unless ?? null;
+  const unread = payloads && !mayReadPayloads(state) ? "You may not read payloads, and so not correct them." : null;
+  const why = refusal(state, needs) ?? unread ?? unless ?? null;
   return (
     <>
       <button

@@ -31,11 +31,14 @@ export interface Curve {
 /** Steps of an axis that counts. */
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000];
 
-export type Unit = "rate" | "count" | "seconds";
+export type Unit = "rate" | "per-minute" | "count" | "seconds";
+
+const fine = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
 
 function inUnit(unit: Unit, value: number | null): string {
   if (value === null || value === undefined) return "–";
-  if (unit === "rate") return rate(value);
+  if (unit === "rate") return value < 0.01 ? fine.format(value) + "/s" : rate(value);
+  if (unit === "per-minute") return fine.format(value) + "/min";
   if (unit === "seconds") return duration(value);
   return String(Math.round(value));
 }
@@ -82,7 +85,7 @@ export function Chart({ title, at, curves, unit }: { title: string; at: number[]
                 [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1],
               ],
             },
-            { ...common, size: 64, ...(unit === "count" ? { incrs: WHOLE } : {}), values: (_plot, splits) => splits.map((value) => inUnit(unit, value)) },
+            { ...common, size: 76, ...(unit === "count" ? { incrs: WHOLE } : {}), values: (_plot, splits) => splits.map((value) => inUnit(unit, value)) },
           ],
           series: [
             { label: inZone === "utc" ? "Time (UTC)" : "Time", value: "{YYYY}-{MM}-{DD} {HH}:{mm}:{ss}" },

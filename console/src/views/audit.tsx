@@ -18,11 +18,10 @@ const SINCE = [
 
 export function Audit() {
   const { query } = useObservable(route);
-  const { since, person, subscription, before } = query;
-  const page = usePaged<ChangeList, Change>("/audit", { since, person, subscription, before, limit: 100 }, (one) => one.changes, 10_000);
+  const { since, person, subscription } = query;
+  const page = usePaged<ChangeList, Change>("/audit", { since, person, subscription, limit: 100 }, (one) => one.changes, 10_000);
   const names = useObservable(live, (one) => (one.status?.subscriptions ?? []).map((each) => each.name).join("\n"));
   const filtered = Object.values({ since, person, subscription }).some((value) => value);
-  const last = page.rows[page.rows.length - 1];
   return (
     <>
       <h1>Audit</h1>
@@ -62,20 +61,7 @@ export function Audit() {
         </Table>
       )}
       <More more={page.more} loading={page.loading} shown={page.rows.length} />
-      {!page.more && page.first?.more && last && (
-        <p>
-          <a class="button" href={href(["audit"], { ...query, before: last.id })}>
-            Older
-          </a>
-        </p>
-      )}
-      {before && (
-        <p>
-          <a class="button" href={href(["audit"], { ...query, before: "" })}>
-            Newest
-          </a>
-        </p>
-      )}
+      {!page.more && page.first?.more && <p class="quiet">There are older ones. Narrow the time, the person or the subscription to see them.</p>}
     </>
   );
 }

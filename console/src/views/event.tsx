@@ -143,7 +143,7 @@ function Mend({ event, row, onDone }: { event: OutboxEvent; row: ParkedEvent; on
   return (
     <div class="actions">
       <ChangeButton onClick={() => retryParked(`seq ${event.seq}`, named, onDone)}>Retry</ChangeButton>
-      <ChangeButton needs="admin" unless={row.state === "waiting" ? "It waits behind another event of its key: mend that one first." : null} onClick={() => editParked(row, onDone)}>
+      <ChangeButton needs="admin" payloads unless={row.state === "waiting" ? "It waits behind another event of its key: mend that one first." : null} onClick={() => editParked(row, onDone)}>
         Edit and retry
       </ChangeButton>
       <ChangeButton danger onClick={() => discardParked(`seq ${event.seq}`, named, onDone)}>
@@ -163,8 +163,8 @@ function Content({ event }: { event: OutboxEvent }) {
     return (
       <Section title="Payload and headers">
         <Empty>
-          <p>Your role may not read payloads and headers.</p>
-          <p>Everything else about the event is above. Whoever gave you the token can give you one that may.</p>
+          <p>You may not read payloads and headers.</p>
+          <p>Everything else about the event is above. A token that may is made with: outbox console token add NAME --payloads</p>
         </Empty>
       </Section>
     );

@@ -289,7 +289,7 @@ function Relays({ relays, workers }: { relays: Relay[]; workers: Worker[] }) {
     <Section title="Relays and workers" id="relays">
       {relays.length === 0 ? (
         <Empty>
-          <p>No relay has ever delivered from this store, so nothing is delivered.</p>
+          <p>There is no relay and no worker, so nothing is delivered. Nothing is lost: events wait in the log.</p>
           <p>
             Start one: <code>outbox relay</code>
           </p>

@@ -216,6 +216,7 @@ function Rows({ page, onDone }: { page: ReturnType<typeof usePaged<ParkedList, P
               </ChangeButton>
               <ChangeButton
                 needs="admin"
+                payloads
                 unless={row.state === "waiting" ? "It waits behind another event of its key: mend that one first." : null}
                 onClick={() => editParked(row, onDone)}
                 aria-label={`Edit seq ${row.seq}`}

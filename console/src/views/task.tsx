@@ -110,14 +110,14 @@ export function TaskView({ id }: { id: string }) {
         {task.ended_by && <Fact name="Ended by">{task.ended_by}</Fact>}
         {task.reason && <Fact name="Reason">{task.reason}</Fact>}
       </dl>
-      {task.result !== null && (
+      {task.result != null && (
         <Section title="Result">
           <pre class="output payload" tabIndex={0} aria-label="Result">
             {readable(task.result, null)}
           </pre>
         </Section>
       )}
-      {allowed && task.payload !== undefined ? (
+      {allowed && task.payload != null ? (
         <>
           <Section title="Payload" actions={<Copy text={task.payload} what="payload" />}>
             <pre class="output payload" tabIndex={0} aria-label="Payload">
@@ -139,7 +139,7 @@ export function TaskView({ id }: { id: string }) {
         </>
       ) : (
         <Empty>
-          <p>Your role may not read payloads and headers.</p>
+          <p>You may not read payloads and headers.</p>
         </Empty>
       )}
     </>

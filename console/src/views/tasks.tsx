@@ -378,6 +378,8 @@ function Schedules() {
   );
 }
 
+const perMinute = (perSecond: number): number => perSecond * 60;
+
 function Durations() {
   const { query } = useObservable(route);
   const past = useRequest<Status>("/status", { since: "1d" }, 60_000);
@@ -427,12 +429,12 @@ function Durations() {
               ]}
             />
             <Chart
-              title="Runs per second"
+              title="Runs per minute"
               at={drawn.at}
-              unit="rate"
+              unit="per-minute"
               curves={[
-                { name: "completed", values: drawn.rate, color: "ink-good", fill: true },
-                { name: "failed", values: drawn.failed, color: "ink-bad", dash: [6, 3] },
+                { name: "completed", values: drawn.rate.map(perMinute), color: "ink-good", fill: true },
+                { name: "failed", values: drawn.failed.map(perMinute), color: "ink-bad", dash: [6, 3] },
               ]}
             />
           </div>

@@ -63,7 +63,7 @@ export function VerifyView() {
             ))}
           </select>
         </p>
-        <div class="actions">
+        <div class="actions whole">
           <button type="submit" class="primary" disabled={busy}>
             Compare now
           </button>
@@ -104,7 +104,7 @@ export function VerifyView() {
           ),
         )}
       </Section>
-      <Section title="The ledger">
+      <Section title="The ledger, as compared since this page was opened">
         {shown.length === 0 ? (
           <Empty>
             <p>There is no subscription to compare.</p>
@@ -112,7 +112,7 @@ export function VerifyView() {
         ) : (
           <Table
             caption="The ledger by subscription"
-            head={["Subscription", "Result", "Last compared here", "Enqueued", "= Delivered", "+ Filtered", "+ Pending", "+ Parked", "+ Discarded", "Passed by a reset", "Settlements"]}
+            head={["Subscription", "Result", "Compared at", "Enqueued", "= Delivered", "+ Filtered", "+ Pending", "+ Parked", "+ Discarded", "Passed by a reset", "Settlements"]}
           >
             {shown.map((name) => (
               <LedgerRow key={name} name={name} compared={seen.get(name)} />
@@ -135,7 +135,7 @@ function LedgerRow({ name, compared: found }: { name: string; compared: Compared
     <tr>
       <th scope="row">{name}</th>
       <td>{one ? <State name={one.ok ? "adds up" : count("difference", one.fault_count)} tone={one.ok ? "good" : "bad"} /> : <span class="quiet">not compared</span>}</td>
-      <td>{found ? <Time at={found.at} relative /> : <span class="quiet">not since the page was opened</span>}</td>
+      <td>{found ? <Time at={found.at} relative /> : <span class="quiet">–</span>}</td>
       {figure(one?.enqueued)}
       {figure(one?.delivered)}
       {figure(one?.filtered)}
