@@ -133,6 +133,14 @@ test("the doctor adds what the live document does not have", () => {
   assert.deepEqual(all.map((one) => one.key), ["disk:"], "what was mended since the doctor looked is not shown");
 });
 
+test("a command says which store it is for, if the doctor does", () => {
+  const command = "outbox parked list --subscription orders --state dead";
+  const seen = { status: status({ subscriptions: [subscription({ parked: { retrying: 0, waiting: 0, dead: 1 } })] }) };
+  const doctor: DoctorFinding[] = [{ check: "parked", subject: "orders", severity: "warning", what: "1 dead event", reason: "", command: command + " --store sqlite:shop.db" }];
+  assert.equal(found(seen)[0]?.command, command);
+  assert.equal(found({ ...seen, doctor })[0]?.command, command + " --store sqlite:shop.db");
+});
+
 test("words and commands are told apart", () => {
   assert.ok(isCommand("outbox relay"));
   assert.ok(isCommand("ALTER TABLE outbox.event ALTER COLUMN xid SET DEFAULT 1;"));

@@ -91,7 +91,7 @@ await main({
   },
 
   async task_stuck({ page, url }) {
-    const one = await found(page, url, "task-stuck", /Task report.long has run for 2 h/, { meaning: "It is stuck, or slower than expected", command: /^outbox tasks cancel/, severity: "Warning" });
+    const one = await found(page, url, "task-stuck", "task report.long has run for 2 h", { meaning: "It is stuck, or slower than expected", command: /^outbox tasks cancel/, severity: "Warning" });
     await one.getByRole("button", { name: "Cancel it" }).click();
     await dialog(page).getByLabel(/^Reason/).fill("it is stuck");
     await dialog(page).getByRole("button", { name: "Cancel for good" }).click();

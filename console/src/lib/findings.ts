@@ -340,6 +340,11 @@ export function findings({ status, doctor, running, schedules, now }: Seen): Fin
     all.push(...findingsOfSchedules(schedules, now));
     all.push(...ofProblems(status, new Set(all.map((one) => one.key))));
   }
+  // The doctor's commands also say which store they are for.
+  for (const one of all) {
+    const same = doctor?.find((each) => `${each.check}:${each.subject ?? ""}` === one.key && each.severity !== "ok");
+    if (one.command !== "" && same?.command?.startsWith(one.command + " ")) one.command = same.command;
+  }
   const covered = new Set(all.map((one) => one.key));
   const live = status ? ["relays", "subscriptions", "pending", "parked", "queues", "history"] : [];
   for (const one of doctor ?? []) {

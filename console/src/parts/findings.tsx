@@ -37,8 +37,9 @@ function FindingItem({ finding, onDone }: { finding: Finding; onDone: () => void
     <li class={`finding ${finding.severity}`}>
       <div class="finding-what">
         <SeverityMark severity={finding.severity} />
-        {finding.subject && <span class="subject">{finding.subject}</span>}
-        <strong>{sentence(finding.what)}</strong>
+        {finding.subject && <span class="subject">{finding.subject}:</span>}
+        {/* After a subject it goes on as one sentence. */}
+        <strong>{finding.subject ? sentence(finding.what).replace(/^./, finding.what[0] ?? "") : sentence(finding.what)}</strong>
       </div>
       {finding.meaning && <p>{finding.meaning}</p>}
       {finding.when && (

@@ -146,7 +146,7 @@ function Subscriptions({ status }: { status: Status }) {
     >
       {all === 0 ? (
         <Empty>
-          <p>No subscription delivers events yet, so events are kept for nobody.</p>
+          <p>{status.subscriptions.length > 0 ? "There are queues of tasks, and no subscription that delivers events elsewhere." : "No subscription delivers events yet, so events are kept for nobody."}</p>
           <p>
             Describe one in the configuration and run <code>outbox subscription apply</code>.
           </p>

@@ -36,6 +36,8 @@ export function TaskView({ id }: { id: string }) {
     );
   }
   const ended = task.state === "completed" || task.state === "cancelled";
+  // A run that takes long notes that, too, in the place of an error.
+  const hasFailed = (task.attempts ?? 0) > 0 || task.state === "dead";
   const headers = Object.entries(task.headers ?? {});
   return (
     <>
@@ -58,7 +60,7 @@ export function TaskView({ id }: { id: string }) {
           </a>
         </div>
       </div>
-      {task.error && (
+      {task.error && hasFailed && (
         <div class="box problem">
           <p class="strong">Why its last run failed</p>
           <p class="wrap">{task.error}</p>
@@ -73,6 +75,7 @@ export function TaskView({ id }: { id: string }) {
         </Fact>
         <Fact name="Key">{task.key ? <a href={href(["tasks"], { key: task.key, queue: task.queue })}>{task.key}</a> : "none: it has no order"}</Fact>
         <Fact name="Attempts">{task.attempts ?? 0}</Fact>
+        {task.error && !hasFailed && <Fact name="Noted">{task.error}</Fact>}
         <Fact name="Enqueued">
           <Time at={task.enqueued_at} both />
         </Fact>
