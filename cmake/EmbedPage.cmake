@@ -26,7 +26,9 @@ foreach(file IN LISTS files)
   file(READ ${folder}/page.gz hex HEX)
   string(LENGTH "${hex}" size)
   # The time in the header (RFC 1952, 2.3.1) would make each build another program.
-  string(REGEX REPLACE "^(........)........" "\\100000000" hex "${hex}")
+  string(SUBSTRING "${hex}" 0 8 begin)
+  string(SUBSTRING "${hex}" 16 -1 rest)
+  set(hex "${begin}00000000${rest}")
   math(EXPR size "${size} / 2")
   # A literal of many characters is refused by some compilers; several ones stand as one.
   string(REPEAT "." 64 line)

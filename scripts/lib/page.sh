@@ -14,7 +14,7 @@ page_obstacle() {
 # One line that changes with any of the files that the page is made of.
 page_sources() (
   cd "$root/console" || exit 1
-  find . -type f ! -path './node_modules/*' ! -path './dist/*' -exec sha256sum {} + | LC_ALL=C sort -k 2 | sha256sum
+  find . -type f ! -path './node_modules/*' ! -path './dist/*' ! -path './build/*' ! -path './tests/*' -exec sha256sum {} + | LC_ALL=C sort -k 2 | sha256sum
 )
 
 # Builds the page into console/dist, unless it is there and made of the same files. Fails if it cannot; the program is then built without

@@ -18,6 +18,7 @@ namespace outbox::console {
 namespace {
 
 constexpr const char* kJson = "application/json; charset=utf-8";
+constexpr const char* kCompressed = "application/gzip";
 constexpr const char* kProblem = "application/problem+json; charset=utf-8";
 constexpr const char* kEvents = "text/event-stream; charset=utf-8";
 /// How long people are shown the same document.
@@ -208,9 +209,19 @@ void Console::add_page(httplib::Server& server) {
                    response.headers.erase("Cache-Control");
                    response.set_header("Cache-Control", "max-age=31536000, immutable");
                  }
-                 response.set_content(file.bytes.data(), file.bytes.size(), std::string(file.type));
+                 response.set_content(file.bytes.data(), file.bytes.size(), kCompressed);
                });
   }
+  // cpp-httplib would compress a text once more, so it learns the type when that is over.
+  server.set_post_routing_handler(
+      [](const httplib::Request& request, httplib::Response& response) {
+        if (response.get_header_value("Content-Type") != kCompressed) return;
+        for (const PageFile& file : page()) {
+          if (file.path != request.path) continue;
+          response.headers.erase("Content-Type");
+          response.set_header("Content-Type", std::string(file.type));
+        }
+      });
   if (!page().empty()) return;
   server.Get("/", [](const httplib::Request&, httplib::Response& response) {
     response.set_content(
