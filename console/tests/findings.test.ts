@@ -26,6 +26,7 @@ const subscription = (changes: Partial<SubscriptionStatus> = {}): SubscriptionSt
   lag_seconds: null,
   matches_nothing: false,
   replay: null,
+  verified: null,
   ...changes,
 });
 

@@ -205,7 +205,10 @@ int errors(const ParkedOptions& options, const Context& context) {
   const ParkedRows open(context.store_configuration());
   ParkedErrors errors;
   each_page(open, make_filter(options, open), [&](const auto& page) {
-    for (const store::ParkedListing& event : page) errors.add(event);
+    for (const store::ParkedListing& event : page) {
+      // A task that runs has no error; its text says how long it runs.
+      if (event.state != store::ParkedState::running) errors.add(event);
+    }
   });
   std::vector<ErrorGroup> groups = errors.groups();
   const bool more = groups.size() > options.limit || errors.others() > 0;

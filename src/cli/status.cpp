@@ -51,6 +51,7 @@ struct SubscriptionLine {
   store::SubscriptionOverview overview;
   store::Hold hold;                     ///< The history that it holds back.
   std::optional<store::Replay> replay;  ///< The replay that runs; live delivery waits for it.
+  store::VerifiedRow verified{};        ///< What continuous verification has compared.
 };
 
 std::int64_t total(const store::ParkedCounts& parked) {
@@ -124,10 +125,11 @@ View look(const StatusOptions& options, std::optional<std::chrono::milliseconds>
   if (since) view.past = must(history::look_back(*store, *since, relay.history_interval));
   view.problems = list_problems(std::move(findings), view.adoptions);
   const auto holds = must(std::move(seen.holds));
+  const auto verified = must(std::move(seen.verified));
   std::unique_ptr<store::Replays> replays;
   for (auto& one : seen.subscriptions) {
     SubscriptionLine& line = view.subscriptions.emplace_back(
-        SubscriptionLine{.overview = std::move(one), .hold = {}, .replay = {}});
+        SubscriptionLine{.overview = std::move(one), .hold = {}, .replay = {}, .verified = {}});
     const store::SubscriptionRow& row = line.overview.row;
     if (row.replay != 0) {
       if (!replays) replays = must(store->replays());
@@ -135,6 +137,9 @@ View look(const StatusOptions& options, std::optional<std::chrono::milliseconds>
     }
     for (const auto& hold : holds) {
       if (hold.subscription == row.id) line.hold = hold;
+    }
+    for (const auto& known : verified) {
+      if (known.subscription == row.id) line.verified = known;
     }
   }
   return view;
@@ -156,7 +161,7 @@ std::string trouble_text(const store::SubscriptionRow& row, std::string trouble,
 }
 
 void add_notes(Table& table, bool has_owner, const SubscriptionLine& line) {
-  const auto& [overview, hold, replay] = line;
+  const auto& [overview, hold, replay, verified] = line;
   const auto& [row, progress, parked] = overview;
   if (!row.reason.empty()) table.note("  reason: " + row.reason);
   if (const std::string trouble = describe_trouble(row); !trouble.empty()) {
@@ -199,7 +204,7 @@ void print_subscriptions(const View& view) {
                "LAST SETTLED"});
   for (const SubscriptionLine& line : view.subscriptions) {
     if (is_unused(line.overview)) continue;
-    const auto& [overview, hold, replay] = line;
+    const auto& [overview, hold, replay, verified] = line;
     const auto& [row, progress, parked] = overview;
     table.add({row.spec.name, store::to_string(row.state), row.spec.sink, pending_text(progress),
                progress.pending == 0 ? "-" : age_text(progress.lag), std::to_string(progress.acked),
@@ -248,8 +253,17 @@ void print_text(const View& view, bool check) {
     print("{} {}\n", alarming("PROBLEM:"), plain(problem));
 }
 
+/// Null if continuous verification has compared nothing yet.
+Json to_json(const store::VerifiedRow& row) {
+  if (row.revision == 0) return nullptr;
+  const std::int64_t ago = std::chrono::duration_cast<std::chrono::microseconds>(row.age).count();
+  return {{"at", event::time_text(row.now_us - ago)},
+          {"events", row.events},
+          {"differences", row.differences}};
+}
+
 Json to_json(const SubscriptionLine& line, bool has_owner) {
-  const auto& [overview, hold, replay] = line;
+  const auto& [overview, hold, replay, verified] = line;
   const auto& [row, progress, parked] = overview;
   const std::string trouble = has_owner ? describe_trouble(row) : std::string();
   Json stopped;
@@ -281,7 +295,8 @@ Json to_json(const SubscriptionLine& line, bool has_owner) {
           {"oldest_pending_at", or_null(progress.oldest_pending_at)},
           {"lag_seconds", lag},
           {"matches_nothing", health::matches_nothing(overview)},
-          {"replay", running}};
+          {"replay", running},
+          {"verified", to_json(verified)}};
 }
 
 Json to_json(const store::RelayRow& relay) {

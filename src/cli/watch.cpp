@@ -26,6 +26,7 @@
 #include "cli/output.hpp"
 #include "cli/terminal.hpp"
 #include "event/time_text.hpp"
+#include "store/kept_connections.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -186,6 +187,8 @@ void watch(const WatchOptions& options, const std::function<void()>& show) {
   signals.end_at(0);  // the guard ends the process
   std::optional<Screen> screen;
   Guard guard(signals);
+  store::KeptConnections kept;
+  const store::KeptConnections::Use use(kept);
   bool keys = false;
   bool first = true;
   while (true) {

@@ -213,15 +213,14 @@ void Console::add_page(httplib::Server& server) {
                });
   }
   // cpp-httplib would compress a text once more, so it learns the type when that is over.
-  server.set_post_routing_handler(
-      [](const httplib::Request& request, httplib::Response& response) {
-        if (response.get_header_value("Content-Type") != kCompressed) return;
-        for (const PageFile& file : page()) {
-          if (file.path != request.path) continue;
-          response.headers.erase("Content-Type");
-          response.set_header("Content-Type", std::string(file.type));
-        }
-      });
+  server.set_post_routing_handler([](const httplib::Request& request, httplib::Response& response) {
+    if (response.get_header_value("Content-Type") != kCompressed) return;
+    for (const PageFile& file : page()) {
+      if (file.path != request.path) continue;
+      response.headers.erase("Content-Type");
+      response.set_header("Content-Type", std::string(file.type));
+    }
+  });
   if (!page().empty()) return;
   server.Get("/", [](const httplib::Request&, httplib::Response& response) {
     response.set_content(
@@ -322,6 +321,10 @@ Answer Console::answer_api(const ApiRequest& request, const Person& person) {
   if (!called) return refused(called.error());
   if (const auto problem = check_access(*called->operation, person)) return refused(*problem);
   Answer answer = call(*called, person);
+  const bool shows = called->operation->contents != Contents::none && person.payloads;
+  if (shows && authenticator_)
+    log::info("what an event contains was shown",
+              {{"person", person.name}, {"request", request.path}});
   const bool hides = called->operation->contents == Contents::some && !person.payloads;
   if (hides && answer.status < 400) answer.body = without_payloads(answer.body);
   return answer;

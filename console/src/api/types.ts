@@ -50,6 +50,8 @@ export interface SubscriptionStatus {
   lag_seconds: number | null;
   matches_nothing: boolean;
   replay: RunningReplay | null;
+  /** What continuous verification has compared; null: nothing yet. */
+  verified: { at: string; events: number; differences: number } | null;
 }
 
 export interface Relay {

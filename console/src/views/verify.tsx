@@ -104,6 +104,9 @@ export function VerifyView() {
           ),
         )}
       </Section>
+      <Section title="Compared all the time">
+        <Continuous shown={shown} />
+      </Section>
       <Section title="The ledger, as compared since this page was opened">
         {shown.length === 0 ? (
           <Empty>
@@ -125,6 +128,37 @@ export function VerifyView() {
         return found && found.fault_count > 0 ? <Faults key={name} one={found} /> : null;
       })}
     </>
+  );
+}
+
+/** Relays with relay.verify compare new settlements with the log as they get old enough. */
+function Continuous({ shown }: { shown: readonly string[] }) {
+  const subscriptions = useObservable(live, (one) => one.status?.subscriptions);
+  const rows = (subscriptions ?? []).filter((one) => shown.includes(one.name) && one.verified);
+  if (rows.length === 0) {
+    return (
+      <Empty>
+        <p>No relay has compared anything yet. With relay.verify = true in the configuration one of them does so all the time, and an alert says when something differs.</p>
+      </Empty>
+    );
+  }
+  return (
+    <Table caption="What relays have compared" head={["Subscription", "Result", "Last compared", "Events compared"]}>
+      {rows.map(({ name, verified }) =>
+        verified ? (
+          <tr key={name}>
+            <th scope="row">{name}</th>
+            <td>
+              <State name={verified.differences === 0 ? "no difference" : count("difference", verified.differences)} tone={verified.differences === 0 ? "good" : "bad"} />
+            </td>
+            <td>
+              <Time at={verified.at} relative />
+            </td>
+            <td class="number">{number(verified.events)}</td>
+          </tr>
+        ) : null,
+      )}
+    </Table>
   );
 }
 
