@@ -1,5 +1,8 @@
 -- Who may use `outbox console`, and what the console itself may do (docs/design/console.md).
 
+-- Everything here belongs to the owner of the log.
+SELECT set_config('role', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '{schema}.event'::regclass), true);
+
 -- digest: SHA-256 of the token, hexadecimal. Only the owner may write here, so that nobody who can use the console, or a relay's login,
 -- makes tokens.
 CREATE TABLE {schema}.console_token (

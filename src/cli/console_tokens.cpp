@@ -67,6 +67,13 @@ std::optional<std::int64_t> parse_expiry(const std::optional<std::string>& text)
   return at;
 }
 
+/// Ends the verb on an error. No role of the outbox may write tokens.
+void must_be_owner(Status changed) {
+  if (!changed && changed.error().code == Errc::permission_denied)
+    changed.error().hint = "only the owner may: use the login that runs outbox migrate";
+  must(changed);
+}
+
 Json to_json(const store::ConsoleToken& token) {
   return {{"name", token.name},
           {"role", token.role},
@@ -95,7 +102,7 @@ int add(const TokenOptions& options, const Context& context) {
                                                     {"payloads", options.payloads},
                                                     {"expires", given(options.expires)}});
   const auto store = Context::checked_store(context.store_configuration(), decided);
-  must(must(store->console_tokens())->add(token));
+  must_be_owner(must(store->console_tokens())->add(token));
   if (options.json) {
     token.created_us = now_us();
     Json json = to_json(token);
@@ -138,7 +145,7 @@ int list(const TokenOptions& options, const Context& context) {
 int remove(const TokenOptions& options, const Context& context) {
   const auto decided = acting("console token remove", {{"name", options.name}});
   const auto store = Context::checked_store(context.store_configuration(), decided);
-  must(must(store->console_tokens())->remove(options.name));
+  must_be_owner(must(store->console_tokens())->remove(options.name));
   print("the token {} is removed: the console refuses it within 5 s\n", plain(options.name));
   return kOk;
 }

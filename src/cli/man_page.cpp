@@ -154,8 +154,9 @@ std::string inner_verbs(const VerbDefinition& verb) {
   for (const VerbDefinition& inner : verb.verbs) {
     text += ".SS " + roff(command(inner.path)) + "\n" + synopsis(inner) + "\n.PP\n" +
             roff(inner.help) + ".\n";
-    text +=
-        notes(inner.notes) + option_list(inner) + ".PP\n" + examples(inner) + inner_verbs(inner);
+    text += notes(inner.notes) + option_list(inner);
+    if (!inner.examples.empty()) text += ".PP\n" + examples(inner);
+    text += inner_verbs(inner);
   }
   return text;
 }

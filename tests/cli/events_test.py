@@ -30,7 +30,9 @@ class Events:
         text = self.succeeds("events", "--limit", "2").out
         self.assertIn("order/a", text)
         self.assertIn("orders: pending", text)
-        self.assertIn("--limit N", text)
+        self.assertRegex(text, r"\.\.\. there are more: --before \d+ shows them\n$")
+        [rest] = self.events_of("--before", text.split("--before ")[1].split()[0])
+        self.assertEqual(rest["id"], self.ids[0])
 
     def test_they_are_chosen(self):
         for arguments, count in ((("--key", "order/a"), 2), (("--key", "order/a", "--type", "Paid"), 1), (("--type", "Placed"), 2),

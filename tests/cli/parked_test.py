@@ -24,7 +24,12 @@ class Parked:
         self.assertIn("order/a", text)
         self.assertIn("error: too large", text)
         self.assertEqual(len(self.parked("--limit", "2")), 2)
-        self.assertIn("--limit N", self.succeeds("parked", "list", "--limit", "2").out)
+        text = self.succeeds("parked", "list", "--limit", "2").out
+        self.assertRegex(text, r"\.\.\. there are more: --after 1\.\d+ shows them\n$")
+        [rest] = self.parked("--after", text.split("--after ")[1].split()[0])
+        self.assertEqual(rest["state"], "waiting")
+        for place in ("", "1", "1.", ".1", "x.1", "1.1.1", "99999999999.1"):
+            self.fails(USAGE, "parked", "list", "--after", place, says="--after")
 
     def test_they_are_grouped_by_error(self):
         listed = self.parked()

@@ -1,6 +1,5 @@
 """A console with a page, a browser, and stores that have something to show."""
 
-import fcntl
 import functools
 import http.server
 import json
@@ -41,20 +40,6 @@ def skip_without_browser():
     """For setUpModule()."""
     if why := missing():
         raise unittest.SkipTest(why)
-    build_page()
-
-
-@functools.cache
-def build_page():
-    """What the program embeds is made by its build; until it serves the page a server of the tests does, from console/dist."""
-    newest = max(path.stat().st_mtime for folder in ("src", "index.html", "package-lock.json", "vite.config.js")
-                 for path in ((CONSOLE / folder).rglob("*") if (CONSOLE / folder).is_dir() else [CONSOLE / folder]) if path.is_file())
-    built = CONSOLE / "dist" / "index.html"
-    # Tests that run at once must not see half a build.
-    with open(CONSOLE / "node_modules" / ".page-test-lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not built.exists() or built.stat().st_mtime < newest:
-            subprocess.run(["npx", "--no-install", "vite", "build", "--logLevel", "warn"], cwd=CONSOLE, check=True)
 
 
 class Receiver:

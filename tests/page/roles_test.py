@@ -3,7 +3,7 @@
 
 import unittest
 
-from page import OK, OnSqlite, Shop, skip_without_browser
+from page import OK, OnSqlite, Shop, skip_without_browser, wait_until
 
 
 def setUpModule():
@@ -29,6 +29,7 @@ class Roles(OnSqlite, Shop):
 
     def test_an_admin_corrects_an_event_and_removes_a_schedule(self):
         self.browse("roles.mjs", "admin", url=self.url)
+        wait_until(lambda: any('"better"' in body for body in self.receiver.taken), "the corrected copy is delivered")
 
     def test_lists_have_pages(self):
         self.browse("roles.mjs", "pages", url=self.url)

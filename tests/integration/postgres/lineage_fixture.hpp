@@ -29,7 +29,8 @@ inline void restore_from(const std::string& file, const std::string& url,
 }
 
 inline void make_roles(const OwnPostgres& server) {
-  for (const char* role : {"outbox_owner", "outbox_app", "outbox_relay", "outbox_reader"})
+  for (const char* role :
+       {"outbox_owner", "outbox_app", "outbox_relay", "outbox_reader", "outbox_console"})
     (void)Pg(server.url()).exec(std::string("CREATE ROLE ") + role);
 }
 

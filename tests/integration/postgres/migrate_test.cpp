@@ -62,7 +62,7 @@ TEST_F(PostgresMigrate, processes_at_once) {
     EXPECT_EQ(status, 0);
   }
   EXPECT_TRUE(ok(store_->check()));
-  EXPECT_EQ(database_->connect().value("SELECT count(*) FROM outbox.migration"), "10");
+  EXPECT_EQ(database_->connect().value("SELECT count(*) FROM outbox.migration"), "11");
 }
 
 /// What `migrate --print` prints up to a migration.
