@@ -383,7 +383,7 @@ TEST_F(SqliteStore, a_position_of_tables_that_were_dropped_is_not_written_into_t
         "parked",      "parked_end",   "run",          "definition", "owner",      "pruned",
         "replay",      "replay_skip",  "replay_event", "worker",     "schedule",   "task_end",
         "task_unique", "inbox",        "former_name",  "dropped",    "parked_key", "verified",
-        "history",     "audit"})
+        "history",     "audit",        "console_token"})
     application.run("DROP TABLE outbox_" + std::string(table));
   ASSERT_TRUE(ok(store->migrate()));
   ASSERT_TRUE(ok((*store->catalog())->apply(make_spec("mails"))));
