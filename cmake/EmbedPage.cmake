@@ -44,10 +44,4 @@ string(CONCAT source
   "namespace outbox::console {\nnamespace {\n\n${arrays}\n}  // namespace\n\n"
   "std::span<const PageFile> page() {\n  static constexpr std::array<PageFile, ${number}> all{{\n${entries}  }};\n  return all;\n}\n\n"
   "}  // namespace outbox::console\n")
-set(old "")
-if(EXISTS ${INTO})
-  file(READ ${INTO} old)
-endif()
-if(NOT old STREQUAL source)
-  file(WRITE ${INTO} "${source}")
-endif()
+file(WRITE ${INTO} "${source}")

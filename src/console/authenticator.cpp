@@ -1,6 +1,5 @@
 #include "console/authenticator.hpp"
 
-#include <openssl/crypto.h>
 #include <openssl/rand.h>
 
 #include <algorithm>
@@ -29,10 +28,6 @@ std::optional<std::string> random_digits() {
   std::string digits;
   for (const unsigned char byte : bytes) append_hex(digits, static_cast<char>(byte));
   return digits;
-}
-
-bool is_same(std::string_view one, std::string_view other) {
-  return one.size() == other.size() && CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
 }
 
 Problem no_token() {
@@ -117,7 +112,7 @@ tl::expected<Person, Problem> Authenticator::find(std::string_view digest) {
   std::optional<Person> person;
   for (const KnownToken& token : tokens_) {
     const bool lives = !token.expires_us || *token.expires_us > now;
-    if (is_same(token.digest, digest) && lives) person = to_person(token);
+    if (is_same_secret(token.digest, digest) && lives) person = to_person(token);
   }
   if (!person) return tl::unexpected(no_token());
   return *person;

@@ -1,17 +1,15 @@
 #include "http/monitor.hpp"
 
 #include <httplib.h>
-#include <openssl/crypto.h>
-#include <openssl/sha.h>
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
-#include <array>
 #include <outbox/prometheus.hpp>
 #include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/sha256.hpp"
 #include "base/steady.hpp"
 #include "http/process_usage.hpp"
 #include "metrics/relay_metrics.hpp"
@@ -21,19 +19,6 @@ namespace {
 
 constexpr const char* kTextFormat = "text/plain; version=0.0.4; charset=utf-8";
 constexpr const char* kPlain = "text/plain; charset=utf-8";
-
-std::array<unsigned char, SHA256_DIGEST_LENGTH> digest(std::string_view text) {
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> found{};
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), found.data());
-  return found;
-}
-
-/// Takes the same time wherever they differ.
-bool is_same_secret(std::string_view a, std::string_view b) {
-  const auto left = digest(a);
-  const auto right = digest(b);
-  return CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
-}
 
 bool has_token(const httplib::Request& request, const std::string& token) {
   constexpr std::string_view kBearer = "Bearer ";
