@@ -51,6 +51,7 @@ struct Benchmark {
 [[nodiscard]] std::vector<Figure> bench_head(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_events(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_http(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_watched(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_wal(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_verify(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_latency(const BenchOptions& options);

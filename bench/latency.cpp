@@ -117,12 +117,14 @@ std::vector<double> Arrivals::latencies_ms(std::int64_t count) {
 }
 
 Latencies measure_latencies(PostgresFixture& log, SubscriptionSpec spec, bool wake_up,
-                            Arrivals& arrivals, std::unique_ptr<Sink> sink) {
+                            Arrivals& arrivals, std::unique_ptr<Sink> sink, const Beside& beside) {
   RelayOptions options = log.relay_options(std::move(spec));
   options.wake_up = wake_up;
+  options.history_interval = beside.history_interval;
   const auto relay = must(Relay::create(options));
   if (sink) must(relay->use(options.subscriptions.front().name, std::move(sink)));
   must(relay->start());
+  const auto other_work = beside.start ? beside.start(*relay) : nullptr;
   const Pace pace = choose_pace(log.options());
   log.say(fmt::format("writing {} events at {} a second", pace.messages, pace.per_second));
   auto other = std::async(std::launch::async, write_share, std::cref(log.options()), 1);
@@ -133,6 +135,12 @@ Latencies measure_latencies(PostgresFixture& log, SubscriptionSpec spec, bool wa
   latencies.event_ms = arrivals.latencies_ms(pace.messages);
   (void)relay->stop(std::chrono::seconds(5));
   return latencies;
+}
+
+Latencies measure_latencies(PostgresFixture& log, bool wake_up, const Beside& beside) {
+  Arrivals arrivals;
+  return measure_latencies(log, SubscriptionSpec{.name = "latency", .sink = "custom"}, wake_up,
+                           arrivals, std::make_unique<ClockingSink>(arrivals), beside);
 }
 
 std::vector<Figure> latency_figures(PostgresFixture& log, const std::string& name,
@@ -178,11 +186,7 @@ std::vector<Figure> latency_figures(PostgresFixture& log, const std::string& nam
 
 std::vector<Figure> bench_latency(const BenchOptions& options) {
   PostgresFixture log(options);
-  const auto measured = [&log](bool wake_up) {
-    Arrivals arrivals;
-    return measure_latencies(log, SubscriptionSpec{.name = "latency", .sink = "custom"}, wake_up,
-                             arrivals, std::make_unique<ClockingSink>(arrivals));
-  };
+  const auto measured = [&log](bool wake_up) { return measure_latencies(log, wake_up); };
   return latency_figures(log, "latency", {.p50_ms = 2, .p99_ms = 10}, measured);
 }
 

@@ -54,10 +54,21 @@ struct Latencies {
   std::vector<double> commit_ms;  ///< The time of COMMIT alone: no latency can be shorter.
 };
 
+/// What runs beside the relay while latencies are measured.
+struct Beside {
+  std::chrono::milliseconds history_interval{std::chrono::minutes(1)};
+  /// Called with the relay that was started; the result is released before the relay ends.
+  std::function<std::shared_ptr<void>(const Relay& relay)> start{};
+};
+
 /// Starts a relay with this subscription (to this sink if it is custom) and writes one-event
 /// transactions with synchronous commit on two connections. Waits for all to arrive.
 [[nodiscard]] Latencies measure_latencies(PostgresFixture& log, SubscriptionSpec spec, bool wake_up,
-                                          Arrivals& arrivals, std::unique_ptr<Sink> sink = nullptr);
+                                          Arrivals& arrivals, std::unique_ptr<Sink> sink = nullptr,
+                                          const Beside& beside = {});
+/// The same to a sink that only notes when each event arrives.
+[[nodiscard]] Latencies measure_latencies(PostgresFixture& log, bool wake_up,
+                                          const Beside& beside = {});
 
 struct LatencyTargets {
   std::optional<double> p50_ms{};

@@ -13,6 +13,7 @@ const event: OutboxEvent = {
   created_at: "2026-01-05T08:00:00Z",
   occurred_at: null,
   in_log: true,
+  content_kept: true,
   subscriptions: [],
 };
 const life: Life = {

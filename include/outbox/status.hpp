@@ -106,6 +106,7 @@ struct EventStatus {
   std::int64_t seq{0};
   std::string aggregate_type;
   std::string aggregate_id;
+  /// Empty for a corrected copy that was delivered or discarded: only its outcome is kept.
   std::string event_type;
   Timestamp created_at{};
   /// False for a corrected copy, and for an event that retention has removed after it was set

@@ -455,9 +455,22 @@ CREATE TABLE {schema}.inbox (
   consumer     text NOT NULL,
   message_id   text NOT NULL,
   received_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+  -- Of messages that a consumer of ours has read: where they were, the task that they became, and how often they arrived.
+  event_type   text NOT NULL DEFAULT '',
+  place        text NOT NULL DEFAULT '',
+  task         uuid,
+  arrivals     integer NOT NULL DEFAULT 1,
   PRIMARY KEY (consumer, message_id)
 );
 CREATE INDEX inbox_received ON {schema}.inbox (received_at);
+
+-- The highest number of a key's messages, for consumers that skip older ones.
+CREATE TABLE {schema}.inbox_key (
+  consumer  text NOT NULL,
+  key       text NOT NULL,
+  seq       bigint NOT NULL,
+  PRIMARY KEY (consumer, key)
+);
 
 -- In the consumer's own transaction: true the first time, false when the message was applied before.
 CREATE FUNCTION {schema}.receive(consumer text, message_id text) RETURNS boolean
@@ -517,6 +530,7 @@ SELECT {schema}.grant_to('outbox_relay',
   'SELECT, INSERT, UPDATE, DELETE ON {schema}.task_released',
   'SELECT, INSERT, UPDATE, DELETE ON {schema}.task_end',
   'SELECT, INSERT, UPDATE, DELETE ON {schema}.inbox',
+  'SELECT, INSERT, UPDATE, DELETE ON {schema}.inbox_key',
   'SELECT, INSERT, UPDATE, DELETE ON {schema}.schedule',
   -- Events that tell of the end of a task; tasks of schedules.
   'INSERT ON {schema}.event_in',

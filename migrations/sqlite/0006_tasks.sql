@@ -40,9 +40,22 @@ CREATE TABLE outbox_inbox (
   consumer     TEXT NOT NULL,
   message_id   TEXT NOT NULL,
   received_at  INTEGER NOT NULL,
+  -- Of messages that a consumer of ours has read: where they were, the task that they became, and how often they arrived.
+  event_type   TEXT,
+  place        TEXT,
+  task         TEXT,
+  arrivals     INTEGER NOT NULL DEFAULT 1,
   PRIMARY KEY (consumer, message_id)
 ) WITHOUT ROWID;
 CREATE INDEX outbox_inbox_received ON outbox_inbox (received_at);
+
+-- The highest number of a key's messages, for consumers that skip older ones.
+CREATE TABLE outbox_inbox_key (
+  consumer  TEXT NOT NULL,
+  key       TEXT NOT NULL,
+  seq       INTEGER NOT NULL,
+  PRIMARY KEY (consumer, key)
+) WITHOUT ROWID;
 
 -- Tasks that recur. next_at is the tick that comes next; who enqueues its task moves it in the same transaction. paused: by a person.
 -- revision: grows with each change of the row. Times: microseconds since 1970, UTC.

@@ -53,7 +53,7 @@ void print_check(const ConfigOptions& options, const std::string& file,
 }
 
 int check(const ConfigOptions& options, const Context& context) {
-  config::Request request = context.request(Subscriptions::used, Tasks::used);
+  config::Request request = context.request(Subscriptions::used, Tasks::used, Consumers::used);
   request.thorough = true;
   const auto loaded = config::load(request);
   if (!loaded) {

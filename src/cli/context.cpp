@@ -49,11 +49,13 @@ void Context::add_options(CLI::App& root) {
 
 std::string Context::file_to_write() const { return file_.value_or("outbox.toml"); }
 
-config::Request Context::request(Subscriptions subscriptions, Tasks tasks) const {
+config::Request Context::request(Subscriptions subscriptions, Tasks tasks,
+                                 Consumers consumers) const {
   config::Request request{.file = file_,
                           .flags = {},
                           .resolve_subscriptions = subscriptions == Subscriptions::used,
-                          .resolve_tasks = tasks == Tasks::used};
+                          .resolve_tasks = tasks == Tasks::used,
+                          .resolve_consumers = consumers == Consumers::used};
   for (const std::string& text : settings_) request.flags.push_back(parse_setting(text));
   const auto add = [&](const std::optional<std::string>& value, const char* path,
                        const char* flag) {
@@ -66,8 +68,9 @@ config::Request Context::request(Subscriptions subscriptions, Tasks tasks) const
   return request;
 }
 
-config::Loaded Context::configuration(Subscriptions subscriptions, Tasks tasks) const {
-  return in_use(config::load(request(subscriptions, tasks)), sets_logging_);
+config::Loaded Context::configuration(Subscriptions subscriptions, Tasks tasks,
+                                      Consumers consumers) const {
+  return in_use(config::load(request(subscriptions, tasks, consumers)), sets_logging_);
 }
 
 config::Loaded Context::store_configuration() const {

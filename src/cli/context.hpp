@@ -17,6 +17,8 @@ namespace outbox::cli {
 enum class Subscriptions { unused, used };
 /// Whether a verb uses the handlers of tasks.
 enum class Tasks { unused, used };
+/// Whether a verb reads the sources of consumers.
+enum class Consumers { unused, used };
 
 /// The person for whom a verb changes something (cli/acting.hpp); not set if it only reads.
 using Decided = std::optional<store::PersonDecision>;
@@ -32,11 +34,12 @@ class Context {
   /// The file that `init` writes: that of -c, else outbox.toml.
   [[nodiscard]] std::string file_to_write() const;
   /// What -c, OUTBOX_CONFIG, the environment and the flags give.
-  [[nodiscard]] config::Request request(Subscriptions subscriptions,
-                                        Tasks tasks = Tasks::unused) const;
+  [[nodiscard]] config::Request request(Subscriptions subscriptions, Tasks tasks = Tasks::unused,
+                                        Consumers consumers = Consumers::unused) const;
   /// The effective configuration. Configures logging. Ends the verb on an error.
   [[nodiscard]] config::Loaded configuration(Subscriptions subscriptions,
-                                             Tasks tasks = Tasks::unused) const;
+                                             Tasks tasks = Tasks::unused,
+                                             Consumers consumers = Consumers::unused) const;
 
   /// The configuration of a verb that needs only the store. An outbox.toml that happens to lie in
   /// the working directory does not matter if the store is given otherwise.

@@ -141,7 +141,7 @@ void configure_log(const config::Config& config) {
 }
 
 int examine(const DoctorOptions& options, const Context& context) {
-  config::Request request = context.request(Subscriptions::used, Tasks::used);
+  config::Request request = context.request(Subscriptions::used, Tasks::used, Consumers::used);
   request.thorough = true;
   auto loaded = config::load(request);
   if (!loaded) refuse_typed(loaded.error());

@@ -106,16 +106,17 @@ Json to_json(const store::EventListing& event, bool payload) {
             {"id", event.id.str()},
             {"aggregate_type", event.aggregate_type},
             {"aggregate_id", event.aggregate_id},
-            {"event_type", event.event_type},
+            {"event_type", event.content_kept ? Json(event.event_type) : Json()},
             {"content_type", or_null(event.content_type)},
             {"created_at", event::time_text(event::to_us(event.created_at))},
             {"occurred_at", time_or_null(event.occurred_at)},
             {"in_log", event.in_log},
+            {"content_kept", event.content_kept},
             {"subscriptions", Json::array()}};
   for (const auto& life : event.subscriptions) json["subscriptions"].push_back(to_json(life));
   if (payload) {
-    json["headers"] = Json::parse(event.headers, nullptr, false);
-    json["payload"] = event.payload;
+    json["headers"] = event.content_kept ? Json::parse(event.headers, nullptr, false) : Json();
+    json["payload"] = event.content_kept ? Json(event.payload) : Json();
   }
   return json;
 }
@@ -128,11 +129,16 @@ void print_text(const store::EventPage& page, bool payload) {
   Table table({"SEQ", "CREATED", "KEY", "TYPE", "ID"});
   for (const auto& event : page.events) {
     table.add({std::to_string(event.seq), time_or_dash(event::to_us(event.created_at)),
-               show_key(event), event.event_type, event.id.str()});
-    if (!event.in_log) table.note("  not in the log: a corrected copy, or removed from it");
+               show_key(event), event.content_kept ? event.event_type : "-", event.id.str()});
+    if (!event.content_kept) {
+      table.note("  a corrected copy: its type, payload and headers are not kept after its end");
+    } else if (!event.in_log) {
+      table.note("  not in the log: a corrected copy, or removed from it");
+    }
     for (const auto& life : event.subscriptions) table.note(describe_life(life));
-    if (payload) table.note("  headers: " + event.headers);
-    if (payload) table.note("  payload: " + event.payload);
+    if (!payload || !event.content_kept) continue;
+    table.note("  headers: " + event.headers);
+    table.note("  payload: " + event.payload);
   }
   table.print();
 }

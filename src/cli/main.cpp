@@ -12,12 +12,14 @@ void add_verbs(CLI::App& root, Context& context) {
   add_enqueue(root, context);
   add_relay(root, context);
   add_work(root, context);
+  add_consume(root, context);
   add_status(root, context);
   add_top(root, context);
   add_subscription(root, context);
   add_events(root, context);
   add_parked(root, context);
   add_tasks(root, context);
+  add_inbox(root, context);
   add_verify(root, context);
   add_replay(root, context);
   add_prune(root, context);

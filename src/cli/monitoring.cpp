@@ -16,7 +16,8 @@ Status check_monitor(const config::Config& config) {
 }
 
 std::unique_ptr<http::Monitor> start_monitor(const config::Loaded& loaded,
-                                             std::function<std::vector<RelayReport>()> reports) {
+                                             std::function<std::vector<RelayReport>()> reports,
+                                             std::function<std::vector<ConsumerReport>()> consumers) {
   const config::Config& config = loaded.config;
   if (config.http_listen.empty()) return nullptr;
   auto address = http::parse_address(config.http_listen);
@@ -32,7 +33,8 @@ std::unique_ptr<http::Monitor> start_monitor(const config::Loaded& loaded,
                                                       .interval = config.metrics_interval,
                                                       .retention = config.relay.retention},
                                             .version = OUTBOX_VERSION,
-                                            .reports = std::move(reports)}));
+                                            .reports = std::move(reports),
+                                            .consumers = std::move(consumers)}));
   log::info("answers /metrics, /livez and /readyz",
             {{"url", "http://" + monitor->address().text()}});
   return monitor;

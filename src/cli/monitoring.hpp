@@ -16,6 +16,7 @@ namespace outbox::cli {
 /// Listens at http.listen until the result is destroyed; returns null if nothing is to listen.
 /// `reports` says how the relays of this process are, and is called by other threads.
 [[nodiscard]] std::unique_ptr<http::Monitor> start_monitor(
-    const config::Loaded& loaded, std::function<std::vector<RelayReport>()> reports);
+    const config::Loaded& loaded, std::function<std::vector<RelayReport>()> reports,
+    std::function<std::vector<ConsumerReport>()> consumers = {});
 
 }  // namespace outbox::cli

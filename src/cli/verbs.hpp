@@ -11,6 +11,8 @@ void add_migrate(CLI::App& root, Context& context);
 void add_enqueue(CLI::App& root, Context& context);
 void add_relay(CLI::App& root, Context& context);
 void add_work(CLI::App& root, Context& context);
+void add_consume(CLI::App& root, Context& context);
+void add_inbox(CLI::App& root, Context& context);
 void add_status(CLI::App& root, Context& context);
 void add_top(CLI::App& root, Context& context);
 void add_subscription(CLI::App& root, Context& context);

@@ -32,6 +32,10 @@ struct VerifyOptions {
   std::optional<std::string> subscription;
   bool sink{false};
   std::vector<std::string> delivered;  ///< Files with ids.
+  std::string inbox;                   ///< The store of a consumer; empty if it is not compared.
+  std::string inbox_schema{"outbox"};
+  std::string consumer;
+  std::chrono::milliseconds inbox_keeps{std::chrono::hours(24 * 30)};
   bool json{false};
   bool acknowledge{false};
 };
@@ -67,6 +71,38 @@ std::string lanes_text(store::LaneMask lanes) {
 
 // ---- reading a destination
 
+/// Reads the inbox of a consumer. A message counts as often as it has arrived. When the oldest row
+/// is about as old as the inbox keeps rows, older ones may have been removed.
+Result<sink::ReadPart> read_inbox(const VerifyOptions& options, std::uint32_t number,
+                                  const sink::TakeId& take) {
+  OUTBOX_TRY(const auto store, store::open_store({.url = options.inbox,
+                                                  .schema = options.inbox_schema,
+                                                  .application = "outbox verify"}));
+  OUTBOX_TRY(store->check());
+  OUTBOX_TRY(const auto inbox, store->inbox());
+  sink::ReadPart part{.name = "inbox of " + options.consumer};
+  std::optional<std::int64_t> oldest;
+  OUTBOX_TRY(inbox->read(options.consumer, [&](const store::InboxRow& row) {
+    oldest = std::min(oldest.value_or(row.received_us), row.received_us);
+    const auto id = EventId::parse(row.message_id);
+    if (!id) {
+      ++part.without_id;
+      return;
+    }
+    for (std::int64_t i = 0; i < row.arrivals; ++i) take(number, *id);
+  }));
+  if (!oldest)
+    return fail(Errc::not_found, "the inbox has no message of consumer " + options.consumer,
+                "outbox inbox --store URL lists the consumers");
+  constexpr std::chrono::hours kMargin{1};
+  const auto now = std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
+  if (Timestamp(std::chrono::microseconds(*oldest)) < now - options.inbox_keeps + kMargin) {
+    part.removed = std::numeric_limits<std::int64_t>::max() / 2;
+    part.removed_before_us = *oldest;
+  }
+  return part;
+}
+
 Result<sink::ReadParts> read_destination(const VerifyOptions& options, const SubscriptionSpec& spec,
                                          const sink::TakeId& take) {
   sink::ReadParts parts;
@@ -74,6 +110,10 @@ Result<sink::ReadParts> read_destination(const VerifyOptions& options, const Sub
     auto read = sink::read_back(spec, take);
     if (!read) return read;
     parts = std::move(*read);
+  }
+  if (!options.inbox.empty()) {
+    OUTBOX_TRY(parts.emplace_back(),
+               read_inbox(options, static_cast<std::uint32_t>(parts.size()), take));
   }
   for (const std::string& path : options.delivered) {
     auto file = sink::read_delivered(path, static_cast<std::uint32_t>(parts.size()), take);
@@ -126,7 +166,7 @@ VerifyLine verify_one(const VerifyOptions& options, store::LedgerReader& uncount
   line.name = row.spec.name;
   Progress progress(Progress::Wanted::on_terminal, 0, line.name);
   CountedReader reader(uncounted, progress);
-  if (!options.sink && options.delivered.empty()) {
+  if (!options.sink && options.inbox.empty() && options.delivered.empty()) {
     line.found = must(verify::verify(reader, row.id));
     return line;
   }
@@ -257,7 +297,7 @@ Json to_json(const VerifyLine& line) {
 
 /// A person has looked at what continuous verification had found.
 int acknowledge(const VerifyOptions& options, const Context& context) {
-  if (options.sink || options.json || !options.delivered.empty())
+  if (options.sink || options.json || !options.inbox.empty() || !options.delivered.empty())
     throw Failure(kUsage, "--acknowledge compares nothing", "give it with --subscription only");
   const auto store = Context::checked_store(
       context.store_configuration(),
@@ -281,6 +321,11 @@ int verify(const VerifyOptions& options, const Context& context) {
   if (options.acknowledge) return acknowledge(options, context);
   if (!options.delivered.empty() && !options.subscription)
     throw Failure(kUsage, "--delivered: by which subscription?", "--subscription NAME");
+  if (options.inbox.empty() != options.consumer.empty())
+    throw Failure(kUsage, options.inbox.empty() ? "--consumer: of which inbox?" : "--inbox: of which consumer?",
+                  "--inbox URL --consumer NAME");
+  if (!options.inbox.empty() && !options.subscription)
+    throw Failure(kUsage, "--inbox: by which subscription?", "--subscription NAME");
   Signals signals(kInterrupted);
   signals.end_at(1);  // this verb writes nothing
   const auto store = Context::checked_store(context.store_configuration());
@@ -321,6 +366,13 @@ void add_verify(CLI::App& root, Context& context) {
   add_option(
       verb, "--delivered", &options->delivered, "FILE",
       "The same with what this file holds, JSON lines or one id per line; may be given several times");
+  add_option(verb, "--inbox", &options->inbox, "URL",
+             "The same with the inbox of a consumer, in the store at this address");
+  add_option(verb, "--inbox-schema", &options->inbox_schema, "NAME",
+             "PostgreSQL schema of that store");
+  add_option(verb, "--consumer", &options->consumer, "NAME", "The consumer, for --inbox");
+  add_option(verb, "--inbox-keeps", &options->inbox_keeps, "DURATION",
+             "How long that inbox keeps messages (inbox.retention)");
   add_option(
       verb, "--acknowledge", &options->acknowledge, {},
       "Set the number of differences that continuous verification has found (relay.verify) back to 0");

@@ -42,6 +42,7 @@ std::optional<std::string> where_it_belongs(std::string_view key) {
   if (any_named(subscription_settings(), key)) return below("subscription.NAME");
   if (any_named(task_settings(), key)) return below("task.TYPE");
   if (any_named(schedule_settings(), key)) return below("schedule.NAME");
+  if (any_named(consumer_settings(), key)) return below("consumer.NAME");
   if (sink::find_kind(key) != nullptr)
     return "settings of this sink are below [subscription.NAME." + std::string(key) + "]";
   const std::string sinks = sinks_with(key);

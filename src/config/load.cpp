@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "base/text_file.hpp"
 #include "config/belonging.hpp"
+#include "config/consumers.hpp"
 #include "config/reading.hpp"
 #include "config/schedules.hpp"
 #include "config/subscriptions.hpp"
@@ -30,6 +31,7 @@ constexpr const char* kFileVariable = "OUTBOX_CONFIG";
 constexpr std::string_view kSubscription = "subscription";
 constexpr std::string_view kTask = "task";
 constexpr std::string_view kSchedule = "schedule";
+constexpr std::string_view kConsumer = "consumer";
 constexpr const char* kStoreUrl = "store.url";
 constexpr const char* kStoreSchema = "store.schema";
 
@@ -142,7 +144,7 @@ class Loader {
   }
 
   void read_section(const Member& section) {
-    std::vector<std::string_view> known{kSubscription, kTask, kSchedule};
+    std::vector<std::string_view> known{kSubscription, kTask, kSchedule, kConsumer};
     for (const auto& row : settings()) known.push_back(row.setting.section());
     if (std::find(known.begin(), known.end(), section.key) == known.end())
       return unknown_section(section, known);
@@ -152,6 +154,9 @@ class Loader {
       if (section.key == kTask) {
         if (auto task = read_task(member, request_.resolve_tasks, reading_))
           effective_.tasks.push_back(std::move(*task));
+      } else if (section.key == kConsumer) {
+        if (auto consumer = read_consumer(member, request_.resolve_consumers, reading_))
+          effective_.consumers.push_back(std::move(*consumer));
       } else if (section.key == kSchedule) {
         if (auto schedule = read_schedule(member, reading_))
           effective_.worker.schedules.push_back(std::move(*schedule));

@@ -29,6 +29,8 @@ struct Request {
   bool resolve_subscriptions{true};
   /// Replaces references in handlers of tasks.
   bool resolve_tasks{true};
+  /// Replaces references in consumers.
+  bool resolve_consumers{true};
   /// Reads nothing but the store. If flags or the environment say where it is, a file that nobody
   /// named is read only for store.schema, which PostgreSQL needs.
   bool only_store{false};

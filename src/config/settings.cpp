@@ -113,6 +113,33 @@ SettingRows<TaskSpec> task_rows() {
   };
 }
 
+SettingRows<ConsumerSpec> consumer_rows() {
+  using C = ConsumerSpec;
+  return {
+      {"source", &C::source, Traits{.required = true},
+       "The broker: kafka. Its connection has the settings of the sink of this name, in a table below the section."},
+      {"read", &C::read, Traits{.required = true},
+       "The topics to read; * and ? stand for any characters."},
+      {"group", &C::group, Traits{.default_note = "the name of the consumer"},
+       "The consumer group at the broker, whose members share the messages."},
+      {"start", &C::start, "Where a new group begins."},
+      {"queue", &C::queue, "The queue of the tasks that the messages become."},
+      {"id", &C::id, Traits{.default_note = "where the known formats have it"},
+       "Where a message has its id: \"header:NAME\", \"json:PATH\", or \"place\", its coordinates at the broker."},
+      {"type", &C::type, Traits{.default_note = "where the known formats have it"},
+       "Where it has the type of its task: \"header:NAME\", \"json:PATH\" or \"text:TEXT\"."},
+      {"key", &C::key, Traits{.default_note = "where the known formats have it"},
+       "Where it has its key: tasks of one key run in order."},
+      {"seq", &C::seq, Traits{.default_note = "where the known formats have it"},
+       "Where it has its number among those of its key, for skip_older."},
+      {"skip_older", &C::skip_older,
+       "Leaves out a message whose number is below the highest one of its key: for messages that each carry the whole state."},
+      {"max_pending", &C::max_pending, Traits{.range = {1, 1'000'000'000}},
+       "The consumer pauses when more tasks than these wait in the queue."},
+      {"batch", &C::batch, Traits{.range = {1, 10'000}}, "The most messages in one transaction."},
+  };
+}
+
 SettingRows<Schedule> schedule_rows() {
   return {
       {"queue", &Schedule::queue, "Of its tasks."},
@@ -275,6 +302,11 @@ std::map<std::string, std::string> settled_by_worker(std::string_view handler) {
     return {{"batch", "each task has a request of its own"}, {"concurrency", pace}};
   if (handler == "smtp") return {{"max_in_flight", pace}};
   return {};
+}
+
+const SettingRows<ConsumerSpec>& consumer_settings() {
+  static const SettingRows<ConsumerSpec> rows = consumer_rows();
+  return rows;
 }
 
 const SettingRows<Schedule>& schedule_settings() {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <map>
+#include <outbox/consumer.hpp>
 #include <outbox/relay.hpp>
 #include <outbox/schedule.hpp>
 #include <outbox/subscription.hpp>
@@ -41,6 +42,7 @@ struct Config {
   WorkerOptions worker{};
   std::chrono::milliseconds worker_grace{std::chrono::seconds(30)};
   std::vector<TaskSpec> tasks{};
+  std::vector<ConsumerSpec> consumers{};
   std::string http_listen{};  ///< Empty: nothing listens.
   std::string http_token{};
   std::chrono::milliseconds metrics_interval{std::chrono::seconds(15)};
@@ -58,6 +60,9 @@ struct Config {
 [[nodiscard]] SettingRows<SubscriptionSpec> task_message_settings();
 /// Settings of such a sink that the worker decides, and why the file must not.
 [[nodiscard]] std::map<std::string, std::string> settled_by_worker(std::string_view handler);
+
+/// The settings of a [consumer.NAME] section.
+[[nodiscard]] const SettingRows<ConsumerSpec>& consumer_settings();
 
 /// The settings of a [schedule.NAME] section.
 [[nodiscard]] const SettingRows<Schedule>& schedule_settings();

@@ -100,6 +100,8 @@ Result<std::optional<std::size_t>> read_max_attempts(std::string_view headers, A
 
 Result<TaskRules> rules_of(std::string_view headers, Arena& arena) {
   TaskRules rules;
+  if (const auto reason = find_header(headers, kUnreadableHeader, arena); !reason.empty())
+    return fail(Errc::invalid_argument, "the message cannot be understood: " + std::string(reason));
   if (const auto text = find_header(headers, kExecuteAtHeader, arena); !text.empty()) {
     rules.execute_at_us = read_time(text);
     if (!rules.execute_at_us)

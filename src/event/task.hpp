@@ -38,6 +38,10 @@ struct TaskRules {
   std::optional<TaskEvent> on_done{};
 };
 
+/// The header of a received message that could not be understood, with the reason. No run of its
+/// task can succeed.
+inline constexpr std::string_view kUnreadableHeader = "task-unreadable";
+
 /// Whether the task may have rules. Nearly no task has any.
 [[nodiscard]] inline bool has_rules(std::string_view headers) {
   return headers.find("task-") != std::string_view::npos;

@@ -12,6 +12,7 @@
 #include "base/sha256.hpp"
 #include "base/steady.hpp"
 #include "http/process_usage.hpp"
+#include "metrics/consumer_metrics.hpp"
 #include "metrics/relay_metrics.hpp"
 
 namespace outbox::http {
@@ -89,7 +90,7 @@ void Monitor::add_routes(httplib::Server& server) const {
   });
   // These two say nothing that a stranger may not know.
   server.Get("/livez", [this](const httplib::Request&, httplib::Response& response) {
-    metrics::lives(options_.reports()) ? answer(response, 200, "ok\n")
+    metrics::lives(options_.reports()) && metrics::live(consumer_reports()) ? answer(response, 200, "ok\n")
                                        : answer(response, 503, "the main loop hangs\n");
   });
   server.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
@@ -100,11 +101,16 @@ void Monitor::add_routes(httplib::Server& server) const {
   });
 }
 
+std::vector<ConsumerReport> Monitor::consumer_reports() const {
+  return options_.consumers ? options_.consumers() : std::vector<ConsumerReport>();
+}
+
 std::string Monitor::exposition() const {
   metrics::Families all;
   metrics::add_process(options_.version, store_kind(options_.store.store.url), all);
   const metrics::Moment moment{.now = std::chrono::system_clock::now(), .now_steady = now_steady()};
   metrics::add_relays(options_.reports(), moment, all);
+  metrics::add_consumers(consumer_reports(), all);
   store_.add_to(all);
   add_usage(read_usage(), all);
   std::vector<prometheus::MetricFamily> families;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <outbox/consumer.hpp>
 #include <outbox/error.hpp>
 #include <outbox/relay.hpp>
 #include <string>
@@ -22,6 +23,8 @@ struct MonitorOptions {
   std::string version;
   /// The relays and workers of this process are as these reports say. Called by several threads.
   std::function<std::vector<RelayReport>()> reports;
+  /// The same of its consumers. May be empty.
+  std::function<std::vector<ConsumerReport>()> consumers{};
 };
 
 /// Refuses an address that other machines can reach without a token.
@@ -43,6 +46,7 @@ class Monitor {
  private:
   explicit Monitor(MonitorOptions options);
   void add_routes(httplib::Server& server) const;
+  [[nodiscard]] std::vector<ConsumerReport> consumer_reports() const;
   [[nodiscard]] std::string exposition() const;
 
   const MonitorOptions options_;

@@ -84,6 +84,15 @@ const Metric kTaskPickup{"outbox_task_pickup_seconds", histogram, process, "queu
 const Metric kTasksRecovered{
     "outbox_tasks_recovered_total", counter, process, "queue",
     "Runs of dead workers that this process gave back, so that the tasks run again."};
+const Metric kMessagesReceived{
+    "outbox_messages_received_total", counter, process, "consumer,outcome",
+    "Messages that a consumer has received: new (it became a task), duplicate (it had arrived before), unreadable (it is stored as a dead task) or older (skip_older left it out)."};
+const Metric kConsumerState{
+    "outbox_consumer_state", gauge, process, "consumer,state",
+    "1 for the state that the consumer is in: connecting (to the database or the broker), reading, paused (its queue is longer than max_pending) or stopped."};
+const Metric kConsumerLag{
+    "outbox_consumer_lag", gauge, process, "consumer",
+    "Messages at the broker that this consumer has not received yet, as far as the broker tells."};
 const Metric kCpu{"process_cpu_seconds_total", counter, process, "",
                   "User and system CPU time of the process."};
 const Metric kResidentMemory{"process_resident_memory_bytes", gauge, process, "",
@@ -149,7 +158,7 @@ std::span<const Metric* const> all_metrics() noexcept {
       &kLastDelivery,   &kInFlight,     &kWindowBytes,    &kState,           &kReconnects,
       &kInsecure,       &kLanes,        &kTakeovers,      &kWakeups,         &kLastPoll,
       &kStoreErrors,    &kStoreUp,      &kTasksFinished,  &kTaskDuration,    &kTaskPickup,
-      &kTasksRecovered, &kCpu,          &kResidentMemory, &kVirtualMemory,   &kOpenFds,
+      &kTasksRecovered, &kMessagesReceived, &kConsumerState, &kConsumerLag, &kCpu,          &kResidentMemory, &kVirtualMemory,   &kOpenFds,
       &kMaxFds,         &kThreads,      &kStartTime,      &kPending,         &kPendingEstimated,
       &kOldestPending,  &kParkedEvents, &kRelaysAlive,    &kHistoryHeld,     &kTasks,
       &kOldestTask,     &kWorkersAlive, &kStoreBytes,     &kPartitionsAhead, &kOldestRetained,

@@ -63,6 +63,11 @@ extern const Metric kTaskDuration;
 extern const Metric kTaskPickup;
 extern const Metric kTasksRecovered;
 
+// ---- What a process did itself: consumers.
+extern const Metric kMessagesReceived;
+extern const Metric kConsumerState;
+extern const Metric kConsumerLag;
+
 // ---- The process, as the client libraries of Prometheus name it.
 extern const Metric kCpu;
 extern const Metric kResidentMemory;

@@ -71,6 +71,9 @@ struct EventListing {
   std::optional<Timestamp> occurred_at{};
   /// False for a corrected copy of a parked event, and for a parked event that the log lost since.
   bool in_log{true};
+  /// False for a corrected copy that was delivered or discarded: the store keeps its outcome only.
+  /// The fields event_type, content_type, occurred_at, payload and headers are empty then.
+  bool content_kept{true};
   std::vector<EventLife> subscriptions{};
   // Only with `whole`:
   std::string payload{};

@@ -15,6 +15,7 @@
 #include "store/console_tokens.hpp"
 #include "store/delivery.hpp"
 #include "store/history.hpp"
+#include "store/inbox.hpp"
 #include "store/interface.hpp"
 #include "store/ownership.hpp"
 #include "store/parked.hpp"
@@ -121,6 +122,7 @@ class Store : public Interface {
   [[nodiscard]] virtual Result<std::unique_ptr<Schedules>> schedules() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Audit>> audit() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<ConsoleTokens>> console_tokens() = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<Inbox>> inbox() = 0;
 };
 
 /// Chooses the store by its URL (store/url.hpp). Opens nothing yet.

@@ -188,6 +188,7 @@ const scenarios = {
       created_at: "2026-01-05T08:00:00Z",
       occurred_at: null,
       in_log: true,
+      content_kept: true,
       subscriptions: [],
     });
     const tab = await open((request, response) => {

@@ -213,14 +213,16 @@ export interface OutboxEvent {
   id: string;
   aggregate_type: string;
   aggregate_id: string;
-  event_type: string;
+  event_type: string | null;
   content_type: string | null;
   created_at: string;
   occurred_at: string | null;
   in_log: boolean;
+  /** False for a corrected copy that was delivered or discarded: only its outcome is kept. */
+  content_kept: boolean;
   subscriptions: Life[];
-  headers?: Record<string, string>;
-  payload?: string;
+  headers?: Record<string, string> | null;
+  payload?: string | null;
 }
 
 /** What lists have in common: `next` is the cursor of the next page, if the console knows pages. */

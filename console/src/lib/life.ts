@@ -105,7 +105,7 @@ export function lifeSteps(event: OutboxEvent, life: Life, parked: ParkedEvent | 
 const CORRELATION = /^(x-)?correlation[-_]?id$|^traceparent$/i;
 
 /** What began all this: the header whose value is the same in every message that follows from one request. */
-export function correlationOf(headers: Record<string, string> | undefined): { name: string; value: string } | null {
+export function correlationOf(headers: Record<string, string> | null | undefined): { name: string; value: string } | null {
   for (const [name, value] of Object.entries(headers ?? {})) if (CORRELATION.test(name)) return { name, value };
   return null;
 }

@@ -51,7 +51,7 @@ export function EventView({ id }: { id: string }) {
     <>
       <div class="view-head">
         <h1>
-          {event.event_type} <span class="quiet">{key ?? event.aggregate_type}</span>
+          {event.event_type ?? "Corrected copy"} <span class="quiet">{key ?? event.aggregate_type}</span>
         </h1>
       </div>
       <dl class="facts">
@@ -69,7 +69,7 @@ export function EventView({ id }: { id: string }) {
         )}
         <Fact name="Key">{key ? <a href={href(["events"], { key })}>{key}: all events of this key</a> : "none: it has no order"}</Fact>
         <Fact name="Type">
-          <a href={href(["events"], { type: event.event_type })}>{event.event_type}</a>
+          {event.event_type === null ? "not kept" : <a href={href(["events"], { type: event.event_type })}>{event.event_type}</a>}
         </Fact>
         <Fact name="In the log">{event.in_log ? "yes" : "no: only its parked copy is left, or it is a corrected copy"}</Fact>
       </dl>
@@ -156,9 +156,19 @@ function Mend({ event, row, onDone }: { event: OutboxEvent; row: ParkedEvent; on
 function Content({ event }: { event: OutboxEvent }) {
   const state = useObservable(session);
   const allowed = mayReadPayloads(state);
-  const whole = useRequest<EventList>(allowed ? `/events/${segment(event.id)}/payload` : null);
+  const whole = useRequest<EventList>(allowed && event.content_kept ? `/events/${segment(event.id)}/payload` : null);
   const shown = whole.value?.events[0];
-  const formatted = useMemo(() => (shown?.payload === undefined ? "" : readable(shown.payload, shown.content_type)), [shown]);
+  const formatted = useMemo(() => (typeof shown?.payload !== "string" ? "" : readable(shown.payload, shown.content_type)), [shown]);
+  if (!event.content_kept) {
+    return (
+      <Section title="Payload and headers">
+        <Empty>
+          <p>They are not kept: this is a corrected copy, and it was delivered or discarded.</p>
+          <p>The event that it replaced is at the same place of the log. It has its own payload and headers.</p>
+        </Empty>
+      </Section>
+    );
+  }
   if (!allowed || whole.problem?.status === 403) {
     return (
       <Section title="Payload and headers">

@@ -26,7 +26,7 @@ export function Events() {
   const { id, key, type, since, until } = query;
   const page = usePaged<EventList, OutboxEvent>("/events", { id, key, type, since, until, limit: 50 }, (one) => one.events);
   const types = useObservable(live, (one) => [...new Set(one.status?.queues.map((queue) => queue.type ?? ""))].filter((name) => name !== "").join("\n"));
-  const known = useMemo(() => [...new Set([...page.rows.map((one) => one.event_type), ...types.split("\n").filter((name) => name !== "")])].sort(), [page.rows, types]);
+  const known = useMemo(() => [...new Set([...page.rows.flatMap((one) => one.event_type ?? []), ...types.split("\n").filter((name) => name !== "")])].sort(), [page.rows, types]);
   return (
     <>
       <h1>Events</h1>
@@ -66,7 +66,7 @@ export function Events() {
                     <span class="quiet">{event.aggregate_type}, no key</span>
                   )}
                 </td>
-                <td>{event.event_type}</td>
+                <td>{event.event_type ?? "not kept"}</td>
                 <td>
                   <Fates lives={event.subscriptions} />
                 </td>

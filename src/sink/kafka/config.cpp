@@ -451,9 +451,9 @@ Conf make_conf(const KafkaSettings& settings, FieldErrors& errors) {
   return conf;
 }
 
-SinkKind kind() {
-  return make_kind<KafkaSettings>(
-      {.name = "kafka",
+const Declaration<KafkaSettings>& declaration() {
+  static const Declaration<KafkaSettings> kafka{
+       .name = "kafka",
        .help = "produces to Apache Kafka with librdkafka, in order per key and without gaps",
        .rows = rows(),
        .passed_on =
@@ -467,7 +467,10 @@ SinkKind kind() {
        .check_use = check_use,
        .make = make,
        .inspect = inspect,
-       .read_back = read_back});
+       .read_back = read_back};
+  return kafka;
 }
+
+SinkKind kind() { return make_kind(declaration()); }
 
 }  // namespace outbox::sink::kafka

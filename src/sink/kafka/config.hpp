@@ -56,6 +56,9 @@ struct KafkaSettings {
 /// The value of a property whose values are short; empty if it has none.
 [[nodiscard]] std::string property(const rd_kafka_conf_t& conf, const char* name);
 
+/// The rows of the settings and their checks.
+[[nodiscard]] const Declaration<KafkaSettings>& declaration();
+
 /// What the settings leave open to whoever controls the network.
 [[nodiscard]] std::vector<Weakness> find_weaknesses(const KafkaSettings& settings,
                                                     const rd_kafka_conf_t& conf);

@@ -14,15 +14,16 @@ namespace {
 EventListing read_event_listing(const Rows& rows, int row) {
   EventListing event{.seq = rows.int8(row, 0),
                      .id = rows.uuid(row, 1),
-                     .aggregate_type = rows.text(row, 3),
-                     .aggregate_id = rows.text(row, 4),
-                     .event_type = rows.text(row, 5),
-                     .content_type = rows.text(row, 6),
-                     .created_at = event::timestamp(rows.time_us(row, 7)),
+                     .aggregate_type = rows.text(row, 4),
+                     .aggregate_id = rows.text(row, 5),
+                     .event_type = rows.text(row, 6),
+                     .content_type = rows.text(row, 7),
+                     .created_at = event::timestamp(rows.time_us(row, 8)),
                      .in_log = rows.boolean(row, 2),
-                     .payload = rows.text(row, 9),
-                     .headers = rows.text(row, 10)};
-  if (!rows.is_null(row, 8)) event.occurred_at = event::timestamp(rows.time_us(row, 8));
+                     .content_kept = rows.boolean(row, 3),
+                     .payload = rows.text(row, 10),
+                     .headers = rows.text(row, 11)};
+  if (!rows.is_null(row, 9)) event.occurred_at = event::timestamp(rows.time_us(row, 9));
   return event;
 }
 

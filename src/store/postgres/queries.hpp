@@ -703,18 +703,22 @@ WHERE e.seq > $1::bigint AND e.seq <= $2::bigint AND ($5::text IS NULL OR e.even
 ORDER BY e.seq DESC LIMIT $8::bigint)");
 
   // $1 seqs, $2 null, or the id of the event that is meant at these seqs; $3 with payload and
-  // headers. Indexes event_by_seq, parked_id. A corrected copy that has left `parked` is described
-  // by its original.
+  // headers. Indexes event_by_seq, parked_id. Of a corrected copy that has left `parked`, only its
+  // key and its time are known: they are those of its original. `kept` is false then.
   Query describe_events = unprepared("read events", R"(
-SELECT n.seq, coalesce($2::uuid, e.id), e.id IS NOT DISTINCT FROM coalesce($2::uuid, e.id),
+SELECT n.seq, coalesce($2::uuid, e.id), w.in_log, w.kept,
        coalesce(p.aggregate_type, e.aggregate_type, ''::text), coalesce(p.aggregate_id, e.aggregate_id, ''::text),
-       coalesce(p.event_type, e.event_type, ''::text), coalesce(p.content_type, e.content_type, ''::text),
-       coalesce(p.created_at, e.created_at, 'epoch'::timestamptz), coalesce(p.occurred_at, e.occurred_at),
-       CASE WHEN $3::boolean THEN coalesce(p.payload, e.payload) END,
-       CASE WHEN $3::boolean THEN coalesce(p.headers, e.headers)::text END
+       CASE WHEN w.kept THEN coalesce(p.event_type, e.event_type, ''::text) ELSE ''::text END,
+       CASE WHEN w.kept THEN coalesce(p.content_type, e.content_type, ''::text) ELSE ''::text END,
+       coalesce(p.created_at, e.created_at, 'epoch'::timestamptz),
+       CASE WHEN w.kept THEN coalesce(p.occurred_at, e.occurred_at) END,
+       CASE WHEN $3::boolean AND w.kept THEN coalesce(p.payload, e.payload) END,
+       CASE WHEN $3::boolean AND w.kept THEN coalesce(p.headers, e.headers)::text END
 FROM pg_catalog.unnest($1::bigint[]) n(seq) LEFT JOIN {schema}.event e ON e.seq = n.seq
   LEFT JOIN LATERAL (SELECT * FROM {schema}.parked k WHERE k.id = $2::uuid AND k.seq = n.seq LIMIT 1) p
     ON e.id IS DISTINCT FROM $2::uuid
+  CROSS JOIN LATERAL (SELECT e.id IS NOT DISTINCT FROM coalesce($2::uuid, e.id),
+                             p.id IS NOT NULL OR e.id IS NOT DISTINCT FROM coalesce($2::uuid, e.id)) w(in_log, kept)
 WHERE coalesce($2::uuid, e.id) IS NOT NULL ORDER BY n.seq DESC)");
 
   // $1 seqs, $2 ids.

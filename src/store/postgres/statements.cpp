@@ -230,6 +230,61 @@ VALUES ($1::text, $2::text, $3::text, $4::boolean, $5::text, $6::timestamptz) ON
     .remove_token = {.what = "remove a token of the console", .text = R"(
 DELETE FROM {schema}.console_token t WHERE t.name = $1::text RETURNING 1::int)"},
 
+    // ---- Inbox (docs/design/consumers.md).
+    // $1 consumer, then arrays in the order of the ids: id, type, place, task or ''. Returns the
+    // ids that were new. Primary key.
+    .insert_received = {.how = How::kept, .what = "write received messages", .text = R"(
+INSERT INTO {schema}.inbox (consumer, message_id, event_type, place, task)
+SELECT $1::text, u.id, u.type, u.place, nullif(u.task, '')::uuid
+FROM unnest($2::text[], $3::text[], $4::text[], $5::text[]) u(id, type, place, task)
+ON CONFLICT DO NOTHING RETURNING message_id)"},
+    // $1 consumer, $2 ids. Primary key.
+    .received_again = {.how = How::kept, .what = "count messages that arrived again", .text = R"(
+UPDATE {schema}.inbox i SET arrivals = i.arrivals + n.times
+FROM (SELECT u.id, count(*)::int AS times FROM unnest($2::text[]) u(id) GROUP BY u.id) n
+WHERE i.consumer = $1::text AND i.message_id = n.id)"},
+    // $1 consumer, $2 keys, sorted. Primary key.
+    .latest_of_keys = {.how = How::kept, .what = "read the latest messages of keys", .text = R"(
+SELECT k.key, k.seq FROM {schema}.inbox_key k WHERE k.consumer = $1::text AND k.key = ANY ($2::text[])
+ORDER BY k.key FOR UPDATE)"},
+    // $1 consumer, $2 keys, sorted, $3 their numbers. Primary key.
+    .note_latest = {.how = How::kept, .what = "note the latest messages of keys", .text = R"(
+INSERT INTO {schema}.inbox_key (consumer, key, seq)
+SELECT $1::text, u.key, u.seq FROM unnest($2::text[], $3::bigint[]) u(key, seq)
+ON CONFLICT (consumer, key) DO UPDATE SET seq = greatest({schema}.inbox_key.seq, excluded.seq))"},
+    // $1 consumer, $2 unused, $3 type, $4 since, $5 until, each of which may be null, $6 limit.
+    // Index inbox_received, backwards.
+    .list_inbox = {.how = How::plan_settings, .what = "list the inbox", .text = R"(
+SELECT i.consumer, i.message_id, i.event_type, i.place, i.task, i.received_at, i.arrivals FROM {schema}.inbox i
+WHERE ($1::text IS NULL OR i.consumer = $1::text) AND $2::text IS NULL
+  AND ($3::text IS NULL OR i.event_type = $3::text)
+  AND i.received_at >= coalesce($4::timestamptz, '-infinity') AND i.received_at < coalesce($5::timestamptz, 'infinity')
+ORDER BY i.received_at DESC LIMIT $6::bigint)"},
+    // The same, where $2 is the message's id. Primary key, once for each consumer.
+    .find_in_inbox = {.how = How::plan_settings, .what = "find a message in the inbox", .text = R"(
+WITH RECURSIVE c(consumer) AS (
+  (SELECT i.consumer FROM {schema}.inbox i ORDER BY i.consumer LIMIT 1) UNION ALL
+  SELECT (SELECT i.consumer FROM {schema}.inbox i WHERE i.consumer > c.consumer ORDER BY i.consumer LIMIT 1) FROM c
+  WHERE c.consumer IS NOT NULL)
+SELECT i.consumer, i.message_id, i.event_type, i.place, i.task, i.received_at, i.arrivals
+FROM c JOIN {schema}.inbox i ON i.consumer = c.consumer AND i.message_id = $2::text
+WHERE ($1::text IS NULL OR i.consumer = $1::text) AND ($3::text IS NULL OR i.event_type = $3::text)
+  AND i.received_at >= coalesce($4::timestamptz, '-infinity') AND i.received_at < coalesce($5::timestamptz, 'infinity')
+ORDER BY i.received_at DESC LIMIT $6::bigint)"},
+    // Primary key, once for each consumer; inbox_received for the time, of the newest rows only.
+    .inbox_consumers = {.how = How::plan_settings, .what = "list the consumers", .text = R"(
+WITH RECURSIVE c(consumer) AS (
+  (SELECT i.consumer FROM {schema}.inbox i ORDER BY i.consumer LIMIT 1) UNION ALL
+  SELECT (SELECT i.consumer FROM {schema}.inbox i WHERE i.consumer > c.consumer ORDER BY i.consumer LIMIT 1) FROM c
+  WHERE c.consumer IS NOT NULL)
+SELECT c.consumer, (SELECT n.received_at FROM (SELECT i.consumer, i.received_at FROM {schema}.inbox i
+                    ORDER BY i.received_at DESC LIMIT 10000) n WHERE n.consumer = c.consumer ORDER BY n.received_at DESC LIMIT 1)
+FROM c WHERE c.consumer IS NOT NULL ORDER BY c.consumer)"},
+    // $1 consumer, $2 after this id, $3 limit. Primary key.
+    .read_inbox = {.how = How::plan_settings, .what = "read the inbox", .text = R"(
+SELECT i.consumer, i.message_id, i.event_type, i.place, i.task, i.received_at, i.arrivals FROM {schema}.inbox i
+WHERE i.consumer = $1::text AND i.message_id > $2::text ORDER BY i.message_id LIMIT $3::bigint)"},
+
     // ---- Replays (docs/design/replay.md). The functions are in 0007_replay.sql.
     // Returns the first event that is certainly there, by event_by_seq, and the newest one.
     .retained = {.how = How::settings, .what = "ask what is retained", .text = R"(

@@ -110,6 +110,7 @@ class PostgresStore final : public Store {
   Result<std::unique_ptr<ConsoleTokens>> console_tokens() override {
     return make("tokens", sql::make_console_tokens);
   }
+  Result<std::unique_ptr<Inbox>> inbox() override { return make("inbox", sql::make_inbox); }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
     if (!armed) return make_wakeup(std::nullopt);

@@ -12,6 +12,7 @@
 
 #include "store/console_tokens.hpp"
 #include "store/history.hpp"
+#include "store/inbox.hpp"
 #include "store/ownership.hpp"
 #include "store/parked.hpp"
 #include "store/replay.hpp"
@@ -29,6 +30,7 @@ namespace outbox::store::sql {
     std::unique_ptr<Connection> connection);
 [[nodiscard]] std::unique_ptr<store::WorkHistory> make_work_history(
     std::unique_ptr<Connection> connection);
+[[nodiscard]] std::unique_ptr<store::Inbox> make_inbox(std::unique_ptr<Connection> connection);
 [[nodiscard]] std::unique_ptr<store::ConsoleTokens> make_console_tokens(
     std::unique_ptr<Connection> connection);
 

@@ -51,6 +51,9 @@ struct Statements {
   Statement append_history, list_history, remove_history;
   // ConsoleTokens.
   Statement list_tokens, add_token, remove_token;
+  // Inbox.
+  Statement insert_received, received_again, latest_of_keys, note_latest, list_inbox, find_in_inbox,
+      inbox_consumers, read_inbox;
   // Replays.
   Statement retained, replay_loaded, stop_replay, drop_replay, list_replays, replay_skips,
       replay_places;

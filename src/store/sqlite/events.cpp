@@ -162,6 +162,7 @@ class SqliteEvents final : public Events {
                                        const EventLives& lives, EventPage& page) {
     while (row.has_row()) {
       EventView event = read_view(row);
+      const bool content_kept = !id || event.id == *id;
       event.id = id.value_or(event.id);
       EventListing listing{.seq = event.seq,
                            .id = event.id,
@@ -172,6 +173,7 @@ class SqliteEvents final : public Events {
                            .created_at = event.created_at,
                            .occurred_at = event.occurred_at,
                            .in_log = in_log,
+                           .content_kept = content_kept,
                            .payload = std::string(event.payload),
                            .headers = std::string(event.headers)};
       OUTBOX_TRY(listing.subscriptions, lives.read_life(event, in_log));

@@ -367,13 +367,12 @@ inline constexpr std::string_view kSeqsWithId =
 inline constexpr std::string_view kEventAt =
     "/* read event */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at,"
     " occurred_at FROM outbox_event WHERE seq = ?1 AND +id = CAST(?2 AS BLOB)";
-// What is known of an id that is not in the log: its copy in outbox_parked, or else the event that
-// it replaced. Indexes outbox_parked_id and outbox_parked_end_id.
+// What is known of an id that is not in the log: its copy in outbox_parked, or else the key and the
+// time of the event that it replaced. Indexes outbox_parked_id and outbox_parked_end_id.
 inline constexpr std::string_view kParkedWithId =
     "/* find parked event */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at,"
     " occurred_at FROM outbox_parked WHERE id = CAST(?1 AS BLOB)"
-    " UNION SELECT e.seq, e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers,"
-    " e.created_at, e.occurred_at FROM outbox_parked_end x JOIN outbox_event e ON e.seq = x.seq"
+    " UNION SELECT e.seq, e.id, e.aggregate_type, e.aggregate_id, '', x'', '', '', e.created_at, NULL FROM outbox_parked_end x JOIN outbox_event e ON e.seq = x.seq"
     " WHERE x.id = CAST(?1 AS BLOB) AND NOT EXISTS (SELECT 1 FROM outbox_parked p WHERE p.id = CAST(?1 AS BLOB))";
 // ?1 from, ?2 to, ?3 and ?4 the key, ?5 type, where each may be empty, ?6 since, ?7 until, ?8
 // limit. By the rowid, backwards.

@@ -214,6 +214,51 @@ VALUES (?1, ?2, ?3, ?4, ?5, outbox_now(), ?6) ON CONFLICT (name) DO NOTHING RETU
     .remove_token = {.text = R"(
 /* remove token */ DELETE FROM outbox_console_token WHERE name = ?1 RETURNING 1)"},
 
+    // ---- Inbox (docs/design/consumers.md).
+    // ?1 consumer, then arrays in the order of the ids: id, type, place, task or ''. Returns the
+    // ids that were new. Primary key.
+    .insert_received = {.text = R"(
+/* write received messages */ INSERT INTO outbox_inbox (consumer, message_id, received_at, event_type, place, task)
+SELECT ?1, a.value, outbox_now(), ?3 ->> a.key, ?4 ->> a.key, nullif(?5 ->> a.key, '') FROM json_each(?2) a WHERE true
+ON CONFLICT DO NOTHING RETURNING message_id)"},
+    // ?1 consumer, ?2 ids. Primary key.
+    .received_again = {.text = R"(
+/* count messages that arrived again */ UPDATE outbox_inbox SET arrivals = arrivals + n.times
+FROM (SELECT value AS id, count(*) AS times FROM json_each(?2) GROUP BY value) n WHERE consumer = ?1 AND message_id = n.id)"},
+    // ?1 consumer, ?2 keys. Primary key.
+    .latest_of_keys = {.text = R"(
+/* read the latest messages of keys */ SELECT key, seq FROM outbox_inbox_key WHERE consumer = ?1 AND key IN (SELECT value FROM json_each(?2)))"},
+    // ?1 consumer, ?2 keys, ?3 their numbers. Primary key.
+    .note_latest = {.text = R"(
+/* note the latest messages of keys */ INSERT INTO outbox_inbox_key (consumer, key, seq)
+SELECT ?1, a.value, ?3 ->> a.key FROM json_each(?2) a WHERE true
+ON CONFLICT (consumer, key) DO UPDATE SET seq = max(seq, excluded.seq))"},
+    // ?1 consumer, ?2 unused, ?3 type, ?4 since, ?5 until, each of which may be null, ?6 limit.
+    // Index outbox_inbox_received, backwards.
+    .list_inbox = {.text = R"(
+/* list inbox */ SELECT consumer, message_id, coalesce(event_type, ''), coalesce(place, ''), task, received_at, arrivals FROM outbox_inbox
+WHERE (?1 IS NULL OR consumer = ?1) AND ?2 IS NULL AND (?3 IS NULL OR event_type = ?3)
+AND received_at >= coalesce(?4, 0) AND received_at < coalesce(?5, 9223372036854775807) ORDER BY received_at DESC LIMIT ?6)"},
+    // The same, where ?2 is the message's id. Primary key, once for each consumer.
+    .find_in_inbox = {.text = R"(
+/* find message */ WITH RECURSIVE c(consumer) AS (SELECT min(consumer) FROM outbox_inbox UNION ALL
+SELECT (SELECT min(i.consumer) FROM outbox_inbox i WHERE i.consumer > c.consumer) FROM c WHERE c.consumer IS NOT NULL)
+SELECT i.consumer, i.message_id, coalesce(i.event_type, ''), coalesce(i.place, ''), i.task, i.received_at, i.arrivals
+FROM c JOIN outbox_inbox i ON i.consumer = c.consumer AND i.message_id = ?2
+WHERE (?1 IS NULL OR i.consumer = ?1) AND (?3 IS NULL OR i.event_type = ?3)
+AND i.received_at >= coalesce(?4, 0) AND i.received_at < coalesce(?5, 9223372036854775807) ORDER BY i.received_at DESC LIMIT ?6)"},
+    // Primary key, once for each consumer; outbox_inbox_received for the time, of the newest rows
+    // only.
+    .inbox_consumers = {.text = R"(
+/* list consumers */ WITH RECURSIVE c(consumer) AS (SELECT min(consumer) FROM outbox_inbox UNION ALL
+SELECT (SELECT min(i.consumer) FROM outbox_inbox i WHERE i.consumer > c.consumer) FROM c WHERE c.consumer IS NOT NULL)
+SELECT c.consumer, (SELECT max(n.received_at) FROM (SELECT consumer, received_at FROM outbox_inbox
+ORDER BY received_at DESC LIMIT 10000) n WHERE n.consumer = c.consumer) FROM c WHERE c.consumer IS NOT NULL ORDER BY 1)"},
+    // ?1 consumer, ?2 after this id, ?3 limit. Primary key.
+    .read_inbox = {.text = R"(
+/* read inbox */ SELECT consumer, message_id, coalesce(event_type, ''), coalesce(place, ''), task, received_at, arrivals FROM outbox_inbox
+WHERE consumer = ?1 AND message_id > ?2 ORDER BY message_id LIMIT ?3)"},
+
     // ---- Replays (docs/design/replay.md).
     // Everything before the first seq was removed.
     .retained = {.text = R"(

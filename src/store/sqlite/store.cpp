@@ -121,6 +121,11 @@ class SqliteStore final : public Store {
     return sql::make_console_tokens(std::make_unique<Connection>(std::move(connection)));
   }
 
+  Result<std::unique_ptr<Inbox>> inbox() override {
+    OUTBOX_TRY(Connection connection, connect());
+    return sql::make_inbox(std::make_unique<Connection>(std::move(connection)));
+  }
+
   Result<std::unique_ptr<Progress>> progress() override {
     OUTBOX_TRY(Connection connection,
                connect({.sync = Sync::normal, .busy_timeout = kRelayBusyTimeout}));

@@ -352,6 +352,18 @@ TEST_P(EventsSuite, a_corrected_copy_takes_the_place_of_a_parked_event) {
   EXPECT_EQ(life(edit.new_id).state, "published");
   EXPECT_EQ(life(ids[0]).state, "edited");
   EXPECT_EQ(life(ids[1]).state, "retrying");
+
+  // The store keeps the outcome of a delivered copy, but not its content. The original's, which
+  // stands at the same place of the log, must not be shown for it.
+  const auto gone = list({.id = edit.new_id}, 10, true);
+  ASSERT_EQ(gone.size(), 1U);
+  EXPECT_FALSE(gone[0].in_log);
+  EXPECT_FALSE(gone[0].content_kept);
+  EXPECT_EQ(gone[0].seq, seq);
+  EXPECT_EQ(gone[0].aggregate_id, "a");
+  EXPECT_EQ(gone[0].event_type, "");
+  EXPECT_EQ(gone[0].payload, "");
+  EXPECT_EQ(gone[0].headers, "");
 }
 
 TEST_P(EventsSuite, what_waits_what_may_be_in_flight_and_what_is_gone_is_not_edited) {

@@ -1,0 +1,86 @@
+#include "bench/watchers.hpp"
+
+#include <httplib.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "bench/postgres_fixture.hpp"
+#include "support/failure.hpp"
+
+namespace outbox::bench {
+namespace {
+
+store::StoreOptions watched_store(const BenchOptions& options) {
+  return {.url = options.store_url, .schema = kSchema, .application = "outbox-bench"};
+}
+
+std::unique_ptr<http::Monitor> start_monitor(const BenchOptions& options, const WatchOptions& watch,
+                                             std::function<RelayReport()> report) {
+  return test::must(http::Monitor::start(
+      {.address = test::must(http::parse_address("127.0.0.1:0")),
+       .token = {},
+       .store = {.store = watched_store(options), .interval = watch.metrics_interval},
+       .version = "bench",
+       .reports = [report = std::move(report)] { return std::vector{report()}; }}));
+}
+
+/// Scrapes at once, and then with this pause.
+void scrape(int port, std::chrono::milliseconds every, const std::stop_token& stop) {
+  httplib::Client client("127.0.0.1", port);
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  while (!stop.stop_requested()) {
+    const auto answer = client.Get("/metrics");
+    if (!answer || answer->status != 200)
+      test::give_up(Errc::unavailable, "/metrics was not answered with 200");
+    std::unique_lock lock(mutex);
+    stopped.wait_for(lock, stop, every, [] { return false; });
+  }
+}
+
+/// The processor time of a thread of this process, in seconds: the fields utime and stime of
+/// proc(5), which follow the name in parentheses.
+double thread_seconds(const std::filesystem::path& task) {
+  std::ifstream file(task / "stat");
+  std::string text;
+  std::getline(file, text);
+  std::istringstream rest(text.substr(text.rfind(')') + 1));
+  constexpr int kFieldsBefore = 11;
+  std::string skipped;
+  for (int i = 0; i < kFieldsBefore; ++i) rest >> skipped;
+  double user = 0;
+  double system = 0;
+  rest >> user >> system;
+  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+}  // namespace
+
+Watchers::Watchers(const BenchOptions& options, const WatchOptions& watch,
+                   std::function<RelayReport()> report)
+    : monitor_(start_monitor(options, watch, std::move(report))),
+      verify_({.store = watched_store(options),
+               .verifier = "bench",
+               .after = watch.verify_after,
+               .every = watch.verify_every}),
+      scraper_([port = monitor_->address().port, every = watch.scrape_every](
+                   const std::stop_token& stop) { scrape(port, every, stop); }) {}
+
+double Watchers::verify_seconds() const {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(task.path() / "comm");
+    std::string name;
+    std::getline(file, name);
+    if (name == "ob-verify") return thread_seconds(task.path());
+  }
+  test::give_up(Errc::internal, "the thread of continuous verification is not there");
+}
+
+}  // namespace outbox::bench

@@ -1,0 +1,326 @@
+#include "source/kafka/kafka_source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/steady.hpp"
+#include "event/time_text.hpp"
+#include "sink/kafka/error_map.hpp"
+
+namespace outbox::source::kafka {
+namespace {
+
+using namespace std::chrono_literals;
+using sink::kafka::Conf;
+
+/// What a consumer needs whatever the settings say. Messages of aborted transactions are not read.
+/// Offsets are committed by acknowledge() only. A rebalance moves only the partitions that change
+/// their member. 8 MiB of messages are fetched ahead: 64 KiB of each partition at least.
+constexpr std::pair<const char*, const char*> kConsumerSettings[] = {
+    {"isolation.level", "read_committed"},
+    {"enable.auto.commit", "false"},
+    {"enable.auto.offset.store", "false"},
+    {"partition.assignment.strategy", "cooperative-sticky"},
+    {"enable.partition.eof", "false"},
+    {"queued.max.messages.kbytes", "8192"},
+    {"queued.min.messages", "20000"},
+    {"fetch.wait.max.ms", "500"},
+    {"check.crcs", "true"},
+    // A new topic or partition is found within this time.
+    {"topic.metadata.refresh.interval.ms", "30000"},
+};
+
+constexpr std::chrono::milliseconds kCloseLimit{5000};
+
+struct MessageDelete {
+  void operator()(rd_kafka_message_t* message) const noexcept { rd_kafka_message_destroy(message); }
+};
+using MessagePtr = std::unique_ptr<rd_kafka_message_t, MessageDelete>;
+
+std::string_view bytes(const void* data, std::size_t size) {
+  return data == nullptr ? std::string_view() : std::string_view(static_cast<const char*>(data), size);
+}
+
+std::vector<Header> read_headers(const rd_kafka_message_t& message) {
+  std::vector<Header> headers;
+  rd_kafka_headers_t* all = nullptr;
+  if (rd_kafka_message_headers(&message, &all) != RD_KAFKA_RESP_ERR_NO_ERROR) return headers;
+  const char* name = nullptr;
+  const void* value = nullptr;
+  std::size_t size = 0;
+  for (std::size_t i = 0; rd_kafka_header_get_all(all, i, &name, &value, &size) ==
+                          RD_KAFKA_RESP_ERR_NO_ERROR;
+       ++i)
+    headers.emplace_back(name, bytes(value, size));
+  return headers;
+}
+
+std::optional<Timestamp> sent_at(const rd_kafka_message_t& message) {
+  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+  const std::int64_t ms = rd_kafka_message_timestamp(&message, &type);
+  if (type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || !event::is_time(ms * 1000)) return std::nullopt;
+  return event::timestamp(ms * 1000);
+}
+
+std::string names_of(const rd_kafka_topic_partition_list_t& partitions) {
+  std::string names;
+  for (int i = 0; i < partitions.cnt; ++i)
+    names += fmt::format("{}{}/{}", i == 0 ? "" : " ", partitions.elems[i].topic,
+                         partitions.elems[i].partition);
+  return names;
+}
+
+}  // namespace
+
+std::string subscription_name(std::string_view topic) {
+  if (topic.find_first_of("*?") == std::string_view::npos) return std::string(topic);
+  std::string pattern = "^";
+  for (const char c : topic) {
+    if (c == '*') {
+      pattern += ".*";
+    } else if (c == '?') {
+      pattern += '.';
+    } else {
+      if (c == '.' || c == '-') pattern += '\\';
+      pattern += c;
+    }
+  }
+  return pattern + "$";
+}
+
+KafkaSource::KafkaSource(sink::kafka::KafkaSettings settings, ConsumerSpec spec)
+    : settings_(std::move(settings)), spec_(std::move(spec)) {}
+
+KafkaSource::~KafkaSource() { close(); }
+
+void KafkaSource::on_error(rd_kafka_t* handle, int code, const char* reason, void* opaque) {
+  static_cast<KafkaSource*>(opaque)->reported_.take(handle, code, reason);
+}
+
+void KafkaSource::on_rebalance(rd_kafka_t* /*handle*/, rd_kafka_resp_err_t code,
+                               rd_kafka_topic_partition_list_t* partitions, void* opaque) {
+  static_cast<KafkaSource*>(opaque)->rebalance(code, partitions);
+}
+
+// ---- opening and closing
+
+Status KafkaSource::open() {
+  close();
+  FieldErrors errors;
+  Conf conf = sink::kafka::make_conf(settings_, errors);
+  OUTBOX_TRY(errors.status());
+  for (const auto& [name, value] : kConsumerSettings)
+    OUTBOX_CHECK(!sink::kafka::set_property(conf.get(), name, value));
+  for (const auto& [name, value] :
+       {std::pair("group.id", spec_.group.empty() ? spec_.name : spec_.group),
+        std::pair("auto.offset.reset",
+                  std::string(spec_.start == ConsumeFrom::earliest ? "earliest" : "latest"))}) {
+    if (const auto wrong = sink::kafka::set_property(conf.get(), name, value))
+      return tl::unexpected(wrong->error());
+  }
+  rd_kafka_conf_set_opaque(conf.get(), this);
+  rd_kafka_conf_set_error_cb(conf.get(), on_error);
+  rd_kafka_conf_set_rebalance_cb(conf.get(), on_rebalance);
+  sink::kafka::log_to_ours(conf.get());
+  char why[512] = "";
+  handle_.reset(rd_kafka_new(RD_KAFKA_CONSUMER, conf.get(), why, sizeof why));
+  if (!handle_) {
+    return fail(Errc::invalid_argument, std::string("kafka: ") + why,
+                "check the settings of this consumer");
+  }
+  (void)conf.release();
+  reported_ = {};
+  OUTBOX_TRY(sink::kafka::reach(handle_.get(), reported_, settings_.connect_timeout));
+  rd_kafka_poll_set_consumer(handle_.get());
+  return subscribe();
+}
+
+Status KafkaSource::subscribe() {
+  const List topics(rd_kafka_topic_partition_list_new(static_cast<int>(spec_.read.size())));
+  for (const std::string& topic : spec_.read)
+    rd_kafka_topic_partition_list_add(topics.get(), subscription_name(topic).c_str(),
+                                      RD_KAFKA_PARTITION_UA);
+  const auto code = rd_kafka_subscribe(handle_.get(), topics.get());
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
+  return fail(sink::kafka::describe(code, spec_.read.front()));
+}
+
+/// What is not acknowledged is read again by whoever gets the partition.
+void KafkaSource::close() noexcept {
+  if (handle_) {
+    // Leaving the group runs on_rebalance(), and commits nothing.
+    const std::unique_ptr<rd_kafka_queue_t, sink::kafka::QueueDelete> queue(
+        rd_kafka_queue_new(handle_.get()));
+    if (rd_kafka_error_t* const error = rd_kafka_consumer_close_queue(handle_.get(), queue.get())) {
+      rd_kafka_error_destroy(error);
+    } else {
+      // The group may not answer, since its broker may be gone.
+      const auto until = now_steady() + kCloseLimit;
+      while (rd_kafka_consumer_closed(handle_.get()) == 0 && now_steady() < until) {
+        rd_kafka_event_t* const event = rd_kafka_queue_poll(queue.get(), 100);
+        if (event == nullptr) continue;
+        if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_REBALANCE)
+          rebalance(rd_kafka_event_error(event), rd_kafka_event_topic_partition_list(event));
+        rd_kafka_event_destroy(event);
+      }
+    }
+    handle_.reset();
+  }
+  paused_ = false;
+  lost_ = false;
+}
+
+// ---- partitions
+
+void KafkaSource::rebalance(rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t* partitions) {
+  rd_kafka_error_t* error = nullptr;
+  if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
+    error = rd_kafka_incremental_assign(handle_.get(), partitions);
+    if (paused_) (void)rd_kafka_pause_partitions(handle_.get(), partitions);
+  } else {
+    lost_ = lost_ || rd_kafka_assignment_lost(handle_.get()) != 0;
+    error = rd_kafka_incremental_unassign(handle_.get(), partitions);
+  }
+  if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
+    log::info("the consumer got partitions",
+              {{"consumer", spec_.name}, {"partitions", names_of(*partitions)}});
+  } else {
+    log::info("the consumer gave partitions back",
+              {{"consumer", spec_.name}, {"partitions", names_of(*partitions)}});
+  }
+  if (error == nullptr) return;
+  log::warn("the consumer's partitions could not be changed",
+            {{"consumer", spec_.name}, {"reason", std::string(rd_kafka_error_string(error))}});
+  rd_kafka_error_destroy(error);
+}
+
+KafkaSource::List KafkaSource::assignment() const {
+  rd_kafka_topic_partition_list_t* list = nullptr;
+  if (rd_kafka_assignment(handle_.get(), &list) != RD_KAFKA_RESP_ERR_NO_ERROR) return nullptr;
+  return List(list);
+}
+
+Status KafkaSource::pause(bool pause) {
+  if (pause == paused_) return {};
+  paused_ = pause;
+  const List partitions = assignment();
+  if (!partitions || partitions->cnt == 0) return {};
+  const auto code = pause ? rd_kafka_pause_partitions(handle_.get(), partitions.get())
+                          : rd_kafka_resume_partitions(handle_.get(), partitions.get());
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
+  return fail(sink::kafka::describe(code, {}));
+}
+
+// ---- messages
+
+Status KafkaSource::receive(const Wanted& wanted, std::vector<Received>& into) {
+  OUTBOX_TRY(pause(wanted.messages == 0));
+  std::size_t taken = 0;
+  std::size_t bytes = 0;
+  auto wait = static_cast<int>(wanted.wait.count());
+  // A paused source still gets what the client had taken from its queue already.
+  while (taken < std::max<std::size_t>(wanted.messages, 1) && bytes < wanted.bytes) {
+    const MessagePtr message(rd_kafka_consumer_poll(handle_.get(), wait));
+    if (lost_) {
+      lost_ = false;
+      return fail(Errc::unavailable, Remedy::retry_call,
+                  "kafka: the group has given this consumer's partitions to others",
+                  "did the database or the machine stand still for minutes?");
+    }
+    if (!message) break;
+    wait = 0;
+    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      OUTBOX_TRY(judge(*message));
+      continue;
+    }
+    OUTBOX_TRY(take(*message, into));
+    ++taken;
+    bytes += into.back().payload.size();
+  }
+  return {};
+}
+
+Status KafkaSource::take(const rd_kafka_message_t& message, std::vector<Received>& into) {
+  const std::string topic = rd_kafka_topic_name(message.rkt);
+  into.push_back({.payload = std::string(bytes(message.payload, message.len)),
+                  .headers = read_headers(message),
+                  .place = fmt::format("{}/{}/{}", topic, message.partition, message.offset),
+                  .channel = topic,
+                  .key = std::string(bytes(message.key, message.key_len)),
+                  .sent_at = sent_at(message),
+                  .tag = static_cast<std::uint64_t>(message.offset),
+                  .part = message.partition});
+  reported_.text.clear();
+  return {};
+}
+
+/// Returns an error for what the client does not repair itself.
+Status KafkaSource::judge(const rd_kafka_message_t& message) {
+  const std::string topic =
+      message.rkt != nullptr ? rd_kafka_topic_name(message.rkt) : spec_.read.front();
+  if (sink::kafka::is_missing(message.err)) {
+    log::warn("a topic does not exist, the consumer waits for it",
+              {{"consumer", spec_.name}, {"topic", topic}});
+    return {};
+  }
+  Error error = sink::kafka::describe(message.err, topic);
+  if (message.payload != nullptr && message.len > 0)
+    error.message += "; librdkafka: " + std::string(bytes(message.payload, message.len));
+  return fail(std::move(error));
+}
+
+Status KafkaSource::acknowledge(std::span<const Received> messages) {
+  std::map<std::pair<std::string, std::int32_t>, std::int64_t> ends;
+  for (const Received& message : messages)
+    ends[{message.channel, message.part}] = static_cast<std::int64_t>(message.tag) + 1;
+  const List offsets(rd_kafka_topic_partition_list_new(static_cast<int>(ends.size())));
+  for (const auto& [partition, end] : ends)
+    rd_kafka_topic_partition_list_add(offsets.get(), partition.first.c_str(), partition.second)
+        ->offset = end;
+  // The answer is not waited for. A commit that is lost makes messages come again, which the inbox
+  // recognizes.
+  const auto code = rd_kafka_commit(handle_.get(), offsets.get(), 1);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
+  return fail(sink::kafka::describe(code, {}));
+}
+
+std::optional<std::int64_t> KafkaSource::lag() {
+  if (!handle_) return std::nullopt;
+  const List partitions = assignment();
+  if (!partitions) return std::nullopt;
+  std::int64_t lag = 0;
+  if (rd_kafka_position(handle_.get(), partitions.get()) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return std::nullopt;
+  for (int i = 0; i < partitions->cnt; ++i) {
+    const rd_kafka_topic_partition_t& one = partitions->elems[i];
+    std::int64_t low = 0;
+    std::int64_t high = 0;
+    // What the client knows from its last fetch.
+    if (rd_kafka_get_watermark_offsets(handle_.get(), one.topic, one.partition, &low, &high) !=
+            RD_KAFKA_RESP_ERR_NO_ERROR ||
+        high < 0)
+      continue;
+    const std::int64_t position = one.offset >= 0 ? one.offset : low;
+    lag += std::max<std::int64_t>(high - position, 0);
+  }
+  return lag;
+}
+
+SourceKind kind() {
+  return {.name = "kafka",
+          .help = "reads topics of Apache Kafka as a member of a consumer group",
+          .reads = "topics",
+          .of_sending = {"linger", "delivery_deadline", "max_in_flight", "create.partitions",
+                         "create.replication"},
+          .make = [](const ConsumerSpec& spec) -> Result<std::unique_ptr<Source>> {
+            OUTBOX_TRY(auto settings, read_connection(sink::kafka::declaration(), spec));
+            return std::make_unique<KafkaSource>(std::move(settings), spec);
+          }};
+}
+
+}  // namespace outbox::source::kafka

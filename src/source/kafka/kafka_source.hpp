@@ -1,0 +1,60 @@
+// Reads topics of Kafka as a member of a consumer group. See docs/sources/kafka.md.
+#pragma once
+
+#include <librdkafka/rdkafka.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sink/kafka/config.hpp"
+#include "sink/kafka/reported.hpp"
+#include "source/kind.hpp"
+#include "source/source.hpp"
+
+namespace outbox::source::kafka {
+
+/// The topic, or a regular expression of librdkafka, which begins with ^, for a name with * or ?.
+[[nodiscard]] std::string subscription_name(std::string_view topic);
+
+class KafkaSource final : public Source {
+ public:
+  KafkaSource(sink::kafka::KafkaSettings settings, ConsumerSpec spec);
+  ~KafkaSource() override;
+
+  [[nodiscard]] Status open() override;
+  [[nodiscard]] Status receive(const Wanted& wanted, std::vector<Received>& into) override;
+  [[nodiscard]] Status acknowledge(std::span<const Received> messages) override;
+  [[nodiscard]] std::optional<std::int64_t> lag() override;
+  void close() noexcept override;
+
+ private:
+  struct ListDelete {
+    void operator()(rd_kafka_topic_partition_list_t* list) const noexcept {
+      rd_kafka_topic_partition_list_destroy(list);
+    }
+  };
+  using List = std::unique_ptr<rd_kafka_topic_partition_list_t, ListDelete>;
+
+  static void on_error(rd_kafka_t* handle, int code, const char* reason, void* opaque);
+  static void on_rebalance(rd_kafka_t* handle, rd_kafka_resp_err_t code,
+                           rd_kafka_topic_partition_list_t* partitions, void* opaque);
+  void rebalance(rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t* partitions);
+  [[nodiscard]] Status subscribe();
+  [[nodiscard]] Status take(const rd_kafka_message_t& message, std::vector<Received>& into);
+  [[nodiscard]] Status judge(const rd_kafka_message_t& message);
+  [[nodiscard]] Status pause(bool pause);
+  [[nodiscard]] List assignment() const;
+
+  const sink::kafka::KafkaSettings settings_;
+  const ConsumerSpec spec_;
+  sink::kafka::Reported reported_;
+  std::unique_ptr<rd_kafka_t, sink::kafka::HandleDelete> handle_;
+  bool paused_{false};
+  bool lost_{false};  ///< Partitions were taken away without asking.
+};
+
+[[nodiscard]] SourceKind kind();
+
+}  // namespace outbox::source::kafka
