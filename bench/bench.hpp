@@ -69,6 +69,7 @@ struct Benchmark {
 [[nodiscard]] std::vector<Figure> bench_retention(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_adopt(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_kafka(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_consume(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_sinks(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_tasks(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_task_types(const BenchOptions& options);

@@ -129,6 +129,10 @@ class Transaction {
   /// Waits for another transaction that has received the message and is not committed yet.
   [[nodiscard]] bool receive(std::string_view consumer, std::string_view message_id) &;
 
+  /// Events and tasks that are enqueued from now on get those of these headers that they do not have
+  /// themselves, such as the correlation_id of what is being handled.
+  void inherit(std::vector<Header> headers) &;
+
   /// Writes now what was enqueued so far, in one round trip: before a SAVEPOINT, so that rolling
   /// back to it leaves these events, and after what belongs to it, so that rolling back takes those
   /// with it. Throws as enqueue does; what was not written stays for the next flush() or commit().
@@ -247,3 +251,13 @@ EventId enqueue(PGconn* connection, Task task, const Options& options = {});
                                                     const Options& options = {});
 
 }  // namespace outbox::postgres
+
+/// What Handlers::on_tx() runs, on a connection of its own for each thread of the worker. It begins
+/// anew after a conflict with another transaction, and after a connection is lost: if a COMMIT was
+/// under way, the row of the run says whether it has taken effect.
+template <>
+struct outbox::TaskTransaction<outbox::postgres::Transaction> {
+  /// `body` returns whether to commit. Returns false without calling it if an earlier run has
+  /// committed.
+  static bool run(const TaskRun& run, const std::function<bool(postgres::Transaction&)>& body);
+};

@@ -88,6 +88,9 @@ struct RelayOptions {
   std::chrono::milliseconds history{std::chrono::hours(24 * 14)};
   /// The length of the intervals. With 0 this relay writes no history. Default: 1 min.
   std::chrono::milliseconds history_interval{std::chrono::minutes(1)};
+  /// How long the inbox remembers messages that consumers have received. What a broker delivers
+  /// again later happens again. Default: 30 days.
+  std::chrono::milliseconds inbox_retention{std::chrono::hours(24 * 30)};
   /// How long it stays recorded who changed what (outbox audit). Default: 400 days.
   std::chrono::milliseconds audit_keep{std::chrono::hours(24 * 400)};
 };

@@ -99,6 +99,10 @@ class Transaction {
   /// first time that the consumer gets this message, and false if its effect was committed before.
   [[nodiscard]] bool receive(std::string_view consumer, std::string_view message_id) &;
 
+  /// Events and tasks that are enqueued from now on get those of these headers that they do not have
+  /// themselves, such as the correlation_id of what is being handled.
+  void inherit(std::vector<Header> headers) &;
+
   /// Throws if it fails. If the error has Effect::none, the transaction was rolled back.
   void commit();
   void rollback() noexcept;
@@ -168,3 +172,12 @@ EventId enqueue(sqlite3* db, Task task, const Options& options = {});
 [[nodiscard]] std::optional<TaskStatus> task_status(sqlite3* db, const EventId& id);
 
 }  // namespace outbox::sqlite
+
+/// What Handlers::on_tx() runs, on a connection of its own for each thread of the worker. It begins
+/// anew when another connection was in the way.
+template <>
+struct outbox::TaskTransaction<outbox::sqlite::Transaction> {
+  /// `body` returns whether to commit. Returns false without calling it if an earlier run has
+  /// committed.
+  static bool run(const TaskRun& run, const std::function<bool(sqlite::Transaction&)>& body);
+};

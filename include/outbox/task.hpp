@@ -135,6 +135,13 @@ struct TaskStatus {
   std::optional<std::string> result{};
 };
 
+struct TaskRun;
+
+/// A transaction of a run, which the worker opens in its own store: outbox/postgres.hpp and
+/// outbox/sqlite.hpp specialise it for their Transaction.
+template <class Transaction>
+struct TaskTransaction;
+
 /// Checks a task. The error names the field ("queue: is empty").
 [[nodiscard]] Status validate(const Task& task, const EventLimits& limits = {});
 

@@ -98,6 +98,9 @@ struct TaskRun {
   /// The consumer's name for a transaction of another library: receive(tx, run.consumer(),
   /// run.id.str()) is what once() does.
   [[nodiscard]] std::string consumer() const { return std::string("task.").append(queue); }
+  /// Where on_tx() opens its transaction: the store of the worker, and its schema.
+  std::string_view store_url{};
+  std::string_view schema{};
   /// What progress() calls; the worker sets it. Default: not set.
   std::function<void(std::size_t percent, std::string_view text)> report_progress{};
 };
@@ -152,6 +155,25 @@ class TaskEnd {
   std::optional<Duration> pause_;
   std::optional<std::string> result_;
 };
+
+namespace detail {
+
+template <class Function>
+struct FirstParameter : FirstParameter<decltype(&Function::operator())> {};
+template <class Owner, class Result, class First, class... Rest>
+struct FirstParameter<Result (Owner::*)(First, Rest...) const> {
+  using type = First;
+};
+template <class Result, class First, class... Rest>
+struct FirstParameter<Result (*)(First, Rest...)> {
+  using type = First;
+};
+/// The transaction that a function for on_tx() takes; its parameters must have types of their own,
+/// not auto.
+template <class Function>
+using TransactionOf = std::remove_cvref_t<typename FirstParameter<Function>::type>;
+
+}  // namespace detail
 
 class Handlers {
  public:
@@ -210,6 +232,50 @@ class Handlers {
   template <TypedTask T, class Function>
   Handlers& on(Function handle, Options options = {}) {
     return on<T>(T::task_type, std::move(options), std::move(handle));
+  }
+  /// `handle(tx, payload, run)` runs in a transaction that the worker opens in its own store. The
+  /// transaction has a row by which the effect happens once, however often the task runs: what is
+  /// written through `tx`, also events and tasks, is there once or not at all. After a conflict with
+  /// another transaction, or when the connection is lost, `handle` is called again, so it does
+  /// nothing outside of the transaction. What it enqueues has the correlation_id of the task, and as
+  /// causation_id the id of the message or task that is being handled.
+  ///
+  /// It returns a TaskEnd, or nothing, which means done. Any other end rolls back.
+  ///
+  ///   handlers.on_tx<OrderPlaced>("OrderPlaced",
+  ///       [](outbox::postgres::Transaction& tx, const OrderPlaced& order,
+  ///          const outbox::TaskRun& run) {
+  ///         insert_invoice(tx.connection(), order);
+  ///         tx.enqueue(InvoiceMade{order.id}, order.customer);
+  ///       });
+  template <class T = std::string_view, class Function>
+  Handlers& on_tx(std::string type, Function handle) {
+    return on_tx<T>(std::move(type), Options(), std::move(handle));
+  }
+  template <class T = std::string_view, class Function>
+  Handlers& on_tx(std::string type, Options options, Function handle) {
+    using Transaction = detail::TransactionOf<Function>;
+    return on<T>(std::move(type), std::move(options),
+                 [handle = std::move(handle)](const T& payload, const TaskRun& run) {
+                   TaskEnd end = TaskEnd::done();
+                   (void)TaskTransaction<Transaction>::run(run, [&](Transaction& tx) {
+                     using End =
+                         std::invoke_result_t<const Function&, Transaction&, const T&,
+                                              const TaskRun&>;
+                     if constexpr (std::is_void_v<End>) {
+                       handle(tx, payload, run);
+                     } else {
+                       end = handle(tx, payload, run);
+                     }
+                     return end.kind() == TaskEnd::Kind::done;
+                   });
+                   return end;
+                 });
+  }
+  /// The same for a type that names its task (outbox/payload.hpp).
+  template <TypedTask T, class Function>
+  Handlers& on_tx(Function handle, Options options = {}) {
+    return on_tx<T>(T::task_type, std::move(options), std::move(handle));
   }
   Handlers& add(Handler handler);
   [[nodiscard]] const std::vector<Handler>& all() const { return all_; }

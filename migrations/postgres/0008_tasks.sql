@@ -464,13 +464,15 @@ CREATE TABLE {schema}.inbox (
 );
 CREATE INDEX inbox_received ON {schema}.inbox (received_at);
 
--- The highest number of a key's messages, for consumers that skip older ones.
+-- The highest number of a key's messages, for consumers that skip older ones, and when the last one came.
 CREATE TABLE {schema}.inbox_key (
   consumer  text NOT NULL,
   key       text NOT NULL,
   seq       bigint NOT NULL,
+  at        timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (consumer, key)
 );
+CREATE INDEX inbox_key_at ON {schema}.inbox_key (at);
 
 -- In the consumer's own transaction: true the first time, false when the message was applied before.
 CREATE FUNCTION {schema}.receive(consumer text, message_id text) RETURNS boolean

@@ -49,13 +49,15 @@ CREATE TABLE outbox_inbox (
 ) WITHOUT ROWID;
 CREATE INDEX outbox_inbox_received ON outbox_inbox (received_at);
 
--- The highest number of a key's messages, for consumers that skip older ones.
+-- The highest number of a key's messages, for consumers that skip older ones, and when the last one came.
 CREATE TABLE outbox_inbox_key (
   consumer  TEXT NOT NULL,
   key       TEXT NOT NULL,
   seq       INTEGER NOT NULL,
+  at        INTEGER NOT NULL,
   PRIMARY KEY (consumer, key)
 ) WITHOUT ROWID;
+CREATE INDEX outbox_inbox_key_at ON outbox_inbox_key (at);
 
 -- Tasks that recur. next_at is the tick that comes next; who enqueues its task moves it in the same transaction. paused: by a person.
 -- revision: grows with each change of the row. Times: microseconds since 1970, UTC.

@@ -65,13 +65,13 @@ int consume(const ConsumeOptions& options, const Context& context) {
                          {"consumers", consumers.size()}});
   std::jthread limit;  // joined after the consumers are destroyed, which may hang
   const auto monitor = start_monitor(
-      loaded, [] { return std::vector<RelayReport>(); }, [&] { return read_reports(consumers); });
+      loaded, [] { return std::vector<RelayReport>(); }, [&] { return consumer_reports(consumers); });
   if (!await_store(options, loaded, signals, supervisor))
     throw Failure(kInterrupted, "interrupted before it started");
   signals.end_at(2);
   for (const auto& consumer : consumers) must(consumer->start());
   supervisor.ready("consuming");
-  supervisor.wait(signals, [&consumers] { return metrics::live(read_reports(consumers)); });
+  supervisor.wait(signals, [&consumers] { return metrics::live(consumer_reports(consumers)); });
   supervisor.stopping();
   limit = limit_stop(kConsumerGrace);
   return stop_in_order(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
 #include "cli/exit.hpp"
 
 namespace outbox::cli {
@@ -16,7 +17,11 @@ ConsumersOfConfig make_consumers(const config::Loaded& loaded,
   for (const std::string& name : names) {
     const bool any = std::any_of(all.begin(), all.end(),
                                  [&](const ConsumerSpec& spec) { return spec.name == name; });
-    if (!any) throw Failure(kUsage, "--consumer " + name + ": there is no [consumer." + name + "]");
+    if (any) continue;
+    std::vector<std::string_view> known;
+    for (const ConsumerSpec& spec : all) known.emplace_back(spec.name);
+    throw Failure(kUsage, "--consumer " + name + ": there is no [consumer." + name + "]",
+                  did_you_mean(name, known, "the configuration has [consumer." + all.front().name + "]"));
   }
   ConsumersOfConfig consumers;
   for (const ConsumerSpec& spec : all) {
@@ -28,7 +33,7 @@ ConsumersOfConfig make_consumers(const config::Loaded& loaded,
   return consumers;
 }
 
-std::vector<ConsumerReport> read_reports(const ConsumersOfConfig& consumers) {
+std::vector<ConsumerReport> consumer_reports(const ConsumersOfConfig& consumers) {
   std::vector<ConsumerReport> reports;
   for (const auto& consumer : consumers) reports.push_back(consumer->report());
   return reports;

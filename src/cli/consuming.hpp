@@ -15,7 +15,7 @@ using ConsumersOfConfig = std::vector<std::unique_ptr<Consumer>>;
 /// Makes the consumers of these names, or all. Ends the verb if there is none.
 [[nodiscard]] ConsumersOfConfig make_consumers(const config::Loaded& loaded,
                                                const std::vector<std::string>& names);
-[[nodiscard]] std::vector<ConsumerReport> read_reports(const ConsumersOfConfig& consumers);
+[[nodiscard]] std::vector<ConsumerReport> consumer_reports(const ConsumersOfConfig& consumers);
 /// Stops them all at once.
 void stop_consumers(const ConsumersOfConfig& consumers);
 

@@ -50,6 +50,7 @@ struct Names {
 relay::RetentionRules make_rules(const PruneOptions& options, const config::Loaded& loaded) {
   relay::RetentionRules rules{.keep = loaded.config.relay.retention,
                               .archive = options.archive.value_or(loaded.config.relay.archive),
+                              .keep_inbox = loaded.config.relay.inbox_retention,
                               .keep_audit = loaded.config.relay.audit_keep};
   if (!options.older_than) return rules;
   const auto keep = parse_duration(*options.older_than);

@@ -23,6 +23,8 @@
 #include "event/time_text.hpp"
 #include "sink/json_line.hpp"
 #include "sink/registry.hpp"
+#include "base/units.hpp"
+#include "verify/verify_inbox.hpp"
 #include "verify/verify_sink.hpp"
 
 namespace outbox::cli {
@@ -35,7 +37,7 @@ struct VerifyOptions {
   std::string inbox;                   ///< The store of a consumer; empty if it is not compared.
   std::string inbox_schema{"outbox"};
   std::string consumer;
-  std::chrono::milliseconds inbox_keeps{std::chrono::hours(24 * 30)};
+  std::string inbox_keeps{"30d"};
   bool json{false};
   bool acknowledge{false};
 };
@@ -71,36 +73,10 @@ std::string lanes_text(store::LaneMask lanes) {
 
 // ---- reading a destination
 
-/// Reads the inbox of a consumer. A message counts as often as it has arrived. When the oldest row
-/// is about as old as the inbox keeps rows, older ones may have been removed.
-Result<sink::ReadPart> read_inbox(const VerifyOptions& options, std::uint32_t number,
-                                  const sink::TakeId& take) {
-  OUTBOX_TRY(const auto store, store::open_store({.url = options.inbox,
-                                                  .schema = options.inbox_schema,
-                                                  .application = "outbox verify"}));
-  OUTBOX_TRY(store->check());
-  OUTBOX_TRY(const auto inbox, store->inbox());
-  sink::ReadPart part{.name = "inbox of " + options.consumer};
-  std::optional<std::int64_t> oldest;
-  OUTBOX_TRY(inbox->read(options.consumer, [&](const store::InboxRow& row) {
-    oldest = std::min(oldest.value_or(row.received_us), row.received_us);
-    const auto id = EventId::parse(row.message_id);
-    if (!id) {
-      ++part.without_id;
-      return;
-    }
-    for (std::int64_t i = 0; i < row.arrivals; ++i) take(number, *id);
-  }));
-  if (!oldest)
-    return fail(Errc::not_found, "the inbox has no message of consumer " + options.consumer,
-                "outbox inbox --store URL lists the consumers");
-  constexpr std::chrono::hours kMargin{1};
-  const auto now = std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
-  if (Timestamp(std::chrono::microseconds(*oldest)) < now - options.inbox_keeps + kMargin) {
-    part.removed = std::numeric_limits<std::int64_t>::max() / 2;
-    part.removed_before_us = *oldest;
-  }
-  return part;
+std::unique_ptr<store::Store> open_inbox_store(const VerifyOptions& options) {
+  return must(store::open_store({.url = options.inbox,
+                                 .schema = options.inbox_schema,
+                                 .application = "outbox verify"}));
 }
 
 Result<sink::ReadParts> read_destination(const VerifyOptions& options, const SubscriptionSpec& spec,
@@ -112,8 +88,18 @@ Result<sink::ReadParts> read_destination(const VerifyOptions& options, const Sub
     parts = std::move(*read);
   }
   if (!options.inbox.empty()) {
-    OUTBOX_TRY(parts.emplace_back(),
-               read_inbox(options, static_cast<std::uint32_t>(parts.size()), take));
+    const auto store = open_inbox_store(options);
+    OUTBOX_TRY(store->check());
+    OUTBOX_TRY(const auto inbox, store->inbox());
+    const auto keeps = parse_duration(options.inbox_keeps);
+    if (!keeps)
+      throw Failure(kUsage, "--inbox-keeps " + options.inbox_keeps + ": is not a duration",
+                    keeps.error().hint);
+    OUTBOX_TRY(sink::ReadPart part,
+               verify::read_inbox(*inbox, options.consumer,
+                                  std::chrono::duration_cast<std::chrono::milliseconds>(*keeps),
+                                  static_cast<std::uint32_t>(parts.size()), take));
+    parts.push_back(std::move(part));
   }
   for (const std::string& path : options.delivered) {
     auto file = sink::read_delivered(path, static_cast<std::uint32_t>(parts.size()), take);

@@ -12,12 +12,14 @@
 #include "base/log.hpp"
 #include "base/signals.hpp"
 #include "base/supervisor.hpp"
+#include "cli/consuming.hpp"
 #include "cli/ending.hpp"
 #include "cli/exit.hpp"
 #include "cli/monitoring.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
 #include "config/tasks.hpp"
+#include "metrics/consumer_metrics.hpp"
 #include "metrics/relay_metrics.hpp"
 #include "store/url.hpp"
 #include "task/exec_handler.hpp"
@@ -31,6 +33,7 @@ constexpr std::chrono::seconds kRetryWorker{1};
 struct WorkOptions {
   std::vector<std::string> queues;
   bool wait{false};
+  bool consume{false};
 };
 
 /// The tasks of the configuration, or only those of the queues that were asked for.
@@ -163,12 +166,13 @@ StopReport stop_all(std::span<const std::unique_ptr<Worker>> workers,
 /// tasks while a later one still waits for the store or fails, so they are always stopped within
 /// the grace period.
 int work_until_signal(const WorkOptions& options, const config::Loaded& loaded,
-                      const Workers& workers, Signals& signals, const Supervisor& supervisor,
-                      std::jthread& limit) {
+                      const Workers& workers, const ConsumersOfConfig& consumers, Signals& signals,
+                      const Supervisor& supervisor, std::jthread& limit) {
   std::size_t started = 0;
   const auto stop = [&] {
     supervisor.stopping();
     limit = limit_stop(loaded.config.worker_grace);
+    stop_consumers(consumers);  // They make tasks, which nobody would do.
     return stop_in_order(
         [&](std::chrono::milliseconds grace) {
           return stop_all(std::span(workers).first(started), grace);
@@ -186,13 +190,23 @@ int work_until_signal(const WorkOptions& options, const config::Loaded& loaded,
     throw;
   }
   if (started == 0) throw Failure(kInterrupted, "interrupted before it started");
+  try {
+    for (const auto& consumer : consumers) must(consumer->start());
+  } catch (const Failure&) {
+    (void)stop();
+    throw;
+  }
   supervisor.ready("working");
-  supervisor.wait(signals, [&workers] { return metrics::lives(read_reports(workers)); });
+  supervisor.wait(signals, [&] {
+    return metrics::lives(read_reports(workers)) && metrics::live(consumer_reports(consumers));
+  });
   return stop();
 }
 
 int work(const WorkOptions& options, const Context& context) {
-  const auto loaded = context.configuration(Subscriptions::unused, Tasks::used);
+  const auto loaded =
+      context.configuration(Subscriptions::unused, Tasks::used,
+                            options.consume ? Consumers::used : Consumers::unused);
   (void)Context::store_options(loaded);
   const std::vector<config::TaskSpec> tasks = choose_tasks(options, loaded);
   const Supervisor supervisor;
@@ -205,8 +219,12 @@ int work(const WorkOptions& options, const Context& context) {
                          {"types", tasks.size()}});
   std::jthread limit;  // joined after the workers are destroyed, which may hang
   const Workers workers = make_workers(loaded, tasks);
-  const auto monitor = start_monitor(loaded, [&workers] { return read_reports(workers); });
-  return work_until_signal(options, loaded, workers, signals, supervisor, limit);
+  const ConsumersOfConfig consumers =
+      options.consume ? make_consumers(loaded, {}) : ConsumersOfConfig();
+  const auto monitor = start_monitor(
+      loaded, [&workers] { return read_reports(workers); },
+      [&consumers] { return consumer_reports(consumers); });
+  return work_until_signal(options, loaded, workers, consumers, signals, supervisor, limit);
 }
 
 }  // namespace
@@ -218,6 +236,8 @@ void add_work(CLI::App& root, Context& context) {
                [options, &context] { return work(*options, context); });
   add_option(verb, "--queue", &options->queues, "NAME",
              "Work off this queue only; can be given again");
+  add_option(verb, "--consume", &options->consume, {},
+             "Run the consumers of the configuration, too (outbox consume)");
   add_option(verb, "--wait", &options->wait, {},
              "Keep trying while the store cannot be reached, instead of exit 5");
   add_footer(

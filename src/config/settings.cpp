@@ -184,6 +184,9 @@ SettingRows<Config> history_rows() {
 
 SettingRows<Config> audit_rows() {
   return {
+      {"inbox.retention", &Config::relay, &RelayOptions::inbox_retention,
+       Traits{.range = {1h, 36500 * 24h}},
+       "How long messages that consumers have received are remembered. What a broker delivers again later happens again."},
       {"audit.keep", &Config::relay, &RelayOptions::audit_keep, Traits{.range = {24h, 36500 * 24h}},
        "How long `outbox audit` knows who changed what."},
   };

@@ -52,6 +52,26 @@ void read_headers(std::string_view json, Arena& arena, std::vector<HeaderView>& 
   if (fault) into.resize(before);
 }
 
+std::vector<Header> inherited_headers(std::string_view json, const EventId& id) {
+  Arena arena;
+  std::vector<Header> headers;
+  if (const auto correlation = find_header(json, "correlation_id", arena); !correlation.empty())
+    headers.emplace_back("correlation_id", correlation);
+  const auto message = find_header(json, "message-id", arena);
+  headers.emplace_back("causation_id", message.empty() ? id.str() : std::string(message));
+  return headers;
+}
+
+void inherit(std::vector<Event>& events, const std::vector<Header>& headers) {
+  for (Event& event : events) {
+    for (const Header& header : headers) {
+      const auto same = [&](const Header& own) { return same_header(own.first, header.first); };
+      if (std::none_of(event.headers.begin(), event.headers.end(), same))
+        event.headers.push_back(header);
+    }
+  }
+}
+
 std::string with_header(std::string_view json, std::string_view name, std::string_view value) {
   std::string text = "{";
   append_json_string(text, name);

@@ -42,6 +42,13 @@ inline constexpr std::string_view kReplayHeader = "outbox-replay";
   return json.empty() || json == "{}";
 }
 
+/// The headers that what a task enqueues gets from it: its correlation_id, and as causation_id the
+/// id of the message that it was (the header message-id), or its own.
+[[nodiscard]] std::vector<Header> inherited_headers(std::string_view json, const EventId& id);
+
+/// Adds those of the headers that an event does not have.
+void inherit(std::vector<Event>& events, const std::vector<Header>& headers);
+
 /// Appends the headers in the order of the text, without reserved ones other than the two above.
 /// The views point into `json` where possible, otherwise into the arena.
 void read_headers(std::string_view json, Arena& arena, std::vector<HeaderView>& into);

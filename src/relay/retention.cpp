@@ -41,6 +41,7 @@ Status run_pass(store::Retention& retention, const EventId& who, const Retention
     OUTBOX_TRY(more, remove_pieces(retention, who, rules, on_removed, stop, pass));
   }
   OUTBOX_TRY(pass.rows, retention.tidy(rules.keep, stop));
+  OUTBOX_TRY(retention.tidy_inbox(rules.keep_inbox, stop));
   return retention.tidy_audit(rules.keep_audit, stop);
 }
 

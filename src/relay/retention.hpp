@@ -18,6 +18,8 @@ namespace outbox::relay {
 struct RetentionRules {
   std::chrono::milliseconds keep{0};
   std::string archive{};  ///< A folder; empty if nothing is archived.
+  /// How long messages that consumers have received stay in the inbox.
+  std::chrono::milliseconds keep_inbox{std::chrono::hours(24 * 30)};
   /// How long the record of what people changed stays.
   std::chrono::milliseconds keep_audit{std::chrono::hours(24 * 400)};
 };

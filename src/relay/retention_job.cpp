@@ -54,7 +54,7 @@ Result<RetentionPass> RetentionJob::run_pass(const std::stop_token& stop) {
   };
   auto pass = remove_history(
       **retention, id_,
-      {.keep = options_.retention, .archive = options_.archive, .keep_audit = options_.audit_keep},
+      {.keep = options_.retention, .archive = options_.archive, .keep_inbox = options_.inbox_retention, .keep_audit = options_.audit_keep},
       on_removed, stop);
   if (pass && !pass->elsewhere) {
     OUTBOX_TRY(prune_history(stop));

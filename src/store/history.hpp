@@ -282,8 +282,6 @@ class Verified : public Interface {
 
 /// The shortest time for which ends and results of tasks are kept; longer if events are.
 inline constexpr std::chrono::milliseconds kLeastKept = std::chrono::hours(1);
-/// How long the inbox remembers the events that consumers have applied.
-inline constexpr std::chrono::milliseconds kInboxKept = std::chrono::hours(24 * 30);
 /// The shortest time for which it is kept what people changed.
 inline constexpr std::chrono::milliseconds kLeastAuditKept = std::chrono::hours(24);
 
@@ -345,6 +343,8 @@ class Retention : public Interface {
                                                const std::stop_token& stop) = 0;
   /// Removes emptied partitions, old settlements and ends of parked events; returns how many.
   [[nodiscard]] virtual Result<std::int64_t> tidy(Duration keep, const std::stop_token& stop) = 0;
+  /// Removes older rows of the inbox (docs/design/consumers.md).
+  [[nodiscard]] virtual Status tidy_inbox(Duration keep, const std::stop_token& stop) = 0;
   /// Removes older rows of `audit` (docs/design/audit.md). A day's rows stay.
   [[nodiscard]] virtual Status tidy_audit(Duration keep, const std::stop_token& stop) = 0;
 };

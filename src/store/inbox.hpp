@@ -22,7 +22,7 @@ struct InboxMessage {
   std::string place;  ///< Where the source had it: "orders/3/1042".
   /// The message's number among those of its key, for a consumer that skips older ones.
   std::optional<std::int64_t> seq{};
-  Event task;  ///< Valid, and with an id.
+  Event task{};  ///< Valid, and with an id.
 };
 
 enum class Arrival : std::uint8_t {

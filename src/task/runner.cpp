@@ -30,16 +30,16 @@ std::chrono::nanoseconds waited(const Batch::Job& job, std::chrono::system_clock
 
 struct Runner : std::enable_shared_from_this<Runner> {
   Runner(std::string queue, RunnerCore::Types types, const RunnerCore::Options& options,
-         std::size_t bytes)
+         RunnerSettings its_settings)
       : core(std::move(queue), std::move(types), options,
              {.wake = [this](std::size_t tasks) { wake(tasks); },
               .replace = [this](std::size_t place,
                                 const std::string& type) { replace(place, type); }}),
-        result_bytes(bytes),
+        settings(std::move(its_settings)),
         threads(options.threads) {}
 
   RunnerCore core;
-  const std::size_t result_bytes;
+  const RunnerSettings settings;
   Mutex mutex;
   std::condition_variable_any changed;
   bool over OUTBOX_GUARDED_BY(mutex){false};
@@ -131,16 +131,18 @@ TaskEnd Runner::run(const Batch& batch, RunnerCore::Begun begun, RunnerCore::Slo
                      .created_at = job.created_at,
                      .deadline = began + handler.options.deadline,
                      .stop = std::move(begun.stop),
+                     .store_url = settings.store_url,
+                     .schema = settings.schema,
                      .report_progress = [&slot](std::size_t percent, std::string_view text) {
                        slot.report(percent, text);
                      }};
   try {
     TaskEnd end = handler.run(batch.part(job.payload, job.key), seen);
-    if (!end.result() || end.result()->size() <= result_bytes) return end;
+    if (!end.result() || end.result()->size() <= settings.result_bytes) return end;
     log::warn("a result is too large and is not kept", {{"task", job.id.str()},
                                                         {"type", handler.type},
                                                         {"bytes", end.result()->size()},
-                                                        {"most", result_bytes}});
+                                                        {"most", settings.result_bytes}});
     return TaskEnd::done();
   } catch (const std::exception& error) {
     return TaskEnd::failed(error.what());
@@ -174,9 +176,9 @@ void Runner::stop() {
 
 std::shared_ptr<RunnerCore> make_runner(std::string queue, RunnerCore::Types types,
                                         const RunnerCore::Options& options,
-                                        std::size_t result_bytes) {
+                                        RunnerSettings settings) {
   const auto runner =
-      std::make_shared<Runner>(std::move(queue), std::move(types), options, result_bytes);
+      std::make_shared<Runner>(std::move(queue), std::move(types), options, std::move(settings));
   return {&runner->core, [runner](RunnerCore*) { runner->stop(); }};
 }
 

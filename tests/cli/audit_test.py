@@ -31,7 +31,7 @@ cron = "@monthly"
 """
 
 # Verbs that change nothing of the outbox, or change it for no person: docs/design/audit.md.
-OTHERS = {"init", "migrate", "enqueue", "relay", "work", "status", "top", "events", "audit", "doctor", "sinks", "completion", "man", "version", "console token list",
+OTHERS = {"init", "migrate", "enqueue", "relay", "work", "consume", "inbox", "status", "top", "events", "audit", "doctor", "sinks", "completion", "man", "version", "console token list",
           "help", "subscription list", "parked list", "parked errors", "parked show", "tasks list", "tasks show", "tasks schedule list", "config check",
           "config show", "config reference"}
 

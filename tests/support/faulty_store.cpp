@@ -142,6 +142,9 @@ class Retention final : public store::Retention {
   Result<std::int64_t> tidy(Duration keep, const std::stop_token& stop) override {
     return between("tidy", [&] { return real_->tidy(keep, stop); });
   }
+  Status tidy_inbox(Duration keep, const std::stop_token& stop) override {
+    return real_->tidy_inbox(keep, stop);
+  }
   Status tidy_audit(Duration keep, const std::stop_token& stop) override {
     return real_->tidy_audit(keep, stop);
   }
@@ -194,6 +197,7 @@ class Store final : public store::Store {
   Made<store::Schedules> schedules() override { return real_->schedules(); }
   Made<store::Audit> audit() override { return real_->audit(); }
   Made<store::ConsoleTokens> console_tokens() override { return real_->console_tokens(); }
+  Made<store::Inbox> inbox() override { return real_->inbox(); }
   Made<store::Replays> replays() override { return real_->replays(); }
   Made<store::Retention> retention() override { return decorated<Retention>(real_->retention()); }
 

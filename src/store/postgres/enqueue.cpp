@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/mutex.hpp"
+#include "event/headers.hpp"
 #include "store/postgres/error_map.hpp"
 #include "store/postgres/insert.hpp"
 #include "store/postgres/outbox_state.hpp"
@@ -91,7 +92,9 @@ std::vector<EventId> Transaction::enqueue(std::span<const Event> events) & {
   std::vector<EventId> ids = store::list_ids(events);
   if (events.empty()) return ids;
   if (!state_->mark) state_->mark = {.schema = state_->target.queries.schema, .event = ids.front()};
-  state_->events.insert(state_->events.end(), events.begin(), events.end());
+  std::vector<Event> taken(events.begin(), events.end());
+  event::inherit(taken, state_->inherited);
+  for (Event& event : taken) state_->events.push_back(std::move(event));
   state_->ids.insert(state_->ids.end(), ids.begin(), ids.end());
   return ids;
 }
@@ -108,6 +111,8 @@ EventId Transaction::enqueue(Task task) & {
   }
   return enqueue(to_event(std::move(task)));
 }
+
+void Transaction::inherit(std::vector<Header> headers) & { state_->inherited = std::move(headers); }
 
 bool Transaction::receive(std::string_view consumer, std::string_view message_id) & {
   if (!is_open()) throw Exception(store::postgres::not_in_transaction("receive").value());

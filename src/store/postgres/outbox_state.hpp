@@ -33,6 +33,7 @@ struct Transaction::State {
   // What commit() writes.
   std::vector<Event> events{};
   std::vector<EventId> ids{};
+  std::vector<Header> inherited{};  ///< The headers of inherit().
 
   /// Whether the connection can take the statements.
   [[nodiscard]] Status check(const char* what) const;

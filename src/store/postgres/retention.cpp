@@ -160,10 +160,16 @@ class PostgresRetention final : public Retention {
     if (status) status = prune(queries_.prune_replayed, {}, stop, removed);
     if (status)
       status = prune(queries_.prune_task_ends, std::max<Duration>(keep, kLeastKept), stop, removed);
-    if (status) status = prune(queries_.prune_inbox, kInboxKept, stop, removed);
     // The next pass removes the rest.
     if (!status && !is_locked(status.error())) return pass(status);
     return removed;
+  }
+
+  [[nodiscard]] Status tidy_inbox(Duration keep, const std::stop_token& stop) override {
+    std::int64_t removed = 0;
+    Status status = prune(queries_.prune_inbox, keep, stop, removed);
+    if (status) status = prune(queries_.prune_inbox_keys, keep, stop, removed);
+    return !status && is_locked(status.error()) ? Status{} : status;
   }
 
   [[nodiscard]] Status tidy_audit(Duration keep, const std::stop_token& stop) override {

@@ -130,6 +130,13 @@ DELETE FROM {schema}.inbox WHERE ctid = ANY (ARRAY(
   ORDER BY i.received_at LIMIT $2::int))
 RETURNING 1)");
 
+  // The same. Index inbox_key_at.
+  Query prune_inbox_keys = of("remove old keys of the inbox", R"(
+DELETE FROM {schema}.inbox_key WHERE ctid = ANY (ARRAY(
+  SELECT k.ctid FROM {schema}.inbox_key k WHERE k.at < clock_timestamp() - $1::bigint::float8 * interval '1 ms'
+  ORDER BY k.at LIMIT $2::int))
+RETURNING 1)");
+
   // $1 age in ms, $2 rows. The function, in 0009_subscriptions.sql, uses index audit_at.
   Query prune_audit =
       of("remove old rows of the audit",

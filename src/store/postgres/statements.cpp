@@ -251,7 +251,7 @@ ORDER BY k.key FOR UPDATE)"},
     .note_latest = {.how = How::kept, .what = "note the latest messages of keys", .text = R"(
 INSERT INTO {schema}.inbox_key (consumer, key, seq)
 SELECT $1::text, u.key, u.seq FROM unnest($2::text[], $3::bigint[]) u(key, seq)
-ON CONFLICT (consumer, key) DO UPDATE SET seq = greatest({schema}.inbox_key.seq, excluded.seq))"},
+ON CONFLICT (consumer, key) DO UPDATE SET seq = greatest({schema}.inbox_key.seq, excluded.seq), at = excluded.at)"},
     // $1 consumer, $2 unused, $3 type, $4 since, $5 until, each of which may be null, $6 limit.
     // Index inbox_received, backwards.
     .list_inbox = {.how = How::plan_settings, .what = "list the inbox", .text = R"(

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "event/headers.hpp"
 #include "event/text_rules.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/error_map.hpp"
@@ -24,6 +25,7 @@ struct Transaction::State {
   sqlite3* db{nullptr};
   Options options{};
   bool open{false};
+  std::vector<Header> inherited{};  ///< The headers of inherit().
 };
 
 namespace {
@@ -247,14 +249,25 @@ std::optional<TaskStatus> task_status(sqlite3* db, const EventId& id) {
 }
 
 std::vector<EventId> Transaction::enqueue(std::span<const Event> events) & {
-  return sqlite::enqueue(open_handle(), events, state_->options);
+  if (state_ == nullptr || state_->inherited.empty())
+    return sqlite::enqueue(open_handle(), events, state_->options);
+  std::vector<Event> taken(events.begin(), events.end());
+  event::inherit(taken, state_->inherited);
+  return sqlite::enqueue(open_handle(), taken, state_->options);
 }
 
 EventId Transaction::enqueue(const Event& event) & { return enqueue(std::span(&event, 1)).front(); }
 
 EventId Transaction::enqueue(Task task) & {
-  return sqlite::enqueue(open_handle(), std::move(task), state_->options);
+  if (!task.id) task.id = EventId::generate();
+  if (!task.unique_key.empty()) {
+    if (const auto holder = claim_unique(open_handle(), task, state_->options.limits))
+      return *holder;
+  }
+  return enqueue(to_event(std::move(task)));
 }
+
+void Transaction::inherit(std::vector<Header> headers) & { state_->inherited = std::move(headers); }
 
 bool Transaction::receive(std::string_view consumer, std::string_view message_id) & {
   return sqlite::receive(open_handle(), consumer, message_id);

@@ -256,6 +256,10 @@ inline constexpr std::string_view kRemoveTaskEnds =
 inline constexpr std::string_view kRemoveMessages =
     "/* remove old messages */ DELETE FROM outbox_inbox WHERE (consumer, message_id) IN"
     " (SELECT consumer, message_id FROM outbox_inbox WHERE received_at < ?2 ORDER BY received_at LIMIT ?1)";
+// The same. Index outbox_inbox_key_at.
+inline constexpr std::string_view kRemoveMessageKeys =
+    "/* remove old keys of messages */ DELETE FROM outbox_inbox_key WHERE (consumer, key) IN"
+    " (SELECT consumer, key FROM outbox_inbox_key WHERE at < ?2 ORDER BY at LIMIT ?1)";
 // The same. Index outbox_audit_at.
 inline constexpr std::string_view kRemoveAudit =
     "/* remove old audit */ DELETE FROM outbox_audit WHERE id IN"

@@ -144,9 +144,14 @@ class SqliteRetention final : public Retention {
     OUTBOX_TRY(const std::int64_t replayed, remove_old(query::kRemoveReplayed, {}, stop));
     const std::int64_t noted = std::min(before, wall_us() - in_us(kLeastKept));
     OUTBOX_TRY(const std::int64_t tasks, remove_old(query::kRemoveTaskEnds, noted, stop));
-    OUTBOX_TRY(const std::int64_t messages,
-               remove_old(query::kRemoveMessages, wall_us() - in_us(kInboxKept), stop));
-    return dropped + settlements + ends + replayed + tasks + messages;
+    return dropped + settlements + ends + replayed + tasks;
+  }
+
+  [[nodiscard]] Status tidy_inbox(Duration keep, const std::stop_token& stop) override {
+    const std::int64_t before = wall_us() - in_us(keep);
+    auto removed = remove_old(query::kRemoveMessages, before, stop);
+    if (removed) removed = remove_old(query::kRemoveMessageKeys, before, stop);
+    return removed ? Status{} : Status(pass(removed));
   }
 
   [[nodiscard]] Status tidy_audit(Duration keep, const std::stop_token& stop) override {

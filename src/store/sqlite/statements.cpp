@@ -230,9 +230,9 @@ FROM (SELECT value AS id, count(*) AS times FROM json_each(?2) GROUP BY value) n
 /* read the latest messages of keys */ SELECT key, seq FROM outbox_inbox_key WHERE consumer = ?1 AND key IN (SELECT value FROM json_each(?2)))"},
     // ?1 consumer, ?2 keys, ?3 their numbers. Primary key.
     .note_latest = {.text = R"(
-/* note the latest messages of keys */ INSERT INTO outbox_inbox_key (consumer, key, seq)
-SELECT ?1, a.value, ?3 ->> a.key FROM json_each(?2) a WHERE true
-ON CONFLICT (consumer, key) DO UPDATE SET seq = max(seq, excluded.seq))"},
+/* note the latest messages of keys */ INSERT INTO outbox_inbox_key (consumer, key, seq, at)
+SELECT ?1, a.value, ?3 ->> a.key, outbox_now() FROM json_each(?2) a WHERE true
+ON CONFLICT (consumer, key) DO UPDATE SET seq = max(seq, excluded.seq), at = excluded.at)"},
     // ?1 consumer, ?2 unused, ?3 type, ?4 since, ?5 until, each of which may be null, ?6 limit.
     // Index outbox_inbox_received, backwards.
     .list_inbox = {.text = R"(

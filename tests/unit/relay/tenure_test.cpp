@@ -126,6 +126,7 @@ class GatedStore final : public store::Store {
   Result<std::unique_ptr<store::ConsoleTokens>> console_tokens() override {
     return inner_->console_tokens();
   }
+  Result<std::unique_ptr<store::Inbox>> inbox() override { return inner_->inbox(); }
   Result<std::unique_ptr<store::Progress>> progress() override {
     return std::make_unique<GatedProgress>(inner_->progress().value(), gate_);
   }
