@@ -227,6 +227,39 @@ bool RabbitClient::has_exchange(const std::string& name) {
   }
 }
 
+void RabbitClient::publish(const std::string& routing_key,
+                           const amqp_basic_properties_t_& properties, const std::string& body,
+                           const std::string& exchange) {
+  if (published_ == 0) {
+    amqp_confirm_select(state_.get(), kOwnChannel);
+    check("confirm.select");
+  }
+  const int done = amqp_basic_publish(state_.get(), kOwnChannel, bytes(exchange),
+                                      bytes(routing_key), 1, 0, &properties, bytes(body));
+  if (done != AMQP_STATUS_OK) throw std::runtime_error(amqp_error_string2(done));
+  unconfirmed_.insert(++published_);
+}
+
+void RabbitClient::confirm() {
+  while (!unconfirmed_.empty()) take_confirmation(std::chrono::seconds(60));
+}
+
+void RabbitClient::take_confirmation(std::chrono::seconds limit) {
+  amqp_maybe_release_buffers(state_.get());
+  const timeval until{.tv_sec = limit.count(), .tv_usec = 0};
+  amqp_frame_t frame;
+  const int status = amqp_simple_wait_frame_noblock(state_.get(), &frame, &until);
+  if (status != AMQP_STATUS_OK) throw std::runtime_error(amqp_error_string2(status));
+  if (frame.frame_type != AMQP_FRAME_METHOD || frame.payload.method.id != AMQP_BASIC_ACK_METHOD)
+    throw std::runtime_error("a message was not confirmed");
+  const auto& ack = *static_cast<amqp_basic_ack_t*>(frame.payload.method.decoded);
+  if (ack.multiple != 0) {
+    unconfirmed_.erase(unconfirmed_.begin(), unconfirmed_.upper_bound(ack.delivery_tag));
+  } else {
+    unconfirmed_.erase(ack.delivery_tag);
+  }
+}
+
 /// Takes a first message with basic.get and the rest with a consumer, until the queue is empty. A
 /// consumer is much faster, and only basic.get says that the queue is empty.
 void RabbitClient::take_all(const std::string& queue, std::vector<RabbitMessage>& into) {
