@@ -36,15 +36,15 @@ struct Meaning {
 constexpr Meaning kMeanings[] = {
     {AMQP_NOT_FOUND, "",
      "create the queue, or correct `read`, which names queues without patterns; the consumer waits for it"},
-    {AMQP_ACCESS_REFUSED, "exclusive",
+    {AMQP_ACCESS_REFUSED, "in exclusive use",
      "another consumer reads the queue exclusively: end it, or let it read without"},
     {AMQP_ACCESS_REFUSED, "",
      "give the consumer's user the right to read the queue (rabbitmqctl set_permissions)"},
     {AMQP_RESOURCE_LOCKED, "",
      "the queue is exclusive to the connection that made it: declare it without"},
-    {AMQP_PRECONDITION_FAILED, "x-priority",
+    {AMQP_PRECONDITION_FAILED, "'x-priority'",
      "the queue is a stream, which this source does not read: bind a quorum queue to the exchange, and read that"},
-    {AMQP_PRECONDITION_FAILED, "timed out",
+    {AMQP_PRECONDITION_FAILED, "delivery acknowledgement",
      "the messages were held for longer than the server's consumer_timeout: does the database hang, or is the consumer paused? They come again"},
 };
 
@@ -269,9 +269,10 @@ void RabbitSource::keep_if_complete() {
 
 Status RabbitSource::cancelled(const amqp_basic_cancel_t& cancel) {
   return fail(Errc::not_found, Remedy::reconnect,
-              fmt::format("rabbitmq: {}: queue {} was deleted, or its server went away",
-                          connection_->address(), in_quotes(to_text(cancel.consumer_tag))),
-              "check the queue; the consumer reads again when it is there");
+              fmt::format(
+                  "rabbitmq: {}: the server has ended the consumer of queue {}: the queue was deleted, or its server went away",
+                  connection_->address(), in_quotes(to_text(cancel.consumer_tag))),
+              "check the queue, and consumer_timeout of the server; the consumer reads again when the queue is there");
 }
 
 Status RabbitSource::channel_closed(const amqp_channel_close_t& close) {

@@ -45,7 +45,10 @@ class Table {
     for (const auto& [name, value] : arguments_) {
       amqp_table_entry_t& entry = entries_.emplace_back();
       entry.key = bytes(name);
-      if (value.find_first_not_of("0123456789") == std::string::npos) {
+      if (value == "true") {
+        entry.value.kind = AMQP_FIELD_KIND_BOOLEAN;
+        entry.value.value.boolean = 1;
+      } else if (value.find_first_not_of("0123456789") == std::string::npos) {
         entry.value.kind = AMQP_FIELD_KIND_I64;
         entry.value.value.i64 = std::stoll(value);
       } else {

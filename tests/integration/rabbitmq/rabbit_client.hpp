@@ -51,7 +51,7 @@ class RabbitClient {
   /// Connects and opens a channel. Throws if it cannot, as the other functions do.
   explicit RabbitClient(const SharedRabbit& server);
 
-  /// Values of digits only are sent as numbers.
+  /// Values of digits only are sent as numbers, and "true" as a boolean.
   void declare_queue(const std::string& name, const RabbitArguments& arguments,
                      bool durable = true);
   void declare_exchange(const std::string& name, const std::string& type);

@@ -350,6 +350,55 @@ TEST_F(RabbitSourceTest, a_server_that_has_gone_silent_is_noticed) {
   EXPECT_EQ(numbers(read(*from, 1)), range(0, 1));
 }
 
+// ---- order
+
+/// The queue has far more messages than those that the consumer holds when it is closed: a later one
+/// must not come first.
+TEST_F(RabbitSourceTest, one_consumer_keeps_the_order_when_it_is_opened_again) {
+  for (const char* const type : {"quorum", "classic"}) {
+    const RabbitQueue queue(server(), {{"x-queue-type", type}});
+    send(queue.name(), 0, 500);
+    ConsumerSpec consumer = spec({queue.name()});
+    consumer.batch = 20;
+    const auto from = open(consumer);
+    for (int turn = 0; turn < 20; ++turn) {
+      EXPECT_EQ(numbers(read(*from, 20, 20)), range(0, 20)) << type;
+      from->close();
+      ASSERT_TRUE(from->open());
+    }
+    std::vector<int> got;
+    EXPECT_TRUE(eventually([&] {
+      std::vector<Received> some;
+      EXPECT_TRUE(from->receive({.messages = 20, .wait = 100ms}, some));
+      EXPECT_TRUE(from->acknowledge(some));
+      for (const int each : numbers(some)) got.push_back(each);
+      return got.size() >= 500;
+    }));
+    EXPECT_EQ(got, range(0, 500)) << type;
+  }
+}
+
+/// The server finds out late that the first consumer is gone. A queue with a single active consumer
+/// gives nothing to the second one before.
+TEST_F(RabbitSourceTest, a_single_active_consumer_keeps_the_order_when_a_connection_is_lost) {
+  for (const char* const type : {"quorum", "classic"}) {
+    const RabbitQueue queue(server(),
+                            {{"x-queue-type", type}, {"x-single-active-consumer", "true"}});
+    send(queue.name(), 0, 100);
+    TcpGate gate(server().port);
+    ConsumerSpec through_gate = spec(
+        {queue.name()}, {{"url", "amqp://127.0.0.1:" + std::to_string(gate.port())},
+                         {"heartbeat", "1s"}});
+    through_gate.batch = 20;
+    const auto one = open(through_gate);
+    EXPECT_EQ(numbers(read(*one, 20, 20)), range(0, 20)) << type;
+    gate.set(TcpGate::Mode::blackhole);
+    const auto two = open(spec({queue.name()}));
+    EXPECT_EQ(numbers(read(*two, 100)), range(0, 100)) << type;
+    gate.cut();
+  }
+}
+
 // ---- queues that go away, or are missing
 
 TEST_F(RabbitSourceTest, a_queue_that_is_deleted_is_an_error_and_is_read_when_it_is_there_again) {
