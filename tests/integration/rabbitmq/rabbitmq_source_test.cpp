@@ -272,6 +272,15 @@ TEST_F(RabbitSourceTest, reads_several_queues_and_acknowledges_them_together) {
   EXPECT_EQ(numbers(read(*from, 1)), range(50, 51)) << "nothing else came again";
 }
 
+/// Bytes that OpenSSL has decrypted are not in the socket any more.
+TEST_F(RabbitSourceTest, reads_over_tls) {
+  const RabbitQueue queue(server());
+  send(queue.name(), 0, 100, 100'000);
+  const auto from = open(spec({queue.name()}, {{"url", server().secure_url},
+                                               {"tls_ca", server().tls + "/ca.pem"}}));
+  EXPECT_EQ(numbers(read(*from, 100, 7)), range(0, 100));
+}
+
 // ---- acknowledging and pausing
 
 TEST_F(RabbitSourceTest, a_message_that_was_not_acknowledged_has_another_place_when_it_comes_again) {
