@@ -39,7 +39,8 @@ std::optional<std::int64_t> to_us(std::uint64_t time, std::int64_t unit) {
 std::string decimal_text(const amqp_decimal_t& decimal) {
   std::string digits = std::to_string(decimal.value);
   if (decimal.decimals == 0) return digits;
-  if (digits.size() <= decimal.decimals) digits.insert(0, decimal.decimals + 1U - digits.size(), '0');
+  if (digits.size() <= decimal.decimals)
+    digits.insert(0, decimal.decimals + 1U - digits.size(), '0');
   return digits.insert(digits.size() - decimal.decimals, ".");
 }
 
@@ -101,7 +102,7 @@ void append_json(std::string& json, const amqp_field_value_t& value, int depth) 
   }
 }
 
-/// The same properties as texts, if the message has them.
+/// The text of a property; empty if the message does not have it.
 std::string property(const amqp_basic_properties_t& properties, amqp_flags_t flag,
                      amqp_bytes_t value) {
   return (properties._flags & flag) != 0 ? std::string(to_text(value)) : std::string();

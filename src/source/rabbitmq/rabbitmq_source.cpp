@@ -132,8 +132,8 @@ void RabbitSource::ask_for_counts() {
   counting_ = queues_.size();
 }
 
-/// Closes the connection. The server then puts what is not acknowledged back to its places in the
-/// queues; nothing that is opened afterwards gets later messages first, since the answer is awaited.
+/// Closes the connection. The server puts what is not acknowledged back to its places in the queues
+/// before it answers, so a consumer that is opened afterwards gets nothing that is behind it first.
 void RabbitSource::say_goodbye() {
   const TimePoint until = now_steady() + kCloseLimit;
   connection_->say_goodbye();

@@ -341,8 +341,9 @@ TEST_F(RabbitSourceTest, several_heartbeats_pass_while_nothing_is_wanted) {
 TEST_F(RabbitSourceTest, a_server_that_has_gone_silent_is_noticed) {
   const RabbitQueue queue(server());
   TcpGate gate(server().port);
-  const auto from = open(spec({queue.name()}, {{"url", "amqp://127.0.0.1:" + std::to_string(gate.port())},
-                                               {"heartbeat", "1s"}}));
+  const auto from = open(spec(
+      {queue.name()},
+      {{"url", "amqp://127.0.0.1:" + std::to_string(gate.port())}, {"heartbeat", "1s"}}));
   gate.set(TcpGate::Mode::blackhole);
   std::vector<Received> none;
   Status status;
@@ -361,8 +362,8 @@ TEST_F(RabbitSourceTest, a_server_that_has_gone_silent_is_noticed) {
 
 // ---- order
 
-/// The queue has far more messages than those that the consumer holds when it is closed: a later one
-/// must not come first.
+/// The queue has far more messages than the consumer holds when it is closed, and none of them may
+/// come before those that it held.
 TEST_F(RabbitSourceTest, one_consumer_keeps_the_order_when_it_is_opened_again) {
   for (const char* const type : {"quorum", "classic"}) {
     const RabbitQueue queue(server(), {{"x-queue-type", type}});
