@@ -205,14 +205,17 @@ RabbitOptions parse_options(const RabbitSettings& settings, FieldErrors& errors)
   return options;
 }
 
-SinkKind kind() {
-  return make_kind<RabbitSettings>(
-      {.name = "rabbitmq",
-       .help = "publishes to RabbitMQ and waits for its confirmation of each event",
-       .rows = rows(),
-       .check = check,
-       .check_use = check_use,
-       .make_network = make});
+const Declaration<RabbitSettings>& declaration() {
+  static const Declaration<RabbitSettings> rabbitmq{
+      .name = "rabbitmq",
+      .help = "publishes to RabbitMQ and waits for its confirmation of each event",
+      .rows = rows(),
+      .check = check,
+      .check_use = check_use,
+      .make_network = make};
+  return rabbitmq;
 }
+
+SinkKind kind() { return make_kind(declaration()); }
 
 }  // namespace outbox::sink::rabbitmq

@@ -70,6 +70,9 @@ struct Login {
 /// Empty if only a client certificate is given; the guest's if nothing at all is given.
 [[nodiscard]] Login make_login(const RabbitOptions& options, const Endpoint& endpoint);
 
+/// The rows of the settings and their checks.
+[[nodiscard]] const Declaration<RabbitSettings>& declaration();
+
 /// Adds an error for each setting that is wrong.
 [[nodiscard]] RabbitOptions parse_options(const RabbitSettings& settings, FieldErrors& errors);
 

@@ -70,6 +70,9 @@ class Connection {
 
   /// The next frame that has arrived; null if there is none.
   [[nodiscard]] Result<const amqp_frame_t*> next();
+  /// Waits until something has arrived, or until the socket takes bytes if some are unsent. Must
+  /// follow next() with no frame. Returns false when the time is over.
+  [[nodiscard]] bool wait_for_socket(TimePoint until) const { return stream_->wait(until); }
   /// Waits for a frame.
   [[nodiscard]] Result<const amqp_frame_t*> wait(TimePoint until);
   /// Fails if the server has sent nothing for two intervals.

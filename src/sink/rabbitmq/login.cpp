@@ -143,13 +143,12 @@ class Opening {
         options_(options),
         endpoint_(endpoint) {}
 
-  [[nodiscard]] Status run() {
+  [[nodiscard]] Status run(const Prepare& prepare) {
     OUTBOX_TRY(authenticate());
     OUTBOX_TRY(tune());
     OUTBOX_TRY(enter_virtual_host());
     OUTBOX_TRY(requests_.open_channel());
-    OUTBOX_TRY(check_topology(requests_, options_.topology));
-    return requests_.confirm_messages();
+    return prepare(requests_);
   }
 
  private:
@@ -170,10 +169,12 @@ class Opening {
   }
 
   void start_ok(std::string_view mechanism, const std::string& response) {
-    // Without these the server tells neither that it blocks the connection nor why a login fails.
+    // Without these the server tells neither that it blocks the connection, nor why a login fails,
+    // nor that it has ended a consumer because its queue is gone.
     amqp_table_entry_t capabilities[] = {true_entry("connection.blocked"),
                                          true_entry("publisher_confirms"), true_entry("basic.nack"),
-                                         true_entry("authentication_failure_close")};
+                                         true_entry("authentication_failure_close"),
+                                         true_entry("consumer_cancel_notify")};
     amqp_table_entry_t properties[] = {make_entry("product", "outbox"),
                                        make_entry("connection_name", options_.connection_name),
                                        make_entry("capabilities", make_table(capabilities))};
@@ -238,10 +239,10 @@ class Opening {
 };
 
 Result<std::unique_ptr<Connection>> open_one(const RabbitOptions& options, const Endpoint& endpoint,
-                                             Connection::TimePoint until) {
+                                             Connection::TimePoint until, const Prepare& prepare) {
   OUTBOX_TRY(std::unique_ptr<Connection> connection,
              Connection::open(endpoint, options.plain.tls, until, options.plain.deadline));
-  const Status done = Opening(*connection, options, endpoint, until).run();
+  const Status done = Opening(*connection, options, endpoint, until).run(prepare);
   if (done) return connection;
   connection->say_goodbye();
   return tl::unexpected(done.error());
@@ -250,12 +251,13 @@ Result<std::unique_ptr<Connection>> open_one(const RabbitOptions& options, const
 }  // namespace
 
 Result<std::unique_ptr<Connection>> open_connection(const RabbitOptions& options,
-                                                    Connection::TimePoint until) {
+                                                    Connection::TimePoint until,
+                                                    const Prepare& prepare) {
   std::optional<Error> first;
   auto left = static_cast<int>(options.endpoints.size());
   for (const Endpoint& endpoint : options.endpoints) {
     const auto at = std::chrono::steady_clock::now();
-    auto connection = open_one(options, endpoint, at + (until - at) / left--);
+    auto connection = open_one(options, endpoint, at + (until - at) / left--, prepare);
     if (connection) return connection;
     if (!first) {
       first = std::move(connection.error());

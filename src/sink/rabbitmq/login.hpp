@@ -1,7 +1,8 @@
-// Makes a TCP connection one that takes events: login, one channel in confirm mode, and checks of
-// what must exist on the server.
+// Makes a TCP connection one with a channel: login, and what the sink needs on it, which is confirm
+// mode and checks of what must exist on the server.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <outbox/error.hpp>
 #include <string_view>
@@ -47,8 +48,12 @@ class Requests {
 /// Makes what is missing if the settings say so; otherwise fails if something is missing.
 [[nodiscard]] Status check_topology(Requests& requests, const Topology& topology);
 
-/// Opens a connection to the first address that takes events, by `until` at the latest.
+/// What must succeed on the new channel for the connection to be used.
+using Prepare = std::function<Status(Requests&)>;
+
+/// Opens a connection to the first address that can be prepared, by `until` at the latest.
 [[nodiscard]] Result<std::unique_ptr<Connection>> open_connection(const RabbitOptions& options,
-                                                                  Connection::TimePoint until);
+                                                                  Connection::TimePoint until,
+                                                                  const Prepare& prepare);
 
 }  // namespace outbox::sink::rabbitmq

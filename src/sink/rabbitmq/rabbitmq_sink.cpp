@@ -64,7 +64,10 @@ Status RabbitSink::open() {
   close();
   OUTBOX_TRY(watch_.start());
   const TimePoint until = now_steady() + options_.plain.connect_timeout;
-  OUTBOX_TRY(connection_, open_connection(options_, until));
+  OUTBOX_TRY(connection_, open_connection(options_, until, [this](Requests& requests) -> Status {
+               OUTBOX_TRY(check_topology(requests, options_.topology));
+               return requests.confirm_messages();
+             }));
   look_at_queue(until);
   warn_about(connection_->address(), weaknesses());
   outstanding_.start_again();

@@ -45,7 +45,10 @@ class Table {
     for (const auto& [name, value] : arguments_) {
       amqp_table_entry_t& entry = entries_.emplace_back();
       entry.key = bytes(name);
-      if (value.find_first_not_of("0123456789") == std::string::npos) {
+      if (value == "true") {
+        entry.value.kind = AMQP_FIELD_KIND_BOOLEAN;
+        entry.value.value.boolean = 1;
+      } else if (value.find_first_not_of("0123456789") == std::string::npos) {
         entry.value.kind = AMQP_FIELD_KIND_I64;
         entry.value.value.i64 = std::stoll(value);
       } else {
@@ -224,6 +227,39 @@ bool RabbitClient::has_exchange(const std::string& name) {
     return true;
   } catch (const std::runtime_error&) {
     return false;
+  }
+}
+
+void RabbitClient::publish(const std::string& routing_key,
+                           const amqp_basic_properties_t_& properties, const std::string& body,
+                           const std::string& exchange) {
+  if (published_ == 0) {
+    amqp_confirm_select(state_.get(), kOwnChannel);
+    check("confirm.select");
+  }
+  const int done = amqp_basic_publish(state_.get(), kOwnChannel, bytes(exchange),
+                                      bytes(routing_key), 1, 0, &properties, bytes(body));
+  if (done != AMQP_STATUS_OK) throw std::runtime_error(amqp_error_string2(done));
+  unconfirmed_.insert(++published_);
+}
+
+void RabbitClient::confirm() {
+  while (!unconfirmed_.empty()) take_confirmation(std::chrono::seconds(60));
+}
+
+void RabbitClient::take_confirmation(std::chrono::seconds limit) {
+  amqp_maybe_release_buffers(state_.get());
+  const timeval until{.tv_sec = limit.count(), .tv_usec = 0};
+  amqp_frame_t frame;
+  const int status = amqp_simple_wait_frame_noblock(state_.get(), &frame, &until);
+  if (status != AMQP_STATUS_OK) throw std::runtime_error(amqp_error_string2(status));
+  if (frame.frame_type != AMQP_FRAME_METHOD || frame.payload.method.id != AMQP_BASIC_ACK_METHOD)
+    throw std::runtime_error("a message was not confirmed");
+  const auto& ack = *static_cast<amqp_basic_ack_t*>(frame.payload.method.decoded);
+  if (ack.multiple != 0) {
+    unconfirmed_.erase(unconfirmed_.begin(), unconfirmed_.upper_bound(ack.delivery_tag));
+  } else {
+    unconfirmed_.erase(ack.delivery_tag);
   }
 }
 

@@ -7,11 +7,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "conformance/sink/suite.hpp"
 
+struct amqp_basic_properties_t_;
 struct amqp_connection_state_t_;
 
 namespace outbox::test {
@@ -49,7 +51,7 @@ class RabbitClient {
   /// Connects and opens a channel. Throws if it cannot, as the other functions do.
   explicit RabbitClient(const SharedRabbit& server);
 
-  /// Values of digits only are sent as numbers.
+  /// Values of digits only are sent as numbers, and "true" as a boolean.
   void declare_queue(const std::string& name, const RabbitArguments& arguments,
                      bool durable = true);
   void declare_exchange(const std::string& name, const std::string& type);
@@ -58,6 +60,11 @@ class RabbitClient {
   void delete_queue(const std::string& name);
   void delete_exchange(const std::string& name);
   void purge(const std::string& queue);
+  /// Publishes with this routing key; with the default exchange it is the name of a queue.
+  void publish(const std::string& routing_key, const amqp_basic_properties_t_& properties,
+               const std::string& body, const std::string& exchange = {});
+  /// Waits until the server has confirmed everything that was published.
+  void confirm();
   /// Takes all messages that are ready out of the queue. If it throws, `into` has what it took
   /// until then.
   void take_all(const std::string& queue, std::vector<RabbitMessage>& into);
@@ -67,6 +74,7 @@ class RabbitClient {
  private:
   void check(const std::string& what);
   void open_channel();
+  void take_confirmation(std::chrono::seconds limit);
   void consume(const std::string& queue, std::uint32_t count, std::vector<RabbitMessage>& into);
   bool consume_one(std::chrono::seconds limit, std::vector<RabbitMessage>& into);
 
@@ -74,6 +82,8 @@ class RabbitClient {
     void operator()(amqp_connection_state_t_* state) const noexcept;
   };
   std::unique_ptr<amqp_connection_state_t_, Free> state_;
+  std::uint64_t published_{0};
+  std::set<std::uint64_t> unconfirmed_;
 };
 
 /// A queue with a unique name, which is removed at the end.
