@@ -6,6 +6,7 @@
 
 #include "config/settings.hpp"
 #include "sink/registry.hpp"
+#include "source/registry.hpp"
 
 namespace outbox::config {
 namespace {
@@ -47,6 +48,13 @@ constexpr std::string_view kScheduleHead = R"(
 
 One section per schedule: tasks that recur; see [tasks](../guide/tasks.md#schedules). The name has letters, digits, `-`, `_` and `.`, at most 63 bytes. `outbox work`
 writes these sections to the store when it starts.
+)";
+
+constexpr std::string_view kConsumerHead = R"(
+## [consumer.NAME]
+
+One section per consumer: what `outbox consume` reads, and into which queue; see [consumers](../guide/consumers.md). The name has letters, digits, `-`, `_` and `.`, at most 63 bytes. The
+table `[consumer.NAME.SOURCE]` has the settings of the connection: those of the sink of the same name, without those that say how to send.
 )";
 
 constexpr std::string_view kHttpHandler = "http";
@@ -133,6 +141,22 @@ std::string schedule_part() {
   return part;
 }
 
+std::string consumer_part() {
+  ConsumerSpec defaults;
+  std::string part(kConsumerHead);
+  part += table_head(false);
+  for (const auto& [setting, slot] : consumer_settings())
+    part += row(setting, toml_text(setting, slot(defaults)), false);
+  for (const auto& source : source::kinds()) {
+    std::string without;
+    for (const std::string& setting : source.of_sending)
+      without += (without.empty() ? "" : ", ") + code(setting);
+    part += fmt::format("\nThe source `{0}` {1}. Its table is without {2}.\n", source.name,
+                        source.help, without);
+  }
+  return part;
+}
+
 std::string sink_part(const sink::SinkKind& sink) {
   std::string part =
       fmt::format("\n## [subscription.NAME.{0}]\n\nThe sink `{0}` {1}.\n", sink.name, sink.help);
@@ -154,6 +178,7 @@ std::string settings_page() {
   for (const auto& sink : sink::kinds()) page += sink_part(sink);
   page += task_part();
   page += schedule_part();
+  page += consumer_part();
   return page;
 }
 

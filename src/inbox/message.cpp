@@ -289,7 +289,6 @@ MessageReader::Read MessageReader::read(source::Received received) const {
       }))
     task.headers.emplace_back("correlation_id", usable_value(std::move(received.correlation_id)));
   set_header(task.headers, kMessageIdHeader, read.message.id);
-  set_header(task.headers, kMessagePlaceHeader, usable_value(read.message.place));
   task.payload = std::move(received.payload);
   if (!faults.any()) return read;
 

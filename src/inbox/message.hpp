@@ -14,9 +14,8 @@
 
 namespace outbox::inbox {
 
-/// The headers of a task that say which message it was, and where.
+/// The header of a task that says which message it was. The inbox knows where it was.
 inline constexpr std::string_view kMessageIdHeader = "message-id";
-inline constexpr std::string_view kMessagePlaceHeader = "message-place";
 
 class MessageReader {
  public:

@@ -153,6 +153,7 @@ func task(db *pgx.Conn) {
 	said["task"] = id
 }
 
+// [receive]
 func receive(db *pgx.Conn, message string) (first bool) {
 	err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, "SELECT outbox.receive('billing', $1)", message).Scan(&first); err != nil || !first {
@@ -164,6 +165,7 @@ func receive(db *pgx.Conn, message string) (first bool) {
 	check(err)
 	return first
 }
+// [/receive]
 
 // A batch and COPY: one round trip for many events.
 func inBulk(db *pgx.Conn) {

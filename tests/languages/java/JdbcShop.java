@@ -163,6 +163,7 @@ public class JdbcShop {
     connection.commit();
   }
 
+  // [receive]
   private static boolean receive(String message) throws SQLException {
     try (PreparedStatement received = connection.prepareStatement("SELECT outbox.receive('billing', ?)")) {
       received.setString(1, message);
@@ -174,6 +175,7 @@ public class JdbcShop {
       return first;
     }
   }
+  // [/receive]
 
   private static void applyEffect() throws SQLException {
     try (Statement statement = connection.createStatement()) {

@@ -115,6 +115,7 @@ async function task() {
   return rows[0].id;
 }
 
+// [receive]
 function receive(message) {
   return inTransaction(async () => {
     const { rows } = await client.query("SELECT outbox.receive('billing', $1) AS first", [message]);
@@ -122,6 +123,7 @@ function receive(message) {
     return rows[0].first;
   });
 }
+// [/receive]
 
 // What the page warns of: arrays are arrays of PostgreSQL, not JSON; bytes are taken for text.
 async function whatTrips() {

@@ -84,12 +84,14 @@ def task(connection):
     return row[0]
 
 
+# [receive]
 def receive(connection, message):
     with connection.transaction():
         first = connection.execute("SELECT outbox.receive('billing', %s)", (message,)).fetchone()[0]
         if first:
             connection.execute("UPDATE orders SET cents = cents WHERE id = 42")   # the effect of the message
     return first
+# [/receive]
 
 
 def in_bulk(connection):

@@ -60,7 +60,6 @@ TEST(Message, of_our_formats_raw_and_json) {
   EXPECT_TRUE(task.occurred_at);
   EXPECT_EQ(header(one, "tenant"), "a");
   EXPECT_EQ(header(one, "message-id"), kId);
-  EXPECT_EQ(header(one, "message-place"), "orders/3/1042");
   EXPECT_EQ(header(one, "outbox-id"), "(none)") << "reserved names are ours";
 }
 
@@ -176,7 +175,7 @@ TEST(Message, cannot_direct_its_task) {
                                      {"task-unreadable", "no"},
                                      {"outbox-replay", "1"}}});
   EXPECT_EQ(one.unreadable, "");
-  EXPECT_EQ(one.message.task.headers.size(), 2U) << "only message-id and message-place";
+  EXPECT_EQ(one.message.task.headers.size(), 1U) << "only message-id";
 }
 
 TEST(Message, headers_that_are_no_text_are_kept_as_base64) {
