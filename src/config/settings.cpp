@@ -117,9 +117,9 @@ SettingRows<ConsumerSpec> consumer_rows() {
   using C = ConsumerSpec;
   return {
       {"source", &C::source, Traits{.required = true},
-       "The broker: kafka. Its connection has the settings of the sink of this name, in a table below the section."},
+       "The broker: kafka, redis. Its connection has the settings of the sink of this name, in a table below the section."},
       {"read", &C::read, Traits{.required = true},
-       "The topics to read; * and ? stand for any characters."},
+       "The topics or streams to read. Kafka: * and ? stand for any characters."},
       {"group", &C::group, Traits{.default_note = "the name of the consumer"},
        "The consumer group at the broker, whose members share the messages."},
       {"start", &C::start, "Where a new group begins."},

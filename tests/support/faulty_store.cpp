@@ -194,6 +194,7 @@ class Store final : public store::Store {
   Made<store::Schedules> schedules() override { return real_->schedules(); }
   Made<store::Audit> audit() override { return real_->audit(); }
   Made<store::ConsoleTokens> console_tokens() override { return real_->console_tokens(); }
+  Made<store::Inbox> inbox() override { return real_->inbox(); }
   Made<store::Replays> replays() override { return real_->replays(); }
   Made<store::Retention> retention() override { return decorated<Retention>(real_->retention()); }
 

@@ -285,14 +285,16 @@ Status RedisSource::stay_connected(std::chrono::milliseconds wait) {
 }
 
 /// Makes entries pending for this consumer that others have left. Whether they are still in the
-/// stream shows when they are read.
+/// stream shows when they are read. What is pending is read before more is taken over, except when
+/// the source has just joined: then both are read in the order of their ids.
 Status RedisSource::take_over(Stream& stream) {
+  if (stream.has_pending && stream.search_at != TimePoint()) return {};
   if (stream.search_from.empty()) {
     if (now_steady() < stream.search_at) return {};
     stream.search_from = kFirst;
     stream.search_at = now_steady() + std::min(kSearchInterval, idle_limit_);
   }
-  while (!stream.search_from.empty() && !stream.has_pending) {
+  while (!stream.search_from.empty()) {
     OUTBOX_TRY(const Reply found,
                succeed({"XAUTOCLAIM", stream.name, group_, consumer_, idle_limit_ms_,
                         stream.search_from, "COUNT", kAtOnce, "JUSTID"}));
@@ -304,6 +306,7 @@ Status RedisSource::take_over(Stream& stream) {
     stream.has_pending = true;
     log::info("the consumer takes over what was received and not acknowledged",
               {{"consumer", spec_.name}, {"stream", stream.name}, {"count", count}});
+    break;
   }
   return {};
 }

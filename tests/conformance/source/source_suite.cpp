@@ -115,7 +115,9 @@ TEST_F(SourceSuite, hands_over_what_was_sent_in_order) {
     EXPECT_NE(one.channel, "");
     places.insert(one.place);
     const int number = std::stoi(one.payload);
-    if (limits().keys) EXPECT_EQ(one.key, std::to_string(number % 5));
+    if (limits().keys) {
+      EXPECT_EQ(one.key, std::to_string(number % 5));
+    }
     const auto header = std::find_if(one.headers.begin(), one.headers.end(),
                                      [](const Header& each) { return each.first == "n"; });
     if (!limits().headers) continue;
@@ -191,7 +193,9 @@ TEST_F(SourceSuite, the_members_of_a_group_share_the_messages) {
         for (Source* const each : {one.get(), two.get()}) {
           std::vector<Received> some;
           EXPECT_TRUE(each->receive({.messages = 20, .wait = 50ms}, some));
-          if (!some.empty()) EXPECT_TRUE(each->acknowledge(some));
+          if (!some.empty()) {
+            EXPECT_TRUE(each->acknowledge(some));
+          }
           if (each == two.get()) of_two += some.size();
           for (const Received& message : some) all.insert(message.payload);
         }
@@ -212,7 +216,9 @@ TEST_F(SourceSuite, another_member_gets_what_one_has_left_behind) {
   one->close();
   const auto got = read(*two, 100, true);
   EXPECT_EQ(payloads(got), payloads(numbered(0, 100)));
-  if (limits().ordered_after_takeover) EXPECT_TRUE(in_order(got));
+  if (limits().ordered_after_takeover) {
+    EXPECT_TRUE(in_order(got));
+  }
 }
 
 TEST_F(SourceSuite, stays_connected_while_nothing_is_wanted) {
