@@ -159,8 +159,7 @@ class Opening {
 };
 
 Result<std::unique_ptr<Connection>> connect(const ServerOptions& options, const Purpose& purpose,
-                                            const Endpoint& endpoint,
-                                            Connection::TimePoint until) {
+                                            const Endpoint& endpoint, Connection::TimePoint until) {
   return Connection::open(endpoint, options.tls,
                           {.sink = purpose.sink, .until = until, .silence = options.deadline});
 }

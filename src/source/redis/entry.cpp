@@ -56,7 +56,8 @@ std::string json_object(const redisReply& fields) {
 }
 
 std::optional<Timestamp> time_of(EntryId id) {
-  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / 1000;
+  constexpr auto kMost =
+      static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / 1000;
   if (id.ms > kMost) return std::nullopt;
   const auto us = static_cast<std::int64_t>(id.ms) * 1000;
   return event::is_time(us) ? std::optional(event::timestamp(us)) : std::nullopt;

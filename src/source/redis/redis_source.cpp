@@ -237,9 +237,11 @@ Status RedisSource::give_back(Stream& stream, const std::string& consumer) {
   }
 }
 
-/// The name is removed only when nothing is pending for it, or the server would forget that.
+/// The name is removed only when nothing is pending for it, or the server would forget that. After
+/// a connection broke, a command on its way may still make an entry pending.
 Status RedisSource::leave(Stream& stream) {
   OUTBOX_TRY(give_back(stream, consumer_));
+  if (broke_) return {};
   OUTBOX_TRY(succeed({"XGROUP", "DELCONSUMER", stream.name, group_, consumer_}));
   return {};
 }
@@ -248,9 +250,14 @@ Status RedisSource::leave(Stream& stream) {
 void RedisSource::close() noexcept {
   patience_ = std::min(options_.deadline, kClosePatience);
   for (Stream& stream : streams_) {
-    if (connection_ && !leave(stream)) break;
+    if (connection_) (void)leave(stream);
   }
   connection_.reset();
+  reason_ = {.code = Errc::unavailable,
+             .remedy = Remedy::reconnect,
+             .message = "redis: the source is not open",
+             .hint = {},
+             .origin = {}};
 }
 
 // ---- messages
@@ -262,7 +269,7 @@ Status RedisSource::receive(const Wanted& wanted, std::vector<Received>& into) {
     for (Stream& stream : streams_) OUTBOX_TRY(look_for_missed(stream));
   }
   // Each call begins with another stream, so that none waits for the others.
-  std::rotate(streams_.begin(), streams_.begin() + 1, streams_.end());
+  if (streams_.size() > 1) std::rotate(streams_.begin(), streams_.begin() + 1, streams_.end());
   const std::size_t before = into.size();
   std::vector<std::string_view> ready;
   for (Stream& stream : streams_) {
@@ -314,9 +321,8 @@ Status RedisSource::take_over(Stream& stream) {
 Status RedisSource::read_pending(Stream& stream, std::size_t most, std::vector<Received>& into) {
   const std::size_t before = into.size();
   while (stream.has_pending && into.size() == before) {
-    OUTBOX_TRY(const Reply reply,
-               succeed({"XREADGROUP", "GROUP", group_, consumer_, "COUNT", std::to_string(most),
-                        "STREAMS", stream.name, "0"}));
+    OUTBOX_TRY(const Reply reply, succeed({"XREADGROUP", "GROUP", group_, consumer_, "COUNT",
+                                           std::to_string(most), "STREAMS", stream.name, "0"}));
     const redisReply& entries = element(element(*reply, 0), 1);
     stream.has_pending = size(entries) > 0;
     const Words removed = take(stream.name, entries, into);
@@ -335,8 +341,8 @@ Result<bool> RedisSource::is_held_up(Stream& stream) {
   if (!stream.search_from.empty()) return true;
   if (stream.held_up_to.empty()) return false;
   if (now_steady() < stream.held_until) {
-    OUTBOX_TRY(const Reply pending, succeed({"XPENDING", stream.name, group_, "-",
-                                             stream.held_up_to, "1"}));
+    OUTBOX_TRY(const Reply pending,
+               succeed({"XPENDING", stream.name, group_, "-", stream.held_up_to, "1"}));
     if (size(*pending) > 0) return true;
   }
   stream.held_up_to.clear();
@@ -350,7 +356,8 @@ Status RedisSource::read_new(std::vector<std::string_view> streams, const Wanted
   const std::string count = std::to_string(most / streams.size());
   const auto wait = std::max(wanted.wait, std::chrono::milliseconds(1));  // 0 waits forever.
   const std::string block = std::to_string(wait.count());
-  Words command{"XREADGROUP", "GROUP", group_, consumer_, "COUNT", count, "BLOCK", block, "STREAMS"};
+  Words command{"XREADGROUP", "GROUP", group_, consumer_, "COUNT",
+                count,        "BLOCK", block,  "STREAMS"};
   command.insert(command.end(), streams.begin(), streams.end());
   command.insert(command.end(), streams.size(), ">");
   waits_until_ = now_steady() + wait;
@@ -444,8 +451,7 @@ Result<RedisSource::Reply> RedisSource::ask(const Words& command,
 
 Result<std::vector<RedisSource::Reply>> RedisSource::ask_all(const std::vector<Words>& commands,
                                                              std::chrono::milliseconds blocks) {
-  if (!connection_)
-    return fail(Errc::unavailable, Remedy::reconnect, "redis: the source is not open");
+  if (!connection_) return fail(reason_);
   for (const Words& command : commands) connection_->append(command);
   const auto until = now_steady() + blocks + patience_;
   std::vector<Reply> replies;
@@ -453,6 +459,8 @@ Result<std::vector<RedisSource::Reply>> RedisSource::ask_all(const std::vector<W
     auto reply = connection_->answer(until, "deadline");
     if (!reply) {
       connection_.reset();
+      broke_ = true;
+      reason_ = reply.error();
       return pass(reply);
     }
     replies.push_back(std::move(*reply));
@@ -474,8 +482,9 @@ Error RedisSource::describe(std::string_view reply, const std::string& what) con
   if (code == "NOGROUP" || gone) {
     error.code = Errc::not_found;
     error.remedy = Remedy::reconnect;
-    error.hint = "the stream or its group was removed: the consumer makes both again, and reads "
-                 "the stream as a new group does";
+    error.hint =
+        "the stream or its group was removed: the consumer makes both again, and reads "
+        "the stream as a new group does";
   }
   return error;
 }

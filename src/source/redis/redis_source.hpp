@@ -108,6 +108,8 @@ class RedisSource final : public Source {
   const std::string idle_limit_ms_;
   std::vector<Stream> streams_;
   std::unique_ptr<sink::hiredis::Connection> connection_;
+  Error reason_{};     ///< Why there is no connection.
+  bool broke_{false};  ///< Whether a connection of this consumer ever broke.
   /// How long a reply may take.
   std::chrono::milliseconds patience_{};
   /// When the server has given up to wait for an entry for this consumer, even if the connection

@@ -1,15 +1,18 @@
 // What only the source of Redis has to get right: consumers that are gone, entries and groups that
 // are removed, entries of others. Each test starts its own server.
+#include "source/redis/redis_source.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "integration/redis/own_redis.hpp"
 #include "sink/redis/config.hpp"
-#include "source/redis/redis_source.hpp"
 #include "source/registry.hpp"
 #include "support/eventually.hpp"
 #include "support/servers.hpp"
@@ -39,8 +42,8 @@ class RedisSourceTest : public testing::Test {
     return {.name = "billing", .source = "redis", .read = {"orders"}};
   }
   [[nodiscard]] std::unique_ptr<RedisSource> make(
-      std::chrono::milliseconds idle_limit = RedisSource::kIdleLimit, ConsumerSpec consumer = spec(),
-      const std::string& url = {}) const {
+      std::chrono::milliseconds idle_limit = RedisSource::kIdleLimit,
+      ConsumerSpec consumer = spec(), const std::string& url = {}) const {
     sink::redis::RedisSettings settings;
     settings.url = url.empty() ? server_->url() : url;
     FieldErrors errors;
@@ -49,8 +52,8 @@ class RedisSourceTest : public testing::Test {
     return std::make_unique<RedisSource>(std::move(options), std::move(consumer), idle_limit);
   }
   [[nodiscard]] std::unique_ptr<RedisSource> open(
-      std::chrono::milliseconds idle_limit = RedisSource::kIdleLimit, ConsumerSpec consumer = spec(),
-      const std::string& url = {}) const {
+      std::chrono::milliseconds idle_limit = RedisSource::kIdleLimit,
+      ConsumerSpec consumer = spec(), const std::string& url = {}) const {
     auto made = make(idle_limit, std::move(consumer), url);
     const Status status = made->open();
     EXPECT_TRUE(status) << status.error().text();
@@ -71,6 +74,13 @@ class RedisSourceTest : public testing::Test {
     (void)run({"XGROUP", "CREATE", "orders", "billing", "0", "MKSTREAM"});
     (void)run({"XREADGROUP", "GROUP", "billing", consumer, "COUNT", std::to_string(count),
                "STREAMS", "orders", ">"});
+  }
+  /// Whether the server counts what a group has not received, as Redis 7.0 does.
+  [[nodiscard]] bool counts() const {
+    return std::stoi(server_->client().info("redis_version")) >= 7;
+  }
+  [[nodiscard]] std::optional<std::int64_t> if_counted(std::int64_t number) const {
+    return counts() ? std::optional(number) : std::nullopt;
   }
   [[nodiscard]] std::string pending() const {
     return run({"XPENDING", "orders", "billing", "-", "+", "100"});
@@ -112,8 +122,8 @@ class RedisSourceTest : public testing::Test {
 // ---- entries
 
 TEST_F(RedisSourceTest, an_entry_of_our_sink_is_read_back) {
-  (void)run({"XADD", "orders", "1795410928283-7", "outbox-id", "I", "header:key", "K", "header:body",
-             "B", "header:x", "X", "key", "42", "body", "{}"});
+  (void)run({"XADD", "orders", "1795410928283-7", "outbox-id", "I", "header:key", "K",
+             "header:body", "B", "header:x", "X", "key", "42", "body", "{}"});
   const auto from = open();
   const auto got = receive(*from, true);
   ASSERT_EQ(got.size(), 1U);
@@ -133,8 +143,7 @@ TEST_F(RedisSourceTest, an_entry_of_others_becomes_an_object) {
   const auto from = open();
   const auto got = receive(*from, true);
   ASSERT_EQ(got.size(), 1U);
-  EXPECT_EQ(got.front().payload,
-            R"({"order":"42","note":"\"a\"\n","bytes":"base64:/w=="})");
+  EXPECT_EQ(got.front().payload, R"({"order":"42","note":"\"a\"\n","bytes":"base64:/w=="})");
   EXPECT_EQ(got.front().content_type, "application/json");
   EXPECT_THAT(got.front().headers, IsEmpty());
 }
@@ -158,7 +167,7 @@ TEST_F(RedisSourceTest, several_streams_are_read_and_no_more_than_wanted) {
     return orders + refunds == 40;
   }));
   EXPECT_EQ(orders, 20);
-  EXPECT_EQ(from->lag(), 0);
+  EXPECT_EQ(from->lag(), if_counted(0));
 }
 
 // ---- consumers that are gone
@@ -225,8 +234,8 @@ TEST_F(RedisSourceTest, closing_leaves_no_consumer_and_gives_back) {
 TEST_F(RedisSourceTest, what_was_received_over_a_broken_connection_comes_first) {
   add_many(3);
   TcpGate gate(server_->port());
-  const auto from = open(RedisSource::kIdleLimit, spec(),
-                         "redis://127.0.0.1:" + std::to_string(gate.port()));
+  const auto from =
+      open(RedisSource::kIdleLimit, spec(), "redis://127.0.0.1:" + std::to_string(gate.port()));
   EXPECT_EQ(receive(*from, false).size(), 3U);
   add("4-0", "4");
   gate.cut();
@@ -256,8 +265,8 @@ TEST_F(RedisSourceTest, trimmed_entries_of_an_abandoned_consumer_are_said) {
 TEST_F(RedisSourceTest, trimmed_entries_of_its_own_are_said_and_do_not_come_again) {
   add_many(3);
   TcpGate gate(server_->port());
-  const auto from = open(RedisSource::kIdleLimit, spec(),
-                         "redis://127.0.0.1:" + std::to_string(gate.port()));
+  const auto from =
+      open(RedisSource::kIdleLimit, spec(), "redis://127.0.0.1:" + std::to_string(gate.port()));
   EXPECT_EQ(receive(*from, false).size(), 3U);
   gate.cut();
   (void)error_of(*from);
@@ -276,10 +285,14 @@ TEST_F(RedisSourceTest, entries_that_are_removed_while_it_closes_are_said) {
   (void)run({"XDEL", "orders", "2-0"});
   testing::internal::CaptureStderr();
   from->close();
+  // Redis before 7.0 still has it as pending then, and the next consumer finds out.
+  const auto next = open();
+  EXPECT_THAT(read(*next, 2), ElementsAre("1", "3"));
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("2-0"));
 }
 
 TEST_F(RedisSourceTest, entries_that_nobody_received_are_said_once) {
+  if (!counts()) GTEST_SKIP() << "Redis before 7.0 does not count them";
   add_many(3);
   const auto from = open();
   EXPECT_EQ(read(*from, 3).size(), 3U);
@@ -365,10 +378,12 @@ TEST_F(RedisSourceTest, a_key_of_another_type_is_named) {
 }
 
 TEST_F(RedisSourceTest, the_rights_of_the_page_are_enough_and_a_missing_one_is_named) {
-  const auto url = [&] { return "redis://billing:hush@127.0.0.1:" + std::to_string(server_->port()); };
-  const Words rights{"ACL",         "SETUSER", "billing",     "reset",  "on",       ">hush",
-                     "~orders",     "+xgroup", "+xinfo",      "+xlen",  "+xack",    "+xreadgroup",
-                     "+xautoclaim", "+xclaim", "+xpending",   "+ping",  "+info"};
+  const auto url = [&] {
+    return "redis://billing:hush@127.0.0.1:" + std::to_string(server_->port());
+  };
+  const Words rights{"ACL",         "SETUSER", "billing",   "reset", "on",    ">hush",
+                     "~orders",     "+xgroup", "+xinfo",    "+xlen", "+xack", "+xreadgroup",
+                     "+xautoclaim", "+xclaim", "+xpending", "+ping", "+info"};
   (void)run(rights);
   add_many(3);
   give("abandoned", 1);
@@ -376,7 +391,7 @@ TEST_F(RedisSourceTest, the_rights_of_the_page_are_enough_and_a_missing_one_is_n
   EXPECT_EQ(read(*from, 3).size(), 3U);
   std::vector<Received> none;
   EXPECT_TRUE(from->receive({.messages = 0, .wait = 1ms}, none));
-  EXPECT_EQ(from->lag(), 0);
+  EXPECT_EQ(from->lag(), if_counted(0));
   from->close();
   Words fewer = rights;
   std::erase(fewer, "+xgroup");
