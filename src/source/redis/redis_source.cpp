@@ -483,8 +483,8 @@ Error RedisSource::describe(std::string_view reply, const std::string& what) con
     error.code = Errc::not_found;
     error.remedy = Remedy::reconnect;
     error.hint =
-        "the stream or its group was removed: the consumer makes both again, and reads "
-        "the stream as a new group does";
+        "the stream or its group was removed: the consumer makes both again; what it then receives "
+        "again the inbox knows";
   }
   return error;
 }
