@@ -78,6 +78,10 @@ Error Connection::not_redis() const {
 
 Result<Reply> Connection::ask(Arguments command, TimePoint until) {
   append(command);
+  return answer(until, "connect_timeout");
+}
+
+Result<Reply> Connection::answer(TimePoint until, std::string_view limit) {
   while (true) {
     const Result<bool> flushed = flush();
     const Status filled = fill();
@@ -87,7 +91,7 @@ Result<Reply> Connection::ask(Arguments command, TimePoint until) {
     if (!flushed) return tl::unexpected(flushed.error());
     if (!stream_->wait(until))
       return fail(stream_->failed(Errc::deadline_exceeded,
-                                  fmt::format("no answer within {}.connect_timeout", sink_)));
+                                  fmt::format("no answer within {}.{}", sink_, limit)));
   }
 }
 

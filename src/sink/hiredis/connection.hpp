@@ -71,6 +71,9 @@ class Connection {
 
   /// Sends a command and waits for its reply. Nothing else may be in flight.
   [[nodiscard]] Result<Reply> ask(Arguments command, TimePoint until);
+  /// Sends what is in the buffer and waits for the reply to the oldest command. `limit` is the
+  /// setting that the error names when the time is over.
+  [[nodiscard]] Result<Reply> answer(TimePoint until, std::string_view limit);
 
   /// Makes the destructor drop what the kernel has not sent yet.
   void abort() noexcept { stream_->abort(); }

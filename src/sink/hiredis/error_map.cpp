@@ -28,7 +28,7 @@ constexpr const char* kDisk = "the server cannot write to its disk: check the di
 constexpr const char* kBusy = "a script of another client runs too long on the server: SCRIPT KILL";
 constexpr const char* kLogin = "check {0}.username and {0}.password";
 constexpr const char* kCluster =
-    "this sink does not speak the protocol of Redis Cluster: use a server or a proxy that is no cluster node";
+    "outbox does not speak the protocol of Redis Cluster: use a server or a proxy that is no cluster node";
 constexpr const char* kScriptGone = "nothing: the sink loads its script again";
 constexpr const char* kClients = "raise maxclients of the server, or close connections";
 

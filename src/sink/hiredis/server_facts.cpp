@@ -45,7 +45,7 @@ std::optional<Error> find_refusal(const ServerFacts& facts, std::string_view add
                                   std::string_view sink) {
   if (facts.mode == "cluster") {
     return fail(Errc::unsupported,
-                fmt::format("{}: {} is a node of a Redis Cluster, which this sink does not support",
+                fmt::format("{}: {} is a node of a Redis Cluster, which is not supported",
                             sink, address),
                 "use a server without cluster mode, or a proxy that hides the cluster")
         .value();
@@ -55,14 +55,14 @@ std::optional<Error> find_refusal(const ServerFacts& facts, std::string_view add
                Errc::unsupported,
                fmt::format("{}: {} is a Sentinel, not a server with data", sink, address),
                fmt::format(
-                   "name the servers themselves in {}.url, with commas: the sink uses the one that is the master",
+                   "name the servers themselves in {}.url, with commas: the one that is the master is used",
                    sink))
         .value();
   }
   if (facts.role == "slave") {
     return fail(
                Errc::unavailable, Remedy::reconnect,
-               fmt::format("{}: {} is a replica, which takes no events", sink, address),
+               fmt::format("{}: {} is a replica, which takes no writes", sink, address),
                fmt::format("{}.url must lead to the master, or name all servers with commas", sink))
         .value();
   }

@@ -33,11 +33,8 @@ class Opening {
 
   [[nodiscard]] Result<Session> run(const Endpoint& endpoint) {
     Session session;
-    OUTBOX_TRY(log_in(endpoint));
-    OUTBOX_TRY(select(endpoint.path));
-    OUTBOX_TRY(const ServerFacts facts, look());
-    if (auto refused = find_refusal(facts, connection_.address(), purpose_.sink))
-      return fail(std::move(*refused));
+    OUTBOX_TRY(ServerFacts facts, enter(endpoint));
+    OUTBOX_TRY(look_at_configuration(facts));
     session.inspection = make_inspection(endpoint, facts);
     session.most_bytes = limit_bytes(facts, options_.max_message_bytes);
     OUTBOX_TRY(const Reply hash, succeed({"SCRIPT", "LOAD", purpose_.script}));
@@ -45,6 +42,16 @@ class Opening {
     OUTBOX_TRY(try_writing());
     OUTBOX_TRY(count_replicas());
     return session;
+  }
+
+  /// Logs in. Fails if the server is no master, or a node of a cluster.
+  [[nodiscard]] Result<ServerFacts> enter(const Endpoint& endpoint) {
+    OUTBOX_TRY(log_in(endpoint));
+    OUTBOX_TRY(select(endpoint.path));
+    OUTBOX_TRY(ServerFacts facts, look());
+    if (auto refused = find_refusal(facts, connection_.address(), purpose_.sink))
+      return fail(std::move(*refused));
+    return facts;
   }
 
  private:
@@ -105,12 +112,16 @@ class Opening {
     if (!code.empty() && code != "NOPERM" && code != "ERR")
       return fail(describe(to_text(*info), connection_.address(), purpose_));
     if (code.empty()) read_info(to_text(*info), facts);
+    return facts;
+  }
+
+  [[nodiscard]] Status look_at_configuration(ServerFacts& facts) {
     OUTBOX_TRY(facts.appendfsync, configured("appendfsync"));
     OUTBOX_TRY(const std::string bulk, configured("proto-max-bulk-len"));
     facts.bulk_limit = parse_number(bulk);
     OUTBOX_TRY(const std::string query, configured("client-query-buffer-limit"));
     facts.query_limit = parse_number(query);
-    return facts;
+    return {};
   }
 
   /// Asks for one name at a time, because several in one CONFIG GET need Redis 7.
@@ -147,14 +158,48 @@ class Opening {
   bool config_allowed_{true};
 };
 
+Result<std::unique_ptr<Connection>> connect(const ServerOptions& options, const Purpose& purpose,
+                                            const Endpoint& endpoint, Connection::TimePoint until) {
+  return Connection::open(endpoint, options.tls,
+                          {.sink = purpose.sink, .until = until, .silence = options.deadline});
+}
+
 Result<Session> open_one(const ServerOptions& options, const Purpose& purpose,
                          const Endpoint& endpoint, Connection::TimePoint until) {
-  OUTBOX_TRY(std::unique_ptr<Connection> connection,
-             Connection::open(endpoint, options.tls,
-                              {.sink = purpose.sink, .until = until, .silence = options.deadline}));
+  OUTBOX_TRY(std::unique_ptr<Connection> connection, connect(options, purpose, endpoint, until));
   OUTBOX_TRY(Session session, Opening(*connection, options, purpose, until).run(endpoint));
   session.connection = std::move(connection);
   return session;
+}
+
+Result<std::unique_ptr<Connection>> enter_one(const ServerOptions& options, const Purpose& purpose,
+                                              const Endpoint& endpoint,
+                                              Connection::TimePoint until) {
+  OUTBOX_TRY(std::unique_ptr<Connection> connection, connect(options, purpose, endpoint, until));
+  OUTBOX_TRY(Opening(*connection, options, purpose, until).enter(endpoint));
+  return connection;
+}
+
+/// Tries the addresses in their order, each with its share of the time that is left.
+template <class Opened>
+Result<Opened> open_first(const ServerOptions& options, const Purpose& purpose,
+                          Result<Opened> (*open)(const ServerOptions&, const Purpose&,
+                                                 const Endpoint&, Connection::TimePoint)) {
+  const auto until = std::chrono::steady_clock::now() + options.connect_timeout;
+  std::optional<Error> first;
+  auto left = static_cast<int>(options.endpoints.size());
+  for (const Endpoint& endpoint : options.endpoints) {
+    const auto at = std::chrono::steady_clock::now();
+    auto opened = open(options, purpose, endpoint, at + (until - at) / left--);
+    if (opened) return opened;
+    if (!first) {
+      first = std::move(opened.error());
+    } else {
+      first->message.append("; ").append(opened.error().message);
+    }
+  }
+  OUTBOX_CHECK(first.has_value());
+  return fail(std::move(*first));
 }
 
 }  // namespace
@@ -173,21 +218,12 @@ Status check_replicas(const redisReply& wait, std::size_t wanted, std::string_vi
 }
 
 Result<Session> open_session(const ServerOptions& options, const Purpose& purpose) {
-  const auto until = std::chrono::steady_clock::now() + options.connect_timeout;
-  std::optional<Error> first;
-  auto left = static_cast<int>(options.endpoints.size());
-  for (const Endpoint& endpoint : options.endpoints) {
-    const auto at = std::chrono::steady_clock::now();
-    auto session = open_one(options, purpose, endpoint, at + (until - at) / left--);
-    if (session) return session;
-    if (!first) {
-      first = std::move(session.error());
-    } else {
-      first->message.append("; ").append(session.error().message);
-    }
-  }
-  OUTBOX_CHECK(first.has_value());
-  return fail(std::move(*first));
+  return open_first(options, purpose, open_one);
+}
+
+Result<std::unique_ptr<Connection>> open_connection(const ServerOptions& options,
+                                                    const Purpose& purpose) {
+  return open_first(options, purpose, enter_one);
 }
 
 }  // namespace outbox::sink::hiredis

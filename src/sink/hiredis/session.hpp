@@ -25,6 +25,11 @@ struct Session {
 /// Opens a session on the first address that takes events, within connect_timeout in all.
 [[nodiscard]] Result<Session> open_session(const ServerOptions& options, const Purpose& purpose);
 
+/// Connects to the first address of a master and logs in, within connect_timeout in all: for a
+/// client that sends no events. Of the purpose it uses `sink` and `hints`.
+[[nodiscard]] Result<std::unique_ptr<Connection>> open_connection(const ServerOptions& options,
+                                                                  const Purpose& purpose);
+
 /// Checks that the reply to WAIT says that enough replicas have what this connection wrote. A
 /// time-out is not an error for the server: it replies with a smaller number.
 [[nodiscard]] Status check_replicas(const redisReply& wait, std::size_t wanted,

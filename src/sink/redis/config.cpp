@@ -96,15 +96,18 @@ hiredis::Purpose make_purpose(const RedisSettings& settings) {
   return purpose;
 }
 
-SinkKind kind() {
-  return make_kind<RedisSettings>(
-      {.name = "redis",
-       .help = "adds events to Redis Streams, each once within a window",
-       .rows = joined({hiredis::server_rows<RedisSettings>(), stream_rows()}),
-       .check = check,
-       .check_use = check_use,
-       .make = make,
-       .inspect = inspect});
+const Declaration<RedisSettings>& declaration() {
+  static const Declaration<RedisSettings> redis{
+      .name = "redis",
+      .help = "adds events to Redis Streams, each once within a window",
+      .rows = joined({hiredis::server_rows<RedisSettings>(), stream_rows()}),
+      .check = check,
+      .check_use = check_use,
+      .make = make,
+      .inspect = inspect};
+  return redis;
 }
+
+SinkKind kind() { return make_kind(declaration()); }
 
 }  // namespace outbox::sink::redis

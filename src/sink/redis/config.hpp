@@ -16,6 +16,9 @@ struct RedisSettings : hiredis::ServerSettings {
   std::size_t max_length{0};  ///< With 0 a stream has no limit.
 };
 
+/// The rows of the settings and their checks.
+[[nodiscard]] const Declaration<RedisSettings>& declaration();
+
 /// What the sink does with these settings.
 [[nodiscard]] hiredis::Purpose make_purpose(const RedisSettings& settings);
 
