@@ -433,6 +433,68 @@ class OrdersToKafka(OrdersCase):
         self.expect_each_event(delivered())
 
 
+@unittest.skipUnless(KAFKA, "OUTBOX_TEST_KAFKA is not set: no Kafka broker")
+@unittest.skipUnless(POSTGRES, "OUTBOX_TEST_POSTGRES is not set: no PostgreSQL server")
+@unittest.skipUnless((PROGRAMS / "inventory").exists(), "the example inventory is not built")
+class Inventory(Case):
+    """The orders are events of a SQLite file, the stock is in PostgreSQL."""
+
+    def setUp(self):
+        super().setUp()
+        name = "inventory_" + uuid.uuid4().hex[:12]
+        self.sql(f"CREATE DATABASE {name}", POSTGRES)
+        self.addCleanup(self.sql, f"DROP DATABASE {name} WITH (FORCE)", POSTGRES)
+        self.database = POSTGRES.rpartition("/")[0] + "/" + name
+        topic = "order-events-" + uuid.uuid4().hex[:12]
+        self.environment |= {"DATABASE_URL": self.database, "KAFKA_BROKERS": KAFKA, "TOPIC": topic}
+        # Two subscriptions: each event is on the topic twice.
+        (self.folder / "outbox.toml").write_text('[store]\nurl = "sqlite:orders.db"\n' + "".join(
+            f'[subscription.{each}]\nsink = "kafka"\ntopic = "{topic}"\n[subscription.{each}.kafka]\nbrokers = "{KAFKA}"\n'
+            "create = { partitions = 3, replication = 1 }\n" for each in ("orders", "again")), encoding="utf-8")
+        self.run_it(BINARY, "migrate")
+        self.run_it(BINARY, "migrate", "--store", self.database)
+
+    def sql(self, statement, database=None):
+        return subprocess.run(["psql", database or self.database, "-qXAtc", statement], check=True, capture_output=True, text=True).stdout.strip()
+
+    def start(self):
+        process = subprocess.Popen([PROGRAMS / "inventory"], cwd=self.folder, env=self.environment, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def tell(self, kind, number, count=None):
+        order = {"order": str(number)} | ({"article": "lamp", "count": count} if count else {})
+        self.run_it(BINARY, "enqueue", "order", number, kind, json.dumps(order))
+
+    def told(self, kind):
+        return int(self.sql(f"SELECT count(*) FROM outbox.event WHERE event_type = '{kind}'"))
+
+    def test_stock_is_reserved_once_and_what_cannot_be_served_is_rejected(self):
+        process = self.start()
+        wait_until(lambda: self.sql("SELECT to_regclass('reservation') IS NOT NULL") == "t")
+        self.sql("INSERT INTO stock VALUES ('lamp', 10)")
+        for number in range(12):
+            self.tell("OrderPlaced", number, 1)
+            if number in (4, 8):
+                process.kill()
+                process.wait()
+                process = self.start()
+                self.run_it(BINARY, "relay", "--once")
+        self.run_it(BINARY, "relay", "--once")
+        wait_until(lambda: self.told("StockReserved") + self.told("OrderRejected") == 12)
+        self.assertEqual((self.told("StockReserved"), self.told("OrderRejected")), (10, 2))
+        self.assertEqual(self.sql("SELECT pieces FROM stock"), "0")
+        cancelled = self.sql("SELECT order_id FROM reservation ORDER BY order_id LIMIT 1")
+        self.tell("OrderCancelled", cancelled)
+        self.run_it(BINARY, "relay", "--once")
+        wait_until(lambda: self.told("StockReleased") == 1)
+        self.assertEqual(self.sql("SELECT pieces FROM stock"), "1")
+        wait_until(lambda: self.sql("SELECT sum(arrivals) FROM outbox.inbox WHERE consumer = 'inventory'") == "26")
+        self.assertIn("nothing differs", self.run_it(BINARY, "verify", "--subscription", "orders", "--inbox", self.database, "--consumer", "inventory"))
+        self.assertEqual(self.told("StockReserved") + self.told("OrderRejected") + self.told("StockReleased"), 13)
+
+
 def free_port():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

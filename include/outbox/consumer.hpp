@@ -44,9 +44,9 @@ struct ConsumerSpec {
   /// The consumer, for the inbox: messages are recognized by this name and their id. Letters,
   /// digits, '-', '_' and '.', at most 63 bytes. Required.
   std::string name;
-  /// kafka, rabbitmq, redis or nats. Required.
+  /// The kind of broker (docs/guide/consumers.md). Required.
   std::string source;
-  /// Topics, queues or streams. Kafka: * and ? stand for any characters. Required.
+  /// Topics, queues or streams. In names of topics * and ? stand for any characters. Required.
   std::vector<std::string> read{};
   /// The consumer group, or durable consumer, at the broker; its members share the messages.
   /// Default: the name.

@@ -7,6 +7,7 @@
 #include "format/format.hpp"
 #include "schedule/schedule.hpp"
 #include "sink/registry.hpp"
+#include "source/registry.hpp"
 #include "subscription/spec.hpp"
 
 namespace outbox::config {
@@ -117,9 +118,9 @@ SettingRows<ConsumerSpec> consumer_rows() {
   using C = ConsumerSpec;
   return {
       {"source", &C::source, Traits{.required = true},
-       "The broker: kafka, rabbitmq, redis or nats. Its connection has the settings of the sink of this name, in a table below the section."},
+       "The broker: " + source::kind_names() + ". Its connection has the settings of the sink of this name, in a table below the section."},
       {"read", &C::read, Traits{.required = true},
-       "The topics, queues or streams to read. In topics of Kafka * and ? stand for any characters."},
+       "The topics, queues or streams to read. In names of topics * and ? stand for any characters."},
       {"group", &C::group, Traits{.default_note = "the name of the consumer"},
        "The consumer group at the broker, whose members share the messages."},
       {"start", &C::start, "Where a new group begins."},

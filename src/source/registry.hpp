@@ -15,7 +15,7 @@ namespace outbox::source {
 [[nodiscard]] const std::vector<SourceKind>& kinds();
 /// Null if there is no such source.
 [[nodiscard]] const SourceKind* find_kind(std::string_view name);
-/// The names of all sources, for messages: "kafka, redis".
+/// The names of all sources with commas, for messages.
 [[nodiscard]] std::string kind_names();
 /// Makes the source of a consumer, not yet open.
 [[nodiscard]] Result<std::unique_ptr<Source>> make_source(const ConsumerSpec& spec);

@@ -59,7 +59,7 @@ class KafkaPlace final : public Place {
 
 std::unique_ptr<Place> make_place() { return std::make_unique<KafkaPlace>(); }
 
-Limits limits() { return {.needs_place = false}; }
+Limits limits() { return {.parts = true, .ordered_after_kill = true, .needs_place = false}; }
 
 const char* variable() { return "OUTBOX_TEST_KAFKA"; }
 

@@ -49,6 +49,10 @@ struct Limits {
   bool headers{true};
   /// Whether a consumer that joins its group later gets what others had not acknowledged, in order.
   bool ordered_after_takeover{true};
+  /// Whether the members of a group share it by parts, so that several keep the order.
+  bool parts{false};
+  /// Whether one member that follows another one which was killed keeps the order.
+  bool ordered_after_kill{false};
   /// Whether ConsumerSpec::start says where a new group begins.
   bool start{true};
   bool lag{true};

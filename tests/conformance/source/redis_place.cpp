@@ -57,7 +57,7 @@ Limits limits() {
   const bool counts =
       server &&
       std::stoi(test::RedisClient(server->port, server->password).info("redis_version")) >= 7;
-  return {.lag = counts, .needs_place = false};
+  return {.ordered_after_kill = true, .lag = counts, .needs_place = false};
 }
 
 const char* variable() { return "OUTBOX_TEST_REDIS"; }
