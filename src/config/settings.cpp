@@ -117,7 +117,7 @@ SettingRows<ConsumerSpec> consumer_rows() {
   using C = ConsumerSpec;
   return {
       {"source", &C::source, Traits{.required = true},
-       "The broker: kafka. Its connection has the settings of the sink of this name, in a table below the section."},
+       "The broker: kafka or nats. Its connection has the settings of the sink of this name, in a table below the section."},
       {"read", &C::read, Traits{.required = true},
        "The topics to read; * and ? stand for any characters."},
       {"group", &C::group, Traits{.default_note = "the name of the consumer"},

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -13,10 +12,9 @@
 #include "base/log.hpp"
 #include "base/steady.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
-#include "event/time_text.hpp"
 #include "sink/nats/error_map.hpp"
 #include "sink/nats/message.hpp"
+#include "source/nats/received.hpp"
 
 namespace outbox::source::nats {
 namespace {
@@ -44,14 +42,8 @@ constexpr std::chrono::milliseconds kLagLimit{1000};
 /// What is assumed of the size of messages before the first one.
 constexpr std::size_t kFirstMean = std::size_t{32} << 10U;
 
-constexpr std::string_view kAckPrefix = "$JS.ACK.";
 constexpr int kNoStream = 10059;
 constexpr int kNoConsumer = 10014;
-
-struct DestroyMeta {
-  void operator()(jsMsgMetaData* meta) const noexcept { jsMsgMetaData_Destroy(meta); }
-};
-using Meta = std::unique_ptr<jsMsgMetaData, DestroyMeta>;
 
 template <class Number = std::int64_t>
 Number number_at(const Json& object, const char* name) {
@@ -84,35 +76,9 @@ Error refusal(const sink::nats::Answer& answer, const std::string& about) {
   return error;
 }
 
-/// The headers. cnats keeps those of one name in their order, and no order among names.
-std::vector<Header> read_headers(natsMsg* message) {
-  std::vector<Header> headers;
-  const char** names = nullptr;
-  int count = 0;
-  if (natsMsgHeader_Keys(message, &names, &count) != NATS_OK) return headers;
-  std::sort(names, names + count,
-            [](const char* a, const char* b) { return std::string_view(a) < b; });
-  for (int i = 0; i < count; ++i) {
-    const char** values = nullptr;
-    int of_name = 0;
-    if (natsMsgHeader_Values(message, names[i], &values, &of_name) != NATS_OK) continue;
-    for (int j = 0; j < of_name; ++j) headers.emplace_back(names[i], values[j]);
-    std::free(values);
-  }
-  std::free(names);
-  return headers;
-}
-
 std::string_view header_of(natsMsg* message, const char* name) {
   const char* value = nullptr;
   return natsMsgHeader_Get(message, name, &value) == NATS_OK ? value : std::string_view();
-}
-
-std::string key_of(const std::vector<Header>& headers) {
-  for (const auto& [name, value] : headers) {
-    if (equal_ignoring_case(name, sink::nats::kKeyHeader)) return value;
-  }
-  return {};
 }
 
 /// The subject with its wildcards replaced; the other rules are those of any subject.
@@ -274,8 +240,7 @@ void NatsSource::close() noexcept {
   if (client_ && client_->check()) {
     client_->stop_receiving(kCloseLimit);
     while (const MessageHandle message = client_->next(now_steady())) {
-      if (const char* const reply = natsMsg_GetReply(message.get()); reply != nullptr)
-        in_hand_.emplace_back(reply);
+      if (const auto ack = ack_subject(message.get()); !ack.empty()) in_hand_.emplace_back(ack);
     }
     for (const std::string& reply : in_hand_) (void)client_->publish(reply, "", "-NAK");
     (void)client_->flush(kCloseLimit);
@@ -348,30 +313,15 @@ Status NatsSource::receive(const Wanted& wanted, std::vector<Received>& into) {
 }
 
 Status NatsSource::take(natsMsg* message, std::vector<Received>& into) {
-  const char* const reply = natsMsg_GetReply(message);
-  if (reply == nullptr || !std::string_view(reply).starts_with(kAckPrefix))
-    return take_status(message);
-  jsMsgMetaData* made = nullptr;
-  const natsStatus status = natsMsg_GetMetaData(&made, message);
-  const Meta meta(made);
-  if (status != NATS_OK)
-    return fail(sink::nats::describe(status, client_->server(), "a message has no place"));
+  const std::string_view ack = ack_subject(message);
+  if (ack.empty()) return take_status(message);
+  OUTBOX_TRY(const Meta meta, read_meta(message));
   const auto lane = std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& one) {
     return one.reads.stream == meta->Stream;
   });
   if (lane == lanes_.end() || !is_due(*lane, meta->Sequence.Stream)) return {};
-  in_hand_.emplace_back(reply);
-  const std::int64_t us = meta->Timestamp / 1000;
-  auto headers = read_headers(message);
-  std::string key = key_of(headers);
-  into.push_back({.payload = std::string(natsMsg_GetData(message),
-                                         static_cast<std::size_t>(natsMsg_GetDataLength(message))),
-                  .headers = std::move(headers),
-                  .place = fmt::format("{}/{}", meta->Stream, meta->Sequence.Stream),
-                  .channel = natsMsg_GetSubject(message),
-                  .key = std::move(key),
-                  .sent_at = event::is_time(us) ? std::optional(event::timestamp(us)) : std::nullopt,
-                  .tag = meta->Sequence.Stream});
+  in_hand_.emplace_back(ack);
+  into.push_back(make_received(message, *meta));
   mean_bytes_ += into.back().payload.size() / 8 + 16 - mean_bytes_ / 8;
   return {};
 }
