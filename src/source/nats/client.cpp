@@ -181,8 +181,8 @@ Status Client::publish(const std::string& subject, const std::string& reply_to,
                        const std::string& body) {
   const char* const reply = reply_to.empty() ? nullptr : reply_to.c_str();
   natsMsg* made = nullptr;
-  natsStatus status = natsMsg_Create(&made, subject.c_str(), reply, body.data(),
-                                     static_cast<int>(body.size()));
+  natsStatus status =
+      natsMsg_Create(&made, subject.c_str(), reply, body.data(), static_cast<int>(body.size()));
   const MessageHandle message(made);
   if (status == NATS_OK) status = natsConnection_PublishMsg(connection_.get(), made);
   if (status == NATS_OK) return {};
@@ -202,9 +202,9 @@ Status Client::flush(std::chrono::milliseconds limit) {
 MessageHandle Client::next(TimePoint until) {
   const MutexLock lock(arrivals_->mutex);
   auto& messages = arrivals_->messages;
-  arrivals_->changed.wait_until(
-      arrivals_->mutex, until,
-      [&]() OUTBOX_REQUIRES(arrivals_->mutex) { return !messages.empty(); });
+  arrivals_->changed.wait_until(arrivals_->mutex, until, [&]() OUTBOX_REQUIRES(arrivals_->mutex) {
+    return !messages.empty();
+  });
   if (messages.empty()) return nullptr;
   MessageHandle next = std::move(messages.front());
   messages.pop_front();

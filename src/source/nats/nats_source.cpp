@@ -108,8 +108,7 @@ Result<Reads> parse_read(const std::string& text) {
   if (slash == std::string::npos || reads.filter == ">") return Reads{.stream = reads.stream};
   if (const auto wrong = sink::nats::wrong_subject(without_wildcards(reads.filter));
       !wrong.empty()) {
-    return bad_field("read",
-                     fmt::format("{} has no usable subject: it {}", in_quotes(text), wrong),
+    return bad_field("read", fmt::format("{} has no usable subject: it {}", in_quotes(text), wrong),
                      "such as STREAM/orders.*.placed or STREAM/orders.>");
   }
   return reads;
@@ -179,10 +178,9 @@ Result<Json> NatsSource::make_consumer(const Lane& lane) {
 /// warns of what it gives up.
 Status NatsSource::check_consumer(const Lane& lane, const Json& config) {
   const auto unusable = [&](const std::string& what, std::string hint) {
-    return fail(
-        Errc::unsupported,
-        fmt::format("nats: consumer {} of stream {} {}", durable_, lane.reads.stream, what),
-        std::move(hint));
+    return fail(Errc::unsupported,
+                fmt::format("nats: consumer {} of stream {} {}", durable_, lane.reads.stream, what),
+                std::move(hint));
   };
   if (!text_at(config, "deliver_subject").empty())
     return unusable("pushes its messages", "delete it, or name another one in group");
@@ -204,9 +202,10 @@ Status NatsSource::check_consumer(const Lane& lane, const Json& config) {
                      {"hint", std::string(hint)}});
   };
   if (const auto most = number_at(config, "max_deliver"); most > 0) {
-    warn("the durable consumer has max_deliver: the server gives a message up after this many "
-         "deliveries, and it is lost",
-         most, "set its max_deliver to -1");
+    warn(
+        "the durable consumer has max_deliver: the server gives a message up after this many "
+        "deliveries, and it is lost",
+        most, "set its max_deliver to -1");
   }
   const auto pending = number_at(config, "max_ack_pending");
   if (pending > 0 && pending < static_cast<std::int64_t>(spec_.batch)) {
@@ -230,8 +229,7 @@ Result<Json> NatsSource::ask(const Lane& lane, const std::string& verb, const st
   if (answer.kind == sink::nats::Answer::Kind::refused) return fail(refusal(answer, about));
   Json json = Json::parse(reply, nullptr, false);
   if (json.is_object()) return json;
-  return fail(Errc::unsupported,
-              fmt::format("nats: {}: the answer is not one of JetStream", about),
+  return fail(Errc::unsupported, fmt::format("nats: {}: the answer is not one of JetStream", about),
               "check that no other program answers on $JS.API, and nats.domain");
 }
 
@@ -316,9 +314,8 @@ Status NatsSource::take(natsMsg* message, std::vector<Received>& into) {
   const std::string_view ack = ack_subject(message);
   if (ack.empty()) return take_status(message);
   OUTBOX_TRY(const Meta meta, read_meta(message));
-  const auto lane = std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& one) {
-    return one.reads.stream == meta->Stream;
-  });
+  const auto lane = std::find_if(lanes_.begin(), lanes_.end(),
+                                 [&](const Lane& one) { return one.reads.stream == meta->Stream; });
   if (lane == lanes_.end() || !is_due(*lane, meta->Sequence.Stream)) return {};
   in_hand_.emplace_back(ack);
   into.push_back(make_received(message, *meta));
@@ -417,9 +414,10 @@ Result<std::unique_ptr<Source>> make(const ConsumerSpec& spec) {
   OUTBOX_TRY(errors.status());
   const bool by_name = spec.group.empty();
   if (const auto wrong = sink::nats::wrong_name(by_name ? spec.name : spec.group); !wrong.empty()) {
-    return bad_field(by_name ? "name" : "group",
-                     fmt::format("cannot be the name of a durable consumer of NATS: it {}", wrong),
-                     by_name ? "set group, which is the durable consumer's name" : "choose another");
+    return bad_field(
+        by_name ? "name" : "group",
+        fmt::format("cannot be the name of a durable consumer of NATS: it {}", wrong),
+        by_name ? "set group, which is the durable consumer's name" : "choose another");
   }
   std::vector<Reads> reads;
   std::set<std::string> streams;

@@ -68,12 +68,13 @@ Result<Meta> read_meta(natsMsg* message) {
 }
 
 Received make_received(natsMsg* message, const jsMsgMetaData& meta) {
-  Received received{.payload = std::string(natsMsg_GetData(message),
-                                           static_cast<std::size_t>(natsMsg_GetDataLength(message))),
-                    .headers = parse_headers(header_block(message)),
-                    .place = fmt::format("{}/{}", meta.Stream, meta.Sequence.Stream),
-                    .channel = natsMsg_GetSubject(message),
-                    .tag = meta.Sequence.Stream};
+  Received received{
+      .payload = std::string(natsMsg_GetData(message),
+                             static_cast<std::size_t>(natsMsg_GetDataLength(message))),
+      .headers = parse_headers(header_block(message)),
+      .place = fmt::format("{}/{}", meta.Stream, meta.Sequence.Stream),
+      .channel = natsMsg_GetSubject(message),
+      .tag = meta.Sequence.Stream};
   const auto key = std::find_if(
       received.headers.begin(), received.headers.end(),
       [](const Header& one) { return equal_ignoring_case(one.first, sink::nats::kKeyHeader); });

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "integration/nats/server.hpp"
+#include "source/nats/received.hpp"
 #include "source/registry.hpp"
 #include "support/eventually.hpp"
 #include "support/servers.hpp"
@@ -29,15 +30,15 @@ class NatsSourceTest : public testing::Test {
   void SetUp() override { OUTBOX_NEEDS_NATS(); }
 
   static ConsumerSpec spec_of(const NatsServer& server, std::string read, int port = 0) {
-    return {.name = "billing",
-            .source = "nats",
-            .read = {std::move(read)},
-            .settings = {
-                {"url", fmt::format("nats://127.0.0.1:{}", port == 0 ? server.port : port)},
-                {"username", server.user},
-                {"password", server.password},
-                {"deadline", "2s"},
-                {"connect_timeout", "2s"}}};
+    return {
+        .name = "billing",
+        .source = "nats",
+        .read = {std::move(read)},
+        .settings = {{"url", fmt::format("nats://127.0.0.1:{}", port == 0 ? server.port : port)},
+                     {"username", server.user},
+                     {"password", server.password},
+                     {"deadline", "2s"},
+                     {"connect_timeout", "2s"}}};
   }
   static ConsumerSpec spec_of(const NatsStream& stream) {
     return spec_of(stream.server(), stream.name());
@@ -137,6 +138,17 @@ TEST_F(NatsSourceTest, a_message_has_its_place_subject_headers_key_and_time) {
                                    Header("a", ""), Header("z", "")));
   ASSERT_TRUE(got[0].sent_at);
   EXPECT_LT(std::chrono::abs(std::chrono::system_clock::now() - *got[0].sent_at), 1h);
+}
+
+TEST(NatsHeaders, are_read_line_by_line) {
+  using source::nats::parse_headers;
+  const auto read = parse_headers(
+      "NATS/1.0\r\nb: 1\r\na:\r\nb:2 \r\nno header\r\n: x\r\nurl: a:b\r\nlast: \r\n\r\n");
+  EXPECT_EQ(read,
+            (std::vector<Header>{{"b", "1"}, {"a", ""}, {"b", "2"}, {"url", "a:b"}, {"last", ""}}));
+  for (const char* broken : {"", "NATS/1.0", "NATS/1.0\r\n", "NATS/1.0\r\n\r\n", "NATS/1.0\r\na"})
+    EXPECT_TRUE(parse_headers(broken).empty()) << broken;
+  EXPECT_EQ(parse_headers("NATS/1.0\r\na: 1"), (std::vector<Header>{{"a", "1"}}));
 }
 
 TEST_F(NatsSourceTest, a_filter_reads_some_subjects_of_a_stream) {
