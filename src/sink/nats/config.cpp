@@ -207,14 +207,17 @@ Result<OptionsHandle> make_options(const NatsSettings& settings, const Endpoint&
                        status == setup.status() && text != nullptr ? client_words(text) : ""));
 }
 
-SinkKind kind() {
-  return make_kind<NatsSettings>({.name = "nats",
-                                  .help = "publishes to NATS JetStream with cnats",
-                                  .rows = rows(),
-                                  .check = check,
-                                  .check_use = check_use,
-                                  .check_here = check_here,
-                                  .make_network = make});
+const Declaration<NatsSettings>& declaration() {
+  static const Declaration<NatsSettings> nats{.name = "nats",
+                                              .help = "publishes to NATS JetStream with cnats",
+                                              .rows = rows(),
+                                              .check = check,
+                                              .check_use = check_use,
+                                              .check_here = check_here,
+                                              .make_network = make};
+  return nats;
 }
+
+SinkKind kind() { return make_kind(declaration()); }
 
 }  // namespace outbox::sink::nats

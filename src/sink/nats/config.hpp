@@ -31,6 +31,9 @@ struct NatsSettings {
   std::size_t max_in_flight{4000};
 };
 
+/// The rows of the settings and their checks.
+[[nodiscard]] const Declaration<NatsSettings>& declaration();
+
 /// Adds an error, and returns no address, if one is wrong.
 [[nodiscard]] std::vector<Endpoint> parse_servers(const NatsSettings& settings,
                                                   FieldErrors& errors);

@@ -31,15 +31,6 @@ constexpr Number kAsked = 0;
 constexpr int kMostBuffered = 256 * 1024;
 constexpr std::chrono::milliseconds kEndLimit{500};
 
-/// A subject that nobody else has: _INBOX.xxxxxxxxxxxxxxxxxxxxxx.
-std::string make_inbox(const std::string& prefix) {
-  natsInbox* made = nullptr;
-  OUTBOX_CHECK(natsInbox_Create(&made) == NATS_OK);
-  const std::string name(made);
-  natsInbox_Destroy(made);
-  return prefix + name.substr(name.find('.')) + ".";
-}
-
 /// Makes the kernel notice a peer that is gone, either by not taking bytes or by silence.
 void watch_peer(int socket, std::chrono::milliseconds deadline) {
   const auto set = [socket](int level, int option, int value) {
@@ -58,6 +49,14 @@ std::string_view last_words(natsStatus status) {
 }
 
 }  // namespace
+
+std::string make_inbox(const std::string& prefix) {
+  natsInbox* made = nullptr;
+  OUTBOX_CHECK(natsInbox_Create(&made) == NATS_OK);
+  const std::string name(made);
+  natsInbox_Destroy(made);
+  return prefix + name.substr(name.find('.')) + ".";
+}
 
 // ---- the relay's thread
 

@@ -64,6 +64,9 @@ struct Reply {
   std::string body{};
 };
 
+/// What subjects for answers begin with that nobody else has: "_INBOX.xxxxxxxxxxxxxxxxxxxxxx.".
+[[nodiscard]] std::string make_inbox(const std::string& prefix);
+
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;

@@ -215,6 +215,32 @@ void NatsStream::purge() { Client(server_).api("STREAM.PURGE." + name_); }
 
 void NatsStream::remove() { Client(server_).api("STREAM.DELETE." + name_); }
 
+void NatsStream::send(const std::vector<NatsStored>& messages) const {
+  const Client client(server_);
+  jsCtx* context = nullptr;
+  must(natsConnection_JetStream(&context, client.get(), nullptr), "JetStream");
+  const std::unique_ptr<jsCtx, void (*)(jsCtx*)> owner(context, jsCtx_Destroy);
+  for (const NatsStored& one : messages) {
+    natsMsg* message = nullptr;
+    must(natsMsg_Create(&message, one.subject.c_str(), nullptr, one.body.data(),
+                        static_cast<int>(one.body.size())),
+         "message");
+    for (const auto& [name, value] : one.headers)
+      natsMsgHeader_Set(message, name.c_str(), value.c_str());
+    const natsStatus status = js_PublishMsgAsync(context, &message, nullptr);
+    natsMsg_Destroy(message);
+    must(status, "publish");
+  }
+  jsPubOptions options;
+  jsPubOptions_Init(&options);
+  options.MaxWait = 60'000;
+  must(js_PublishAsyncComplete(context, &options), "confirmations");
+}
+
+Json NatsStream::api(const std::string& subject, const Json& body) const {
+  return Client(server_).api(subject, body.is_null() ? "" : body.dump());
+}
+
 std::vector<NatsStored> NatsStream::read() const {
   const Client client(server_);
   const Json state = client.api("STREAM.INFO." + name_).at("state");

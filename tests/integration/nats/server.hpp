@@ -88,6 +88,10 @@ class NatsStream {
   void change(const Json& config);
   void purge();
   void remove();
+  /// Publishes the messages in their order, and returns when the stream has them.
+  void send(const std::vector<NatsStored>& messages) const;
+  /// Asks JetStream's API: "CONSUMER.INFO.{stream}.x". Throws if the answer is an error.
+  Json api(const std::string& subject, const Json& body = {}) const;
   /// All messages of the stream, in its order.
   [[nodiscard]] std::vector<NatsStored> read() const;
   [[nodiscard]] std::vector<Arrived> arrived() const;
