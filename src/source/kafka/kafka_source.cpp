@@ -35,6 +35,10 @@ constexpr std::pair<const char*, const char*> kConsumerSettings[] = {
     {"topic.metadata.refresh.interval.ms", "30000"},
 };
 
+/// Unless the settings say otherwise. The group waits so long for a member that was killed, and
+/// gives its partitions to nobody meanwhile; the client's own default is 45 s.
+constexpr std::pair<const char*, const char*> kSessionTimeout{"session.timeout.ms", "10000"};
+
 constexpr std::chrono::milliseconds kCloseLimit{5000};
 
 struct MessageDelete {
@@ -116,6 +120,8 @@ Status KafkaSource::open() {
   OUTBOX_TRY(errors.status());
   for (const auto& [name, value] : kConsumerSettings)
     OUTBOX_CHECK(!sink::kafka::set_property(conf.get(), name, value));
+  if (!settings_.properties.contains(kSessionTimeout.first))
+    OUTBOX_CHECK(!sink::kafka::set_property(conf.get(), kSessionTimeout.first, kSessionTimeout.second));
   for (const auto& [name, value] :
        {std::pair("group.id", spec_.group.empty() ? spec_.name : spec_.group),
         std::pair("auto.offset.reset",
