@@ -70,8 +70,8 @@ Rest measure_rest(const BenchOptions& options, bool watched) {
     test::give_up(Errc::deadline_exceeded, "the relay did not deliver", relay->report().last_error);
   std::unique_ptr<Watchers> watchers;
   if (watched) {
-    watchers = std::make_unique<Watchers>(options, WatchOptions(),
-                                          [&relay] { return relay->report(); });
+    watchers =
+        std::make_unique<Watchers>(options, WatchOptions(), [&relay] { return relay->report(); });
   }
   log.say(watched ? "resting, watched" : "resting");
   // With the first look of what watches, which connects and compares everything.
@@ -93,11 +93,11 @@ Rest measure_rest(const BenchOptions& options, bool watched) {
 std::vector<Figure> bench_idle(const BenchOptions& options) {
   const Rest alone = measure_rest(options, false);
   const Rest watched = measure_rest(options, true);
-  return {Figure("idle.cpu", alone.cpu, "% of a core").at_most(1),
-          Figure("idle.statements", alone.statements, "per second").at_most(5),
-          Figure("idle.watched.cpu", watched.cpu, "% of a core").beside(alone.cpu).at_most(1),
-          Figure("idle.watched.statements", watched.statements, "per second")
-              .beside(alone.statements)};
+  return {
+      Figure("idle.cpu", alone.cpu, "% of a core").at_most(1),
+      Figure("idle.statements", alone.statements, "per second").at_most(5),
+      Figure("idle.watched.cpu", watched.cpu, "% of a core").beside(alone.cpu).at_most(1),
+      Figure("idle.watched.statements", watched.statements, "per second").beside(alone.statements)};
 }
 
 }  // namespace outbox::bench

@@ -96,9 +96,12 @@ std::vector<Figure> bench_watched(const BenchOptions& options) {
     }
     log.say(fmt::format("watched: p50 {:.2f} ms, without {:.2f}", woken.back(), alone.back()));
   }
-  return {Figure("watched.drain", median(with), "events/s").beside(median(without)).ratio_at_least(0.97),
-          Figure("watched.latency.p50", median(woken), "ms").beside(median(alone)).ratio_at_most(1.03),
-          Figure("watched.verify.cpu", share, "% of a core").at_most(5)};
+  return {
+      Figure("watched.drain", median(with), "events/s")
+          .beside(median(without))
+          .ratio_at_least(0.97),
+      Figure("watched.latency.p50", median(woken), "ms").beside(median(alone)).ratio_at_most(1.03),
+      Figure("watched.verify.cpu", share, "% of a core").at_most(5)};
 }
 
 }  // namespace outbox::bench

@@ -55,10 +55,11 @@ int change(const Transaction& tx, const char* sql, const std::array<std::string,
 }
 
 void make_tables(PGconn* connection) {
-  PQclear(PQexec(connection,
-                 "CREATE TABLE IF NOT EXISTS stock (article text PRIMARY KEY, pieces bigint NOT NULL);"
-                 "CREATE TABLE IF NOT EXISTS reservation (order_id text PRIMARY KEY,"
-                 " article text NOT NULL, pieces bigint NOT NULL)"));
+  PQclear(
+      PQexec(connection,
+             "CREATE TABLE IF NOT EXISTS stock (article text PRIMARY KEY, pieces bigint NOT NULL);"
+             "CREATE TABLE IF NOT EXISTS reservation (order_id text PRIMARY KEY,"
+             " article text NOT NULL, pieces bigint NOT NULL)"));
 }
 
 std::string variable(const char* name, const char* otherwise) {

@@ -129,8 +129,8 @@ class Transaction {
   /// Waits for another transaction that has received the message and is not committed yet.
   [[nodiscard]] bool receive(std::string_view consumer, std::string_view message_id) &;
 
-  /// Events and tasks that are enqueued from now on get those of these headers that they do not have
-  /// themselves, such as the correlation_id of what is being handled.
+  /// Events and tasks that are enqueued from now on get those of these headers that they do not
+  /// have themselves, such as the correlation_id of what is being handled.
   void inherit(std::vector<Header> headers) &;
 
   /// Writes now what was enqueued so far, in one round trip: before a SAVEPOINT, so that rolling

@@ -99,8 +99,8 @@ class Transaction {
   /// first time that the consumer gets this message, and false if its effect was committed before.
   [[nodiscard]] bool receive(std::string_view consumer, std::string_view message_id) &;
 
-  /// Events and tasks that are enqueued from now on get those of these headers that they do not have
-  /// themselves, such as the correlation_id of what is being handled.
+  /// Events and tasks that are enqueued from now on get those of these headers that they do not
+  /// have themselves, such as the correlation_id of what is being handled.
   void inherit(std::vector<Header> headers) &;
 
   /// Throws if it fails. If the error has Effect::none, the transaction was rolled back.

@@ -235,10 +235,10 @@ class Handlers {
   }
   /// `handle(tx, payload, run)` runs in a transaction that the worker opens in its own store. The
   /// transaction has a row by which the effect happens once, however often the task runs: what is
-  /// written through `tx`, also events and tasks, is there once or not at all. After a conflict with
-  /// another transaction, or when the connection is lost, `handle` is called again, so it does
-  /// nothing outside of the transaction. What it enqueues has the correlation_id of the task, and as
-  /// causation_id the id of the message or task that is being handled.
+  /// written through `tx`, also events and tasks, is there once or not at all. After a conflict
+  /// with another transaction, or when the connection is lost, `handle` is called again, so it does
+  /// nothing outside of the transaction. What it enqueues has the correlation_id of the task, and
+  /// as causation_id the id of the message or task that is being handled.
   ///
   /// It returns a TaskEnd, or nothing, which means done. Any other end rolls back.
   ///
@@ -255,22 +255,22 @@ class Handlers {
   template <class T = std::string_view, class Function>
   Handlers& on_tx(std::string type, Options options, Function handle) {
     using Transaction = detail::TransactionOf<Function>;
-    return on<T>(std::move(type), std::move(options),
-                 [handle = std::move(handle)](const T& payload, const TaskRun& run) {
-                   TaskEnd end = TaskEnd::done();
-                   (void)TaskTransaction<Transaction>::run(run, [&](Transaction& tx) {
-                     using End =
-                         std::invoke_result_t<const Function&, Transaction&, const T&,
-                                              const TaskRun&>;
-                     if constexpr (std::is_void_v<End>) {
-                       handle(tx, payload, run);
-                     } else {
-                       end = handle(tx, payload, run);
-                     }
-                     return end.kind() == TaskEnd::Kind::done;
-                   });
-                   return end;
-                 });
+    return on<T>(
+        std::move(type), std::move(options),
+        [handle = std::move(handle)](const T& payload, const TaskRun& run) {
+          TaskEnd end = TaskEnd::done();
+          (void)TaskTransaction<Transaction>::run(run, [&](Transaction& tx) {
+            using End =
+                std::invoke_result_t<const Function&, Transaction&, const T&, const TaskRun&>;
+            if constexpr (std::is_void_v<End>) {
+              handle(tx, payload, run);
+            } else {
+              end = handle(tx, payload, run);
+            }
+            return end.kind() == TaskEnd::Kind::done;
+          });
+          return end;
+        });
   }
   /// The same for a type that names its task (outbox/payload.hpp).
   template <TypedTask T, class Function>

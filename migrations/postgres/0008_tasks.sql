@@ -451,9 +451,10 @@ $fn$;
 
 -- ---- Consumers that do not apply a message twice
 
+-- Ids are compared as bytes, which is faster than by the rules of a language.
 CREATE TABLE {schema}.inbox (
-  consumer     text NOT NULL,
-  message_id   text NOT NULL,
+  consumer     text COLLATE "C" NOT NULL,
+  message_id   text COLLATE "C" NOT NULL,
   received_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
   -- Of messages that a consumer of ours has read: where they were, the task that they became, and how often they arrived.
   event_type   text NOT NULL DEFAULT '',

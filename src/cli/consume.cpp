@@ -51,8 +51,7 @@ struct ConsumeOptions {
 }
 
 int consume(const ConsumeOptions& options, const Context& context) {
-  const auto loaded =
-      context.configuration(Subscriptions::unused, Tasks::unused, Consumers::used);
+  const auto loaded = context.configuration(Subscriptions::unused, Tasks::unused, Consumers::used);
   (void)Context::store_options(loaded);
   const Supervisor supervisor;
   Signals signals(kInterrupted);
@@ -65,7 +64,8 @@ int consume(const ConsumeOptions& options, const Context& context) {
                          {"consumers", consumers.size()}});
   std::jthread limit;  // joined after the consumers are destroyed, which may hang
   const auto monitor = start_monitor(
-      loaded, [] { return std::vector<RelayReport>(); }, [&] { return consumer_reports(consumers); });
+      loaded, [] { return std::vector<RelayReport>(); },
+      [&] { return consumer_reports(consumers); });
   if (!await_store(options, loaded, signals, supervisor))
     throw Failure(kInterrupted, "interrupted before it started");
   signals.end_at(2);
@@ -95,12 +95,13 @@ void add_consume(CLI::App& root, Context& context) {
              "Run this consumer only; can be given again");
   add_option(verb, "--wait", &options->wait, {},
              "Keep trying while the store cannot be reached, instead of exit 5");
-  add_footer(verb,
-             "Each message becomes a task once, however often the broker delivers it; `outbox work` does the tasks.\n"
-             "SIGTERM, SIGINT or SIGHUP stops it when the batch that is being written is acknowledged. What was not\n"
-             "acknowledged comes again. It reads its configuration at start only.\n\n"
-             "For those who watch it ([http] and [metrics]):\n" +
-                 config::settings_help("http") + config::settings_help("metrics"));
+  add_footer(
+      verb,
+      "Each message becomes a task once, however often the broker delivers it; `outbox work` does the tasks.\n"
+      "SIGTERM, SIGINT or SIGHUP stops it when the batch that is being written is acknowledged. What was not\n"
+      "acknowledged comes again. It reads its configuration at start only.\n\n"
+      "For those who watch it ([http] and [metrics]):\n" +
+          config::settings_help("http") + config::settings_help("metrics"));
   add_example(verb, "outbox consume -c /etc/outbox/outbox.toml --wait");
 }
 

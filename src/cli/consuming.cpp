@@ -20,8 +20,9 @@ ConsumersOfConfig make_consumers(const config::Loaded& loaded,
     if (any) continue;
     std::vector<std::string_view> known;
     for (const ConsumerSpec& spec : all) known.emplace_back(spec.name);
-    throw Failure(kUsage, "--consumer " + name + ": there is no [consumer." + name + "]",
-                  did_you_mean(name, known, "the configuration has [consumer." + all.front().name + "]"));
+    throw Failure(
+        kUsage, "--consumer " + name + ": there is no [consumer." + name + "]",
+        did_you_mean(name, known, "the configuration has [consumer." + all.front().name + "]"));
   }
   ConsumersOfConfig consumers;
   for (const ConsumerSpec& spec : all) {

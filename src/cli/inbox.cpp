@@ -28,9 +28,8 @@ struct InboxOptions {
 };
 
 store::InboxFilter make_inbox_filter(const InboxOptions& options) {
-  store::InboxFilter filter{.consumer = options.consumer,
-                            .message_id = options.id,
-                            .event_type = options.type};
+  store::InboxFilter filter{
+      .consumer = options.consumer, .message_id = options.id, .event_type = options.type};
   if (options.since) filter.since_us = parse_moment("--since", *options.since);
   if (options.until) filter.until_us = parse_moment("--until", *options.until);
   return filter;
@@ -62,8 +61,10 @@ int print_consumers(const InboxOptions& options, store::Inbox& inbox) {
   if (options.json) {
     Json list = Json::array();
     for (const store::InboxRow& one : consumers)
-      list.push_back({{"name", one.consumer}, {"last_received_at", time_or_null(
-          one.received_us == 0 ? std::nullopt : std::optional(one.received_us))}});
+      list.push_back(
+          {{"name", one.consumer},
+           {"last_received_at",
+            time_or_null(one.received_us == 0 ? std::nullopt : std::optional(one.received_us))}});
     print_json({{"consumers", list}});
     return kOk;
   }
@@ -73,7 +74,8 @@ int print_consumers(const InboxOptions& options, store::Inbox& inbox) {
   }
   Table table({"CONSUMER", "LAST RECEIVED"});
   for (const store::InboxRow& one : consumers)
-    table.add({plain(one.consumer), one.received_us == 0 ? "-" : event::time_text(one.received_us)});
+    table.add(
+        {plain(one.consumer), one.received_us == 0 ? "-" : event::time_text(one.received_us)});
   table.print();
   return kOk;
 }
@@ -97,12 +99,14 @@ int inbox(const InboxOptions& options, const Context& context) {
     return kOk;
   }
   if (rows.empty()) {
-    print("no such message was received, or it was received so long ago that its row was removed\n");
+    print(
+        "no such message was received, or it was received so long ago that its row was removed\n");
     return kOk;
   }
   print_messages(rows);
-  if (more) print("... there are more: --until {} shows older ones\n",
-                  event::time_text(rows.back().received_us));
+  if (more)
+    print("... there are more: --until {} shows older ones\n",
+          event::time_text(rows.back().received_us));
   return kOk;
 }
 
@@ -120,9 +124,10 @@ void add_inbox(CLI::App& root, Context& context) {
   add_option(verb, "--until", &options->until, "TIME", "Received before it");
   add_option(verb, "--limit", &options->limit, "N", "Show at most this many, the newest first");
   add_option(verb, "--json", &options->json, {}, "As JSON");
-  add_footer(verb,
-             "Without an option it lists the consumers. TASK is the task that a message became (outbox tasks status ID), and\n"
-             "ARRIVALS how often the broker has delivered it: it became a task once.");
+  add_footer(
+      verb,
+      "Without an option it lists the consumers. TASK is the task that a message became (outbox tasks status ID), and\n"
+      "ARRIVALS how often the broker has delivered it: it became a task once.");
   add_example(verb, "outbox inbox --consumer billing --id 01a1fffe-b175-7652-8989-de74aa02b3f2");
 }
 

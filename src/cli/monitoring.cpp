@@ -15,9 +15,9 @@ Status check_monitor(const config::Config& config) {
   return tl::unexpected(address.error());
 }
 
-std::unique_ptr<http::Monitor> start_monitor(const config::Loaded& loaded,
-                                             std::function<std::vector<RelayReport>()> reports,
-                                             std::function<std::vector<ConsumerReport>()> consumers) {
+std::unique_ptr<http::Monitor> start_monitor(
+    const config::Loaded& loaded, std::function<std::vector<RelayReport>()> reports,
+    std::function<std::vector<ConsumerReport>()> consumers) {
   const config::Config& config = loaded.config;
   if (config.http_listen.empty()) return nullptr;
   auto address = http::parse_address(config.http_listen);

@@ -15,6 +15,7 @@
 #include "base/count.hpp"
 #include "base/signals.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "cli/acting.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
@@ -23,7 +24,6 @@
 #include "event/time_text.hpp"
 #include "sink/json_line.hpp"
 #include "sink/registry.hpp"
-#include "base/units.hpp"
 #include "verify/verify_inbox.hpp"
 #include "verify/verify_sink.hpp"
 
@@ -74,9 +74,8 @@ std::string lanes_text(store::LaneMask lanes) {
 // ---- reading a destination
 
 std::unique_ptr<store::Store> open_inbox_store(const VerifyOptions& options) {
-  return must(store::open_store({.url = options.inbox,
-                                 .schema = options.inbox_schema,
-                                 .application = "outbox verify"}));
+  return must(store::open_store(
+      {.url = options.inbox, .schema = options.inbox_schema, .application = "outbox verify"}));
 }
 
 Result<sink::ReadParts> read_destination(const VerifyOptions& options, const SubscriptionSpec& spec,
@@ -308,8 +307,10 @@ int verify(const VerifyOptions& options, const Context& context) {
   if (!options.delivered.empty() && !options.subscription)
     throw Failure(kUsage, "--delivered: by which subscription?", "--subscription NAME");
   if (options.inbox.empty() != options.consumer.empty())
-    throw Failure(kUsage, options.inbox.empty() ? "--consumer: of which inbox?" : "--inbox: of which consumer?",
-                  "--inbox URL --consumer NAME");
+    throw Failure(
+        kUsage,
+        options.inbox.empty() ? "--consumer: of which inbox?" : "--inbox: of which consumer?",
+        "--inbox URL --consumer NAME");
   if (!options.inbox.empty() && !options.subscription)
     throw Failure(kUsage, "--inbox: by which subscription?", "--subscription NAME");
   Signals signals(kInterrupted);

@@ -204,9 +204,8 @@ int work_until_signal(const WorkOptions& options, const config::Loaded& loaded,
 }
 
 int work(const WorkOptions& options, const Context& context) {
-  const auto loaded =
-      context.configuration(Subscriptions::unused, Tasks::used,
-                            options.consume ? Consumers::used : Consumers::unused);
+  const auto loaded = context.configuration(Subscriptions::unused, Tasks::used,
+                                            options.consume ? Consumers::used : Consumers::unused);
   (void)Context::store_options(loaded);
   const std::vector<config::TaskSpec> tasks = choose_tasks(options, loaded);
   const Supervisor supervisor;

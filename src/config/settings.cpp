@@ -118,7 +118,8 @@ SettingRows<ConsumerSpec> consumer_rows() {
   using C = ConsumerSpec;
   return {
       {"source", &C::source, Traits{.required = true},
-       "The broker: " + source::kind_names() + ". Its connection has the settings of the sink of this name, in a table below the section."},
+       "The broker: " + source::kind_names() +
+           ". Its connection has the settings of the sink of this name, in a table below the section."},
       {"read", &C::read, Traits{.required = true},
        "The topics, queues or streams to read. In names of topics * and ? stand for any characters."},
       {"group", &C::group, Traits{.default_note = "the name of the consumer"},

@@ -90,8 +90,9 @@ void Monitor::add_routes(httplib::Server& server) const {
   });
   // These two say nothing that a stranger may not know.
   server.Get("/livez", [this](const httplib::Request&, httplib::Response& response) {
-    metrics::lives(options_.reports()) && metrics::live(consumer_reports()) ? answer(response, 200, "ok\n")
-                                       : answer(response, 503, "the main loop hangs\n");
+    metrics::lives(options_.reports()) && metrics::live(consumer_reports())
+        ? answer(response, 200, "ok\n")
+        : answer(response, 503, "the main loop hangs\n");
   });
   server.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
     if (!metrics::have_started(options_.reports()))

@@ -63,8 +63,7 @@ class Consumer::Reading {
     const MutexLock lock(mutex_);
     ConsumerReport report = report_;
     if (report.state != State::stopped)
-      report.silent =
-          std::chrono::duration_cast<std::chrono::milliseconds>(now_steady() - began_);
+      report.silent = std::chrono::duration_cast<std::chrono::milliseconds>(now_steady() - began_);
     return report;
   }
 
@@ -91,9 +90,8 @@ class Consumer::Reading {
   // ---- connections
 
   [[nodiscard]] Result<std::unique_ptr<store::Store>> open_store() const {
-    return store::open_store({.url = options_.store_url,
-                              .schema = options_.schema,
-                              .application = "outbox consumer"});
+    return store::open_store(
+        {.url = options_.store_url, .schema = options_.schema, .application = "outbox consumer"});
   }
 
   [[nodiscard]] Status connect() {
@@ -223,9 +221,9 @@ class Consumer::Reading {
     const auto found = std::find_if(all.begin(), all.end(),
                                     [&](const auto& row) { return row.spec.name == name; });
     if (found == all.end()) return 0;
-    OUTBOX_TRY(const auto progress,
-               catalog_->progress(
-                   *found, static_cast<std::int64_t>(options_.consumer.max_pending) + 1));
+    OUTBOX_TRY(
+        const auto progress,
+        catalog_->progress(*found, static_cast<std::int64_t>(options_.consumer.max_pending) + 1));
     return progress.pending;
   }
 
@@ -265,10 +263,9 @@ class Consumer::Reading {
     }
     const auto left_out = outage_.failed(error.message, now_steady());
     if (!left_out) return;
-    log::warn("the consumer cannot read, it tries again",
-              {{"consumer", options_.consumer.name},
-               {"reason", error.text()},
-               {"not_logged", *left_out}});
+    log::warn("the consumer cannot read, it tries again", {{"consumer", options_.consumer.name},
+                                                           {"reason", error.text()},
+                                                           {"not_logged", *left_out}});
   }
 
   void rest(const std::stop_token& stop, std::chrono::nanoseconds pause) {

@@ -30,16 +30,13 @@ using Names = std::span<const std::string_view>;
 
 // Where the known formats have these, the first one that is there counts: our own, CloudEvents
 // (its bindings for Kafka, HTTP and NATS, and AMQP), NATS, and Debezium's outbox event router.
-constexpr std::array<std::string_view, 6> kIdHeaders{
-    "outbox-id", "ce_id", "ce-id", "cloudEvents:id", "Nats-Msg-Id", "id"};
+constexpr std::array<std::string_view, 6> kIdHeaders{"outbox-id",      "ce_id",       "ce-id",
+                                                     "cloudEvents:id", "Nats-Msg-Id", "id"};
 constexpr std::array<std::string_view, 5> kTypeHeaders{"outbox-type", "ce_type", "ce-type",
                                                        "cloudEvents:type", "eventType"};
-constexpr std::array<std::string_view, 6> kKeyHeaders{"outbox-key",
-                                                      "ce_partitionkey",
-                                                      "ce-partitionkey",
-                                                      "cloudEvents:partitionkey",
-                                                      "ce_subject",
-                                                      "ce-subject"};
+constexpr std::array<std::string_view, 6> kKeyHeaders{"outbox-key",      "ce_partitionkey",
+                                                      "ce-partitionkey", "cloudEvents:partitionkey",
+                                                      "ce_subject",      "ce-subject"};
 constexpr std::array<std::string_view, 4> kSeqHeaders{"outbox-seq", "ce_sequence", "ce-sequence",
                                                       "cloudEvents:sequence"};
 constexpr std::array<std::string_view, 4> kTimeHeaders{"outbox-time", "ce_time", "ce-time",
@@ -265,8 +262,7 @@ MessageReader::Read MessageReader::read(source::Received received) const {
   task.aggregate_id = get("key", key_, known(key_) ? reading.known_key() : std::string());
   faults.add(event::check_required_name("type", task.event_type));
   faults.add(event::check_name("key", task.aggregate_id));
-  read.message.seq =
-      parse_seq(get("seq", seq_, known(seq_) ? reading.known_seq() : std::string()));
+  read.message.seq = parse_seq(get("seq", seq_, known(seq_) ? reading.known_seq() : std::string()));
   task.content_type = reading.content_type();
   if (task.content_type.empty() && reading.looks_like_json() && reading.is_json())
     task.content_type = "application/json";
@@ -277,6 +273,7 @@ MessageReader::Read MessageReader::read(source::Received received) const {
     faults.add("its payload has " + std::to_string(received.payload.size()) + " bytes");
   task.occurred_at = reading.time();
   task.id = EventId::generate();
+  task.lock_key = false;  // The source has the messages of a key in order already.
 
   task.headers = usable_headers(std::move(received.headers));
   if (count_bytes(task.headers) > kMostHeaders) {

@@ -31,8 +31,8 @@ void add_consumers(const std::vector<ConsumerReport>& reports, Families& into) {
 }
 
 bool live(const std::vector<ConsumerReport>& reports) {
-  return std::ranges::all_of(
-      reports, [](const ConsumerReport& report) { return report.silent < kHangs; });
+  return std::ranges::all_of(reports,
+                             [](const ConsumerReport& report) { return report.silent < kHangs; });
 }
 
 }  // namespace outbox::metrics

@@ -52,10 +52,12 @@ Result<RetentionPass> RetentionJob::run_pass(const std::stop_token& stop) {
     log::info("delivered history removed",
               {{"part", piece.name}, {"events", removal.events}, {"archive", removal.archived}});
   };
-  auto pass = remove_history(
-      **retention, id_,
-      {.keep = options_.retention, .archive = options_.archive, .keep_inbox = options_.inbox_retention, .keep_audit = options_.audit_keep},
-      on_removed, stop);
+  auto pass = remove_history(**retention, id_,
+                             {.keep = options_.retention,
+                              .archive = options_.archive,
+                              .keep_inbox = options_.inbox_retention,
+                              .keep_audit = options_.audit_keep},
+                             on_removed, stop);
   if (pass && !pass->elsewhere) {
     OUTBOX_TRY(prune_history(stop));
   }

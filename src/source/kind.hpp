@@ -37,7 +37,8 @@ struct SourceKind {
 
 /// The settings of the connection.
 template <class Settings>
-Result<Settings> read_connection(const sink::Declaration<Settings>& sink, const ConsumerSpec& spec) {
+Result<Settings> read_connection(const sink::Declaration<Settings>& sink,
+                                 const ConsumerSpec& spec) {
   SubscriptionSpec connection;
   connection.sink = sink.name;
   connection.sink_settings = spec.settings;

@@ -10,8 +10,8 @@ namespace outbox::source {
 
 const SourceKind* find_kind(std::string_view name) {
   const auto& all = kinds();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const SourceKind& kind) { return kind.name == name; });
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const SourceKind& kind) { return kind.name == name; });
   return found == all.end() ? nullptr : &*found;
 }
 
@@ -29,8 +29,8 @@ Result<std::unique_ptr<Source>> make_source(const ConsumerSpec& spec) {
   }
   for (const std::string& setting : kind->of_sending) {
     if (spec.settings.contains(setting))
-      return bad_field(spec.source + "." + setting, "says how to send, and a consumer sends nothing",
-                       "remove it");
+      return bad_field(spec.source + "." + setting,
+                       "says how to send, and a consumer sends nothing", "remove it");
   }
   return kind->make(spec);
 }

@@ -39,9 +39,9 @@ struct Received {
 };
 
 struct Wanted {
-  std::size_t messages{500};                  ///< With 0 the source only stays connected.
-  std::size_t bytes{std::size_t{4} << 20U};   ///< Stops after the message that exceeds it.
-  std::chrono::milliseconds wait{100};        ///< The longest wait for the first message.
+  std::size_t messages{500};                 ///< With 0 the source only stays connected.
+  std::size_t bytes{std::size_t{4} << 20U};  ///< Stops after the message that exceeds it.
+  std::chrono::milliseconds wait{100};       ///< The longest wait for the first message.
 };
 
 class Source {

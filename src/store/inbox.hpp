@@ -35,7 +35,7 @@ enum class Arrival : std::uint8_t {
 struct InboxRow {
   std::string consumer;
   std::string message_id;
-  std::string event_type;         ///< Empty for a message of receive(), as the next two.
+  std::string event_type;  ///< Empty for a message of receive(), as the next two.
   std::string place;
   std::optional<EventId> task{};  ///< Not set for a message that was skipped, either.
   std::int64_t received_us{0};    ///< Microseconds since 1970, UTC.
@@ -57,8 +57,9 @@ class Inbox : public Interface {
   /// Writes, in one transaction, a row for each message that arrives for the first time, and its
   /// task, in the order of the messages. Returns what each one was. The transaction is durable
   /// when the call returns.
-  [[nodiscard]] virtual Result<std::vector<Arrival>> receive(
-      std::string_view consumer, std::span<const InboxMessage> messages, bool skip_older) = 0;
+  [[nodiscard]] virtual Result<std::vector<Arrival>> receive(std::string_view consumer,
+                                                             std::span<const InboxMessage> messages,
+                                                             bool skip_older) = 0;
   /// At most `limit` rows, those received last first.
   [[nodiscard]] virtual Result<std::vector<InboxRow>> list(const InboxFilter& filter,
                                                            std::size_t limit) = 0;

@@ -17,9 +17,9 @@ struct RunnerSettings {
   std::string schema{};
 };
 
-/// Makes a core and its threads, which start with the first task. The threads end with the last reference to the core, which waits a
-/// moment for handlers that run. A handler that does not return keeps its thread, and what it uses
-/// of the core.
+/// Makes a core and its threads, which start with the first task. The threads end with the last
+/// reference to the core, which waits a moment for handlers that run. A handler that does not
+/// return keeps its thread, and what it uses of the core.
 [[nodiscard]] std::shared_ptr<RunnerCore> make_runner(std::string queue, RunnerCore::Types types,
                                                       const RunnerCore::Options& options,
                                                       RunnerSettings settings = {});

@@ -144,11 +144,11 @@ task::Source source_of(task::RunnerCore& runner, const SubscriptionSpec& spec) {
 /// also for those that others add later.
 Status add_queue(const std::string& queue, const Handlers& handlers, const WorkerOptions& options,
                  task::RunTracker& tracker, Relay& relay) {
-  const auto runner = task::make_runner(queue, types_of(handlers, options),
-                                        {.threads = options.threads},
-                                        {.result_bytes = options.result_bytes,
-                                         .store_url = options.relay.store_url,
-                                         .schema = options.relay.schema});
+  const auto runner =
+      task::make_runner(queue, types_of(handlers, options), {.threads = options.threads},
+                        {.result_bytes = options.result_bytes,
+                         .store_url = options.relay.store_url,
+                         .schema = options.relay.schema});
   // A worker without lanes, too, looks after what dead workers left behind.
   for (const SubscriptionSpec& spec : subscriptions_of(queue, handlers, options))
     (void)source_of(*runner, spec);

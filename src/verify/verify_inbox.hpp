@@ -15,7 +15,7 @@ namespace outbox::verify {
 /// Calls `take` for each message, as often as it has arrived. If the oldest row is about as old as
 /// the inbox keeps rows, older ones may have been removed.
 [[nodiscard]] Result<sink::ReadPart> read_inbox(store::Inbox& inbox, const std::string& consumer,
-                                                std::chrono::milliseconds keeps,
-                                                std::uint32_t part, const sink::TakeId& take);
+                                                std::chrono::milliseconds keeps, std::uint32_t part,
+                                                const sink::TakeId& take);
 
 }  // namespace outbox::verify

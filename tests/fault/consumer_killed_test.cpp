@@ -35,12 +35,13 @@ class ConsumerKilled : public ::testing::Test {
     spec_ = place_->spec();
     database_ = std::make_unique<PostgresDatabase>();
     Pg(database_->url())
-        .run("CREATE TABLE effect (n bigserial PRIMARY KEY, number int NOT NULL, key text NOT NULL)");
+        .run(
+            "CREATE TABLE effect (n bigserial PRIMARY KEY, number int NOT NULL, key text NOT NULL)");
   }
 
   [[nodiscard]] std::unique_ptr<ChildProcess> start() const {
     std::vector<std::string> command{OUTBOX_TEST_CONSUMER, database_->url(), "effects",
-                                     spec_.source,         spec_.read.at(0),  spec_.name};
+                                     spec_.source,         spec_.read.at(0), spec_.name};
     for (const auto& [name, value] : spec_.settings) command.push_back(name + "=" + value);
     return std::make_unique<ChildProcess>(ChildProcess::Options{
         .command = std::move(command), .environment = {}, .output = folder_.file("log")});
@@ -70,9 +71,11 @@ class ConsumerKilled : public ::testing::Test {
     EXPECT_EQ(value("SELECT count(*) FROM outbox.inbox WHERE consumer = 'effects'"),
               std::to_string(messages));
     if (!conformance::limits().keys || !conformance::limits().ordered_after_kill) return;
-    EXPECT_EQ(value("SELECT count(*) FROM (SELECT number < lag(number) OVER (PARTITION BY key ORDER BY n) AS late "
-                    "FROM effect) e WHERE late"),
-              "0")
+    EXPECT_EQ(
+        value(
+            "SELECT count(*) FROM (SELECT number < lag(number) OVER (PARTITION BY key ORDER BY n) AS late "
+            "FROM effect) e WHERE late"),
+        "0")
         << "an effect came before an earlier one of its key";
   }
 
@@ -132,8 +135,7 @@ TEST_F(ConsumerKilled, each_message_has_one_effect) {
     process->signal(SIGTERM);
     const auto status = process->wait();
     // One that has just been started may not have blocked the signal yet.
-    EXPECT_TRUE(status == 0 || status == SIGTERM)
-        << process->ended_with() << "\n" << last_lines();
+    EXPECT_TRUE(status == 0 || status == SIGTERM) << process->ended_with() << "\n" << last_lines();
   }
   expect_each_once(messages);
 }

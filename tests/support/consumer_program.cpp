@@ -62,14 +62,15 @@ int main(int argc, char** argv) {
     options.consumer.settings.emplace(setting.substr(0, equals), setting.substr(equals + 1));
   }
   outbox::Handlers handlers;
-  handlers.on_tx("effect", {.delays = {std::chrono::milliseconds(100), std::chrono::seconds(1),
-                                       std::chrono::seconds(1), std::chrono::seconds(1)}},
+  handlers.on_tx("effect",
+                 {.delays = {std::chrono::milliseconds(100), std::chrono::seconds(1),
+                             std::chrono::seconds(1), std::chrono::seconds(1)}},
                  write_effect);
-  const auto worker = must(outbox::Worker::create(
-      {.relay = {.store_url = argv[1], .lease = std::chrono::seconds(2)},
-       .queues = {"effects"},
-       .heartbeat = std::chrono::milliseconds(300)},
-      std::move(handlers)));
+  const auto worker = must(
+      outbox::Worker::create({.relay = {.store_url = argv[1], .lease = std::chrono::seconds(2)},
+                              .queues = {"effects"},
+                              .heartbeat = std::chrono::milliseconds(300)},
+                             std::move(handlers)));
   const auto consumer = must(outbox::Consumer::create(std::move(options)));
   if (!worker->start() || !consumer->start()) return 1;
   int signal = 0;

@@ -45,8 +45,8 @@ std::optional<Error> find_refusal(const ServerFacts& facts, std::string_view add
                                   std::string_view sink) {
   if (facts.mode == "cluster") {
     return fail(Errc::unsupported,
-                fmt::format("{}: {} is a node of a Redis Cluster, which is not supported",
-                            sink, address),
+                fmt::format("{}: {} is a node of a Redis Cluster, which is not supported", sink,
+                            address),
                 "use a server without cluster mode, or a proxy that hides the cluster")
         .value();
   }

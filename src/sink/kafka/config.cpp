@@ -453,21 +453,21 @@ Conf make_conf(const KafkaSettings& settings, FieldErrors& errors) {
 
 const Declaration<KafkaSettings>& declaration() {
   static const Declaration<KafkaSettings> kafka{
-       .name = "kafka",
-       .help = "produces to Apache Kafka with librdkafka, in order per key and without gaps",
-       .rows = rows(),
-       .passed_on =
-           PassedOn{
-               .help =
-                   "Other keys are properties of librdkafka; see [docs/sinks/kafka.md](../sinks/kafka.md).",
-               .names_file = names_file,
-               .is_secret = is_secret},
-       .others = [](KafkaSettings& s) -> Texts& { return s.properties; },
-       .check = check,
-       .check_use = check_use,
-       .make = make,
-       .inspect = inspect,
-       .read_back = read_back};
+      .name = "kafka",
+      .help = "produces to Apache Kafka with librdkafka, in order per key and without gaps",
+      .rows = rows(),
+      .passed_on =
+          PassedOn{
+              .help =
+                  "Other keys are properties of librdkafka; see [docs/sinks/kafka.md](../sinks/kafka.md).",
+              .names_file = names_file,
+              .is_secret = is_secret},
+      .others = [](KafkaSettings& s) -> Texts& { return s.properties; },
+      .check = check,
+      .check_use = check_use,
+      .make = make,
+      .inspect = inspect,
+      .read_back = read_back};
   return kafka;
 }
 

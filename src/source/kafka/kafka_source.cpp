@@ -20,7 +20,8 @@ using sink::kafka::Conf;
 
 /// What a consumer needs whatever the settings say. Messages of aborted transactions are not read.
 /// Offsets are committed by acknowledge() only. A rebalance moves only the partitions that change
-/// their member. 8 MiB of messages are fetched ahead: 64 KiB of each partition at least.
+/// their member. 8 MiB of messages are fetched ahead: with less a client whose queue is full, and
+/// which then rests for a second, has nothing left.
 constexpr std::pair<const char*, const char*> kConsumerSettings[] = {
     {"isolation.level", "read_committed"},
     {"enable.auto.commit", "false"},
@@ -28,7 +29,7 @@ constexpr std::pair<const char*, const char*> kConsumerSettings[] = {
     {"partition.assignment.strategy", "cooperative-sticky"},
     {"enable.partition.eof", "false"},
     {"queued.max.messages.kbytes", "8192"},
-    {"queued.min.messages", "20000"},
+    {"queued.min.messages", "100000"},
     {"fetch.wait.max.ms", "500"},
     {"check.crcs", "true"},
     // A new topic or partition is found within this time.
@@ -47,7 +48,8 @@ struct MessageDelete {
 using MessagePtr = std::unique_ptr<rd_kafka_message_t, MessageDelete>;
 
 std::string_view bytes(const void* data, std::size_t size) {
-  return data == nullptr ? std::string_view() : std::string_view(static_cast<const char*>(data), size);
+  return data == nullptr ? std::string_view()
+                         : std::string_view(static_cast<const char*>(data), size);
 }
 
 std::vector<Header> read_headers(const rd_kafka_message_t& message) {
@@ -57,9 +59,8 @@ std::vector<Header> read_headers(const rd_kafka_message_t& message) {
   const char* name = nullptr;
   const void* value = nullptr;
   std::size_t size = 0;
-  for (std::size_t i = 0; rd_kafka_header_get_all(all, i, &name, &value, &size) ==
-                          RD_KAFKA_RESP_ERR_NO_ERROR;
-       ++i)
+  for (std::size_t i = 0;
+       rd_kafka_header_get_all(all, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR; ++i)
     headers.emplace_back(name, bytes(value, size));
   return headers;
 }
@@ -121,7 +122,8 @@ Status KafkaSource::open() {
   for (const auto& [name, value] : kConsumerSettings)
     OUTBOX_CHECK(!sink::kafka::set_property(conf.get(), name, value));
   if (!settings_.properties.contains(kSessionTimeout.first))
-    OUTBOX_CHECK(!sink::kafka::set_property(conf.get(), kSessionTimeout.first, kSessionTimeout.second));
+    OUTBOX_CHECK(
+        !sink::kafka::set_property(conf.get(), kSessionTimeout.first, kSessionTimeout.second));
   for (const auto& [name, value] :
        {std::pair("group.id", spec_.group.empty() ? spec_.name : spec_.group),
         std::pair("auto.offset.reset",

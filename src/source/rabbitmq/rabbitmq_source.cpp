@@ -77,8 +77,8 @@ Error explain(std::uint16_t code, std::string_view text, std::string_view addres
 RabbitSource::RabbitSource(sink::rabbitmq::RabbitOptions options, const ConsumerSpec& spec)
     : options_(std::move(options)),
       queues_(distinct(spec.read)),
-      prefetch_(static_cast<std::uint16_t>(std::clamp<std::size_t>(
-          spec.batch, 1, std::numeric_limits<std::uint16_t>::max()))) {}
+      prefetch_(static_cast<std::uint16_t>(
+          std::clamp<std::size_t>(spec.batch, 1, std::numeric_limits<std::uint16_t>::max()))) {}
 
 RabbitSource::~RabbitSource() { RabbitSource::close(); }
 
@@ -95,9 +95,8 @@ Status RabbitSource::open() {
 
 /// Deliveries may come before the last consumer is confirmed, so they are taken here too.
 Status RabbitSource::start_consumers(TimePoint until) {
-  connection_->send(
-      kChannel, AMQP_BASIC_QOS_METHOD,
-      amqp_basic_qos_t{.prefetch_size = 0, .prefetch_count = prefetch_, .global = 0});
+  connection_->send(kChannel, AMQP_BASIC_QOS_METHOD,
+                    amqp_basic_qos_t{.prefetch_size = 0, .prefetch_count = prefetch_, .global = 0});
   ask_for_counts();
   // Classic and quorum queues have this priority anyway. A stream refuses the argument: otherwise
   // the consumer would begin at its end each time, and miss what comes while it is away.
@@ -268,11 +267,12 @@ void RabbitSource::keep_if_complete() {
 }
 
 Status RabbitSource::cancelled(const amqp_basic_cancel_t& cancel) {
-  return fail(Errc::not_found, Remedy::reconnect,
-              fmt::format(
-                  "rabbitmq: {}: the server has ended the consumer of queue {}: the queue was deleted, or its server went away",
-                  connection_->address(), in_quotes(to_text(cancel.consumer_tag))),
-              "check the queue, and consumer_timeout of the server; the consumer reads again when the queue is there");
+  return fail(
+      Errc::not_found, Remedy::reconnect,
+      fmt::format(
+          "rabbitmq: {}: the server has ended the consumer of queue {}: the queue was deleted, or its server went away",
+          connection_->address(), in_quotes(to_text(cancel.consumer_tag))),
+      "check the queue, and consumer_timeout of the server; the consumer reads again when the queue is there");
 }
 
 Status RabbitSource::channel_closed(const amqp_channel_close_t& close) {
@@ -323,20 +323,20 @@ std::optional<std::int64_t> RabbitSource::lag() {
 }
 
 SourceKind kind() {
-  return {.name = "rabbitmq",
-          .help = "reads queues of RabbitMQ",
-          .reads = "queues",
-          .of_sending = {"exchange", "unroutable", "declare", "exchange_type", "queue",
-                         "queue_type", "binding", "management_url", "deadline", "max_in_flight",
-                         "max_message_size"},
-          .make = [](const ConsumerSpec& spec) -> Result<std::unique_ptr<Source>> {
-            OUTBOX_TRY(const auto settings, read_connection(sink::rabbitmq::declaration(), spec));
-            FieldErrors errors;
-            auto options = sink::rabbitmq::parse_options(settings, errors);
-            OUTBOX_TRY(errors.status());
-            options.connection_name = "outbox " + spec.name;
-            return std::make_unique<RabbitSource>(std::move(options), spec);
-          }};
+  return {
+      .name = "rabbitmq",
+      .help = "reads queues of RabbitMQ",
+      .reads = "queues",
+      .of_sending = {"exchange", "unroutable", "declare", "exchange_type", "queue", "queue_type",
+                     "binding", "management_url", "deadline", "max_in_flight", "max_message_size"},
+      .make = [](const ConsumerSpec& spec) -> Result<std::unique_ptr<Source>> {
+        OUTBOX_TRY(const auto settings, read_connection(sink::rabbitmq::declaration(), spec));
+        FieldErrors errors;
+        auto options = sink::rabbitmq::parse_options(settings, errors);
+        OUTBOX_TRY(errors.status());
+        options.connection_name = "outbox " + spec.name;
+        return std::make_unique<RabbitSource>(std::move(options), spec);
+      }};
 }
 
 }  // namespace outbox::source::rabbitmq

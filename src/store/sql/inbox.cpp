@@ -154,12 +154,12 @@ class SqlInbox final : public store::Inbox {
     const auto time = [](std::optional<std::int64_t> us) {
       return us ? Param(Time{*us}) : Param(nullptr);
     };
-    OUTBOX_TRY(const Rows rows,
-               db_->exec(filter.message_id.empty() ? &Statements::list_inbox
-                                                   : &Statements::find_in_inbox,
-                         {text_or_null(filter.consumer), text_or_null(filter.message_id),
-                          text_or_null(filter.event_type), time(filter.since_us),
-                          time(filter.until_us), static_cast<std::int64_t>(limit)}));
+    OUTBOX_TRY(
+        const Rows rows,
+        db_->exec(filter.message_id.empty() ? &Statements::list_inbox : &Statements::find_in_inbox,
+                  {text_or_null(filter.consumer), text_or_null(filter.message_id),
+                   text_or_null(filter.event_type), time(filter.since_us), time(filter.until_us),
+                   static_cast<std::int64_t>(limit)}));
     return rows.list(read_inbox_row);
   }
 

@@ -29,15 +29,14 @@ sqlite3* connection_to(std::string_view url) {
 
 bool TaskTransaction<sqlite::Transaction>::run(
     const TaskRun& run, const std::function<bool(sqlite::Transaction&)>& body) {
-  return sqlite::with_transaction(
-      connection_to(run.store_url),
-      [&](sqlite::Transaction& tx) {
-        if (!run.once(tx)) return false;
-        tx.inherit(event::inherited_headers(run.headers, run.id));
-        if (!body(tx)) tx.rollback();
-        return true;
-      },
-      {.stop = run.stop});
+  return sqlite::with_transaction(connection_to(run.store_url),
+                                  [&](sqlite::Transaction& tx) {
+                                    if (!run.once(tx)) return false;
+                                    tx.inherit(event::inherited_headers(run.headers, run.id));
+                                    if (!body(tx)) tx.rollback();
+                                    return true;
+                                  },
+                                  {.stop = run.stop});
 }
 
 }  // namespace outbox

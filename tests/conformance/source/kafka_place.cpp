@@ -11,7 +11,9 @@ class KafkaPlace final : public Place {
  public:
   KafkaPlace() : topic_(*test::environment("OUTBOX_TEST_KAFKA"), 3) {}
 
-  [[nodiscard]] ConsumerSpec spec() const override { return spec_of(topic_.name(), topic_.brokers()); }
+  [[nodiscard]] ConsumerSpec spec() const override {
+    return spec_of(topic_.name(), topic_.brokers());
+  }
   /// The broker behind the shared gate tells its clients to come through the gate; this one tells
   /// its own address, so only the first connection is behind it.
   [[nodiscard]] ConsumerSpec spec_at(int port) const override {
@@ -25,8 +27,8 @@ class KafkaPlace final : public Place {
   }
 
   void send(const std::vector<Sent>& messages) override {
-    const auto client = test::kafka_client(RD_KAFKA_PRODUCER, topic_.brokers(),
-                                           {{"enable.idempotence", "true"}});
+    const auto client =
+        test::kafka_client(RD_KAFKA_PRODUCER, topic_.brokers(), {{"enable.idempotence", "true"}});
     for (const Sent& one : messages) {
       rd_kafka_headers_t* const headers = rd_kafka_headers_new(one.headers.size());
       for (const auto& [name, value] : one.headers)

@@ -44,9 +44,11 @@ class InboxSuite : public StoreTest {
   /// The ids of the messages whose tasks are in the log, in its order.
   std::vector<std::string> tasks() {
     std::vector<std::string> ids;
-    auto page = std::move(*store_->events())->list({.aggregate_type = "outbox-task:billing"}, 1000, true);
+    auto page =
+        std::move(*store_->events())->list({.aggregate_type = "outbox-task:billing"}, 1000, true);
     EXPECT_TRUE(ok(page));
-    for (const auto& event : page->events) ids.insert(ids.begin(), event.payload.substr(8, event.payload.size() - 10));
+    for (const auto& event : page->events)
+      ids.insert(ids.begin(), event.payload.substr(8, event.payload.size() - 10));
     return ids;
   }
   std::vector<InboxRow> list(const store::InboxFilter& filter) {
@@ -107,7 +109,8 @@ TEST_P(InboxSuite, the_inbox_is_read_page_by_page) {
   for (int i = 0; i < 12'000; ++i) messages.push_back(message(std::to_string(i), ""));
   EXPECT_THAT(receive(messages), Each(Arrival::first));
   std::set<std::string> seen;
-  ASSERT_TRUE(ok(inbox_->read("billing", [&](const InboxRow& row) { seen.insert(row.message_id); })));
+  ASSERT_TRUE(
+      ok(inbox_->read("billing", [&](const InboxRow& row) { seen.insert(row.message_id); })));
   EXPECT_EQ(seen.size(), messages.size());
 }
 
@@ -126,8 +129,8 @@ TEST_P(InboxSuite, two_consumers_with_the_same_messages_make_one_task_of_each) {
                          std::size_t& count) {
       const auto arrivals = inbox.receive("billing", messages, false);
       ASSERT_TRUE(ok(arrivals));
-      count = static_cast<std::size_t>(
-          std::count(arrivals->begin(), arrivals->end(), Arrival::first));
+      count =
+          static_cast<std::size_t>(std::count(arrivals->begin(), arrivals->end(), Arrival::first));
     };
     std::size_t second = 0;
     {

@@ -1,5 +1,7 @@
 // Tests what is RabbitMQ's own of its source: properties and headers, queues that are missing or go
 // away, what the server refuses. tests/conformance/source tests what every source promises.
+#include "source/rabbitmq/rabbitmq_source.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +11,6 @@
 #include "event/time_text.hpp"
 #include "integration/rabbitmq/rabbit_client.hpp"
 #include "sink/rabbitmq/table.hpp"
-#include "source/rabbitmq/rabbitmq_source.hpp"
 #include "source/registry.hpp"
 #include "support/eventually.hpp"
 #include "support/servers.hpp"
@@ -86,8 +87,7 @@ class RabbitSourceTest : public testing::Test {
   static void pause(Source& from, Condition condition, std::size_t bytes = 1U << 20U) {
     std::vector<Received> none;
     EXPECT_TRUE(eventually([&] {
-      const Status status =
-          from.receive({.messages = 0, .bytes = bytes, .wait = 100ms}, none);
+      const Status status = from.receive({.messages = 0, .bytes = bytes, .wait = 100ms}, none);
       EXPECT_TRUE(status) << status.error().text();
       return !status || condition();
     }));
@@ -276,14 +276,15 @@ TEST_F(RabbitSourceTest, reads_several_queues_and_acknowledges_them_together) {
 TEST_F(RabbitSourceTest, reads_over_tls) {
   const RabbitQueue queue(server());
   send(queue.name(), 0, 100, 100'000);
-  const auto from = open(spec({queue.name()}, {{"url", server().secure_url},
-                                               {"tls_ca", server().tls + "/ca.pem"}}));
+  const auto from = open(
+      spec({queue.name()}, {{"url", server().secure_url}, {"tls_ca", server().tls + "/ca.pem"}}));
   EXPECT_EQ(numbers(read(*from, 100, 7)), range(0, 100));
 }
 
 // ---- acknowledging and pausing
 
-TEST_F(RabbitSourceTest, a_message_that_was_not_acknowledged_has_another_place_when_it_comes_again) {
+TEST_F(RabbitSourceTest,
+       a_message_that_was_not_acknowledged_has_another_place_when_it_comes_again) {
   const RabbitQueue queue(server());
   send(queue.name(), 0, 1);
   const auto from = open(spec({queue.name()}));
@@ -341,9 +342,9 @@ TEST_F(RabbitSourceTest, several_heartbeats_pass_while_nothing_is_wanted) {
 TEST_F(RabbitSourceTest, a_server_that_has_gone_silent_is_noticed) {
   const RabbitQueue queue(server());
   TcpGate gate(server().port);
-  const auto from = open(spec(
-      {queue.name()},
-      {{"url", "amqp://127.0.0.1:" + std::to_string(gate.port())}, {"heartbeat", "1s"}}));
+  const auto from =
+      open(spec({queue.name()},
+                {{"url", "amqp://127.0.0.1:" + std::to_string(gate.port())}, {"heartbeat", "1s"}}));
   gate.set(TcpGate::Mode::blackhole);
   std::vector<Received> none;
   Status status;
@@ -396,9 +397,9 @@ TEST_F(RabbitSourceTest, a_single_active_consumer_keeps_the_order_when_a_connect
                             {{"x-queue-type", type}, {"x-single-active-consumer", "true"}});
     send(queue.name(), 0, 100);
     TcpGate gate(server().port);
-    ConsumerSpec through_gate = spec(
-        {queue.name()}, {{"url", "amqp://127.0.0.1:" + std::to_string(gate.port())},
-                         {"heartbeat", "1s"}});
+    ConsumerSpec through_gate =
+        spec({queue.name()},
+             {{"url", "amqp://127.0.0.1:" + std::to_string(gate.port())}, {"heartbeat", "1s"}});
     through_gate.batch = 20;
     const auto one = open(through_gate);
     EXPECT_EQ(numbers(read(*one, 20, 20)), range(0, 20)) << type;
@@ -496,10 +497,10 @@ TEST(RabbitSourceErrors, say_what_to_do) {
                       "ACCESS_REFUSED - queue 'q' in vhost '/' in exclusive use", "host")
                   .hint,
               HasSubstr("exclusively"));
-  EXPECT_THAT(explain(AMQP_RESOURCE_LOCKED, "RESOURCE_LOCKED - cannot obtain exclusive access",
-                      "host")
-                  .hint,
-              HasSubstr("exclusive"));
+  EXPECT_THAT(
+      explain(AMQP_RESOURCE_LOCKED, "RESOURCE_LOCKED - cannot obtain exclusive access", "host")
+          .hint,
+      HasSubstr("exclusive"));
   EXPECT_THAT(
       explain(AMQP_PRECONDITION_FAILED,
               "PRECONDITION_FAILED - delivery acknowledgement on channel 1 timed out", "host")

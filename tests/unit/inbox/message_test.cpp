@@ -11,11 +11,11 @@
 namespace outbox::inbox {
 namespace {
 
+using source::Received;
+using source::Spot;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-using source::Received;
-using source::Spot;
 
 constexpr const char* kId = "01a1fffe-b175-7652-8989-de74aa02b3f2";
 
@@ -65,8 +65,9 @@ TEST(Message, of_our_formats_raw_and_json) {
 
 TEST(Message, of_an_envelope_without_headers) {
   const auto one = read(
-      {.payload = std::string(R"({"eventId":")") + kId +
-                  R"(","eventType":"OrderPlaced","aggregateType":"order","aggregateId":"42","seq":3,"payload":{}})"});
+      {.payload =
+           std::string(R"({"eventId":")") + kId +
+           R"(","eventType":"OrderPlaced","aggregateType":"order","aggregateId":"42","seq":3,"payload":{}})"});
   EXPECT_EQ(one.message.id, kId);
   EXPECT_EQ(one.message.task.event_type, "OrderPlaced");
   EXPECT_EQ(one.message.task.aggregate_id, "42");
@@ -88,13 +89,15 @@ TEST(Message, of_cloud_events_in_each_binding) {
     EXPECT_EQ(one.message.task.event_type, "OrderPlaced");
     EXPECT_EQ(one.message.task.aggregate_id, "42");
     EXPECT_EQ(one.message.seq, 9);
-    for (const auto& [name, value] : one.message.task.headers) EXPECT_THAT(name, Not(HasSubstr(":")));
+    for (const auto& [name, value] : one.message.task.headers)
+      EXPECT_THAT(name, Not(HasSubstr(":")));
   }
 }
 
 TEST(Message, of_a_structured_cloud_event) {
   const auto one = read(
-      {.payload = R"({"specversion":"1.0","id":"7","source":"/shop","type":"com.shop.placed","subject":"42","data":{}})",
+      {.payload =
+           R"({"specversion":"1.0","id":"7","source":"/shop","type":"com.shop.placed","subject":"42","data":{}})",
        .content_type = "application/cloudevents+json; charset=utf-8"});
   EXPECT_EQ(one.message.id, "/shop#7") << "an id is unique within its source only";
   EXPECT_EQ(one.message.task.event_type, "com.shop.placed");
@@ -179,8 +182,9 @@ TEST(Message, cannot_direct_its_task) {
 }
 
 TEST(Message, headers_that_are_no_text_are_kept_as_base64) {
-  const auto one = read({.payload = "x",
-                         .headers = {{"trace", "\xff\x01"}, {"a b", "1"}, {"same", "1"}, {"Same", "2"}}});
+  const auto one =
+      read({.payload = "x",
+            .headers = {{"trace", "\xff\x01"}, {"a b", "1"}, {"same", "1"}, {"Same", "2"}}});
   EXPECT_EQ(header(one, "trace"), "base64:/wE=");
   EXPECT_EQ(header(one, "a_b"), "1");
   EXPECT_EQ(header(one, "Same"), "2") << "the last one of a name counts";
