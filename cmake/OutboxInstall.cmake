@@ -1,4 +1,4 @@
-# The installed library: an archive per public name (outbox::core, sqlite, postgres, relay, worker, metrics, testing) made of the objects
+# The installed library: an archive per public name (outbox::core, sqlite, postgres, relay, worker, consumer, metrics, testing) made of the objects
 # of the modules behind it, for find_package(outbox) and for pkg-config. Which modules and which libraries of others are
 # behind a name follows from what the modules link.
 include(GNUInstallDirs)
@@ -37,9 +37,10 @@ if(OUTBOX_WITH_POSTGRES)
   list(APPEND components postgres)
   set(module_of_postgres outbox_store_postgres)
 endif()
-list(APPEND components relay worker metrics testing)
+list(APPEND components relay worker consumer metrics testing)
 set(module_of_relay outbox_relay)
 set(module_of_worker outbox_task)
+set(module_of_consumer outbox_inbox)
 set(module_of_metrics outbox_metrics)
 set(module_of_testing outbox_testing)
 

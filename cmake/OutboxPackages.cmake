@@ -26,7 +26,7 @@ install(FILES ${deploy}/debian/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/do
 install(FILES ${deploy}/debian/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program EXCLUDE_FROM_ALL)
 install(FILES ${deploy}/debian/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/outbox-dev
   COMPONENT development EXCLUDE_FROM_ALL)
-install(FILES ${deploy}/outbox.service ${deploy}/outbox-work.service ${deploy}/outbox-console.service DESTINATION lib/systemd/system
+install(FILES ${deploy}/outbox.service ${deploy}/outbox-work.service ${deploy}/outbox-consume.service ${deploy}/outbox-console.service DESTINATION lib/systemd/system
   COMPONENT program EXCLUDE_FROM_ALL)
 install(FILES ${deploy}/outbox.toml DESTINATION /etc/outbox COMPONENT program EXCLUDE_FROM_ALL)
 

@@ -55,7 +55,7 @@ tarball_make() { # BUILD-FOLDER VERSION TEMPORARY OUTPUT
   if [ -d "$stage/usr/share" ]; then mv "$stage/usr/share" "$tree/"; fi
   rm -rf "$tree/share/doc"
   cp "$root/LICENSE" "$root/CHANGELOG.md" "$root/deploy/outbox.service" "$root/deploy/outbox-work.service" \
-    "$root/deploy/outbox-console.service" "$root/deploy/outbox.toml" "$tree/"
+    "$root/deploy/outbox-consume.service" "$root/deploy/outbox-console.service" "$root/deploy/outbox.toml" "$tree/"
   cp "$root/deploy/debian/copyright" "$tree/licenses/outbox"
   tarball_libraries "$tree/bin/outbox" >"$3/libraries"
   while IFS= read -r library; do tarball_add_library "$library" "$tree"; done <"$3/libraries"

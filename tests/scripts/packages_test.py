@@ -50,7 +50,7 @@ class Case(unittest.TestCase):
 class Deploy(Case):
     """The files of deploy/ by themselves."""
 
-    UNITS = ("outbox.service", "outbox-work.service", "outbox-console.service")
+    UNITS = ("outbox.service", "outbox-work.service", "outbox-consume.service", "outbox-console.service")
 
     def unit(self, name):
         folder = tempfile.TemporaryDirectory(prefix="outbox-unit-")
@@ -199,7 +199,7 @@ class Packages(Made):
     def test_the_program_package(self):
         contents = self.contents("outbox.deb")
         for path in "usr/bin/outbox", "usr/lib/systemd/system/outbox.service", "usr/lib/systemd/system/outbox-work.service", \
-                "usr/lib/systemd/system/outbox-console.service", \
+                "usr/lib/systemd/system/outbox-consume.service", "usr/lib/systemd/system/outbox-console.service", \
                 "etc/outbox/outbox.toml", "usr/share/doc/outbox/copyright", "usr/share/outbox/prometheus/alerts.yaml", \
                 "usr/share/outbox/grafana/outbox.json":
             self.assertIn(path, contents)
