@@ -173,7 +173,8 @@ class Consumer::Reading {
     for (int attempt = 1;; ++attempt) {
       auto arrivals =
           inbox_->receive(options_.consumer.name, messages, options_.consumer.skip_older);
-      const bool conflict = !arrivals && arrivals.error().remedy == Remedy::retry_transaction;
+      const bool conflict = !arrivals && (arrivals.error().remedy == Remedy::retry_transaction ||
+                                          arrivals.error().remedy == Remedy::retry_call);
       if (!conflict || attempt == kAttempts) return arrivals;
     }
   }

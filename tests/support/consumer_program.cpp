@@ -1,5 +1,6 @@
 // A consumer and a worker in a process of their own, for tests to kill and stop. The effect of a
-// message is a row of the table effect (number, key) in the database of both.
+// message is a row of the table effect (number, key) in the database of both, and an event "Effect"
+// with the same key and payload.
 //
 //   outbox_test_consumer STORE NAME SOURCE READ GROUP [SETTING=VALUE ...]
 #include <libpq-fe.h>
@@ -29,6 +30,11 @@ void write_effect(Transaction& tx, const std::string_view& payload, const TaskRu
                    values, nullptr, nullptr, 0);
   outbox::postgres::check(tx.connection(), result, "insert the effect");
   PQclear(result);
+  (void)tx.enqueue({.aggregate_type = "effect",
+                    .aggregate_id = key,
+                    .event_type = "Effect",
+                    .payload = number,
+                    .content_type = "text/plain"});
 }
 
 template <class T>

@@ -9,7 +9,7 @@
 #include "event/headers.hpp"
 #include "store/enqueue.hpp"
 #include "store/sqlite/connection.hpp"
-#include "store/url.hpp"
+#include "store/sqlite/path.hpp"
 
 namespace outbox {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 /// The connection of this thread of a worker to the store, one for each file.
 sqlite3* connection_to(std::string_view url) {
   thread_local std::map<std::string, store::sqlite::Connection> all;
-  const std::string path = store::find_file(std::string(url));
+  const std::string path = store::value_or_throw(store::sqlite::parse_path(std::string(url)));
   auto found = all.find(path);
   if (found == all.end()) {
     found = all.emplace(path, store::value_or_throw(store::sqlite::Connection::open(path))).first;
