@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <string>
 
@@ -17,6 +18,8 @@ namespace {
 
 constexpr std::string_view kAckPrefix = "$JS.ACK.";
 constexpr std::string_view kBlockStart = "NATS/1.0";
+/// More than a server lets through, so that memory of others is never taken for headers.
+constexpr std::ptrdiff_t kMostHeaderBytes = 1 << 20;
 
 // cnats 3 keeps the subject to answer to, the headers as they came, and the payload one behind the
 // other, each with a NUL. They are read there, because its functions take the next header for the
@@ -27,7 +30,7 @@ std::string_view header_block(natsMsg* message) {
   const char* const reply = natsMsg_GetReply(message);
   const char* const begin = reply + std::strlen(reply) + 1;
   const char* const end = natsMsg_GetData(message);
-  if (end <= begin) return {};
+  if (end <= begin || end - begin > kMostHeaderBytes) return {};
   const std::string_view block(begin, static_cast<std::size_t>(end - begin - 1));
   return block.starts_with(kBlockStart) ? block : std::string_view();
 }
