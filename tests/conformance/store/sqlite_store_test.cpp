@@ -379,11 +379,11 @@ TEST_F(SqliteStore, a_position_of_tables_that_were_dropped_is_not_written_into_t
   for (const char* view : {"new_event", "parked_state"})
     application.run("DROP VIEW outbox_" + std::string(view));
   for (const char* table :
-       {"event",       "subscription", "settlement",   "relay",      "meta",       "migration",
-        "parked",      "parked_end",   "run",          "definition", "owner",      "pruned",
-        "replay",      "replay_skip",  "replay_event", "worker",     "schedule",   "task_end",
-        "task_unique", "inbox",        "former_name",  "dropped",    "parked_key", "verified",
-        "history",     "audit",        "console_token"})
+       {"event",       "subscription", "settlement",    "relay",      "meta",       "migration",
+        "parked",      "parked_end",   "run",           "definition", "owner",      "pruned",
+        "replay",      "replay_skip",  "replay_event",  "worker",     "schedule",   "task_end",
+        "task_unique", "inbox",        "former_name",   "dropped",    "parked_key", "verified",
+        "history",     "audit",        "console_token", "inbox_key"})
     application.run("DROP TABLE outbox_" + std::string(table));
   ASSERT_TRUE(ok(store->migrate()));
   ASSERT_TRUE(ok((*store->catalog())->apply(make_spec("mails"))));
