@@ -125,26 +125,31 @@ double consume_nothing(PostgresFixture& log, const KafkaTopic& topic, std::int64
   });
 }
 
+/// Adds a handler that inserts a row in the transaction of its run, and then calls `after`.
+void add_effect(Handlers& handlers, const std::function<void(std::string_view payload)>& after) {
+  Handlers::Handler handler;
+  handler.type = "OrderPlaced";
+  handler.run = [after, sql = fmt::format("INSERT INTO {}.effect VALUES ($1)", kSchema)](
+                    std::string_view payload, const TaskRun& run) {
+    const std::string text(payload);
+    (void)TaskTransaction<postgres::Transaction>::run(run, [&](postgres::Transaction& tx) {
+      const char* const values[] = {text.c_str()};
+      PGresult* const result =
+          PQexecParams(tx.connection(), sql.c_str(), 1, nullptr, values, nullptr, nullptr, 0);
+      postgres::check(tx.connection(), result, "insert");
+      PQclear(result);
+      return true;
+    });
+    after(payload);
+    return TaskEnd::done();
+  };
+  handlers.add(std::move(handler));
+}
+
 double consume_with_effect(PostgresFixture& log, const KafkaTopic& topic, std::int64_t messages) {
   log.admin().run(fmt::format("TRUNCATE {}.effect", kSchema));
-  const std::string sql = fmt::format("INSERT INTO {}.effect VALUES ($1)", kSchema);
-  return consume(log, topic, messages, [sql](Handlers& handlers, std::atomic<std::int64_t>& done) {
-    Handlers::Handler handler;
-    handler.type = "OrderPlaced";
-    handler.run = [sql, &done](std::string_view payload, const TaskRun& run) {
-      const std::string text(payload);
-      (void)TaskTransaction<postgres::Transaction>::run(run, [&](postgres::Transaction& tx) {
-        const char* const values[] = {text.c_str()};
-        PGresult* const result =
-            PQexecParams(tx.connection(), sql.c_str(), 1, nullptr, values, nullptr, nullptr, 0);
-        postgres::check(tx.connection(), result, "insert");
-        PQclear(result);
-        return true;
-      });
-      ++done;
-      return TaskEnd::done();
-    };
-    handlers.add(std::move(handler));
+  return consume(log, topic, messages, [](Handlers& handlers, std::atomic<std::int64_t>& done) {
+    add_effect(handlers, [&done](std::string_view) { ++done; });
   });
 }
 
@@ -219,23 +224,7 @@ std::vector<double> effect_latencies(PostgresFixture& log) {
   const KafkaTopic topic(log.options().brokers, kPartitions);
   Arrivals arrivals;
   Handlers handlers;
-  Handlers::Handler handler;
-  handler.type = "OrderPlaced";
-  const std::string sql = fmt::format("INSERT INTO {}.effect VALUES ($1)", kSchema);
-  handler.run = [&](std::string_view payload, const TaskRun& run) {
-    const std::string text(payload);
-    (void)TaskTransaction<postgres::Transaction>::run(run, [&](postgres::Transaction& tx) {
-      const char* const values[] = {text.c_str()};
-      PGresult* const result =
-          PQexecParams(tx.connection(), sql.c_str(), 1, nullptr, values, nullptr, nullptr, 0);
-      postgres::check(tx.connection(), result, "insert");
-      PQclear(result);
-      return true;
-    });
-    arrivals.arrived(payload);
-    return TaskEnd::done();
-  };
-  handlers.add(std::move(handler));
+  add_effect(handlers, [&arrivals](std::string_view payload) { arrivals.arrived(payload); });
   const auto worker = make_worker(log, std::move(handlers));
   const auto consumer = make_consumer(log, topic);
   must(worker->start());

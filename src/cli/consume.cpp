@@ -19,7 +19,6 @@
 namespace outbox::cli {
 namespace {
 
-constexpr std::chrono::seconds kRetryStore{1};
 /// The longest stop: a batch is written, and the brokers are told.
 constexpr std::chrono::seconds kConsumerGrace{10};
 
@@ -27,28 +26,6 @@ struct ConsumeOptions {
   std::vector<std::string> consumers;
   bool wait{false};
 };
-
-/// With `--wait`, retries while the store is unavailable, and returns false if a signal comes
-/// meanwhile.
-[[nodiscard]] bool await_store(const ConsumeOptions& options, const config::Loaded& loaded,
-                               Signals& signals, const Supervisor& supervisor) {
-  std::string logged;
-  while (true) {
-    try {
-      (void)Context::checked_store(loaded);
-      return true;
-    } catch (const Failure& failure) {
-      if (!options.wait || failure.code() != kNotNow) throw;
-      if (logged != failure.what())
-        log::warn("the store cannot be used yet, retries",
-                  {{"reason", std::string(failure.what())}});
-      logged = failure.what();
-    }
-    supervisor.ready("waiting for the store: " + logged);
-    supervisor.alive();
-    if (signals.wait_for(kRetryStore)) return false;
-  }
-}
 
 int consume(const ConsumeOptions& options, const Context& context) {
   const auto loaded = context.configuration(Subscriptions::unused, Tasks::unused, Consumers::used);
@@ -66,7 +43,8 @@ int consume(const ConsumeOptions& options, const Context& context) {
   const auto monitor = start_monitor(
       loaded, [] { return std::vector<RelayReport>(); },
       [&] { return consumer_reports(consumers); });
-  if (!await_store(options, loaded, signals, supervisor))
+  if (!start_when_possible(options.wait, signals, supervisor,
+                           [&] { (void)Context::checked_store(loaded); }))
     throw Failure(kInterrupted, "interrupted before it started");
   signals.end_at(2);
   for (const auto& consumer : consumers) must(consumer->start());

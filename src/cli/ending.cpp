@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <cstdlib>
+#include <string>
 
 #include "base/log.hpp"
 #include "base/mutex.hpp"
@@ -15,7 +16,30 @@ namespace {
 /// How long the lanes may take to be given back after the grace period.
 constexpr std::chrono::seconds kBeyondGrace{5};
 
+constexpr std::chrono::seconds kRetry{1};
+
 }  // namespace
+
+bool start_when_possible(bool wait, const Signals& signals, const Supervisor& supervisor,
+                         const std::function<void()>& start) {
+  std::string logged;
+  while (true) {
+    try {
+      start();
+      return true;
+    } catch (const Failure& failure) {
+      if (!wait || failure.code() != kNotNow) throw;
+      if (logged != failure.what())
+        log::warn("the store cannot be used yet, retries",
+                  {{"reason", std::string(failure.what())}});
+      logged = failure.what();
+    }
+    // Other services must not wait for a database that may come hours later.
+    supervisor.ready("waiting for the store: " + logged);
+    supervisor.alive();
+    if (signals.wait_for(kRetry)) return false;
+  }
+}
 
 void log_warnings(const config::Loaded& loaded) {
   for (const auto& warning : loaded.warnings)

@@ -25,7 +25,6 @@
 namespace outbox::cli {
 namespace {
 
-constexpr std::chrono::seconds kRetryRelay{1};
 constexpr std::chrono::milliseconds kCheckPending{50};
 constexpr std::chrono::seconds kVerifyEvery{5};
 
@@ -81,25 +80,13 @@ int stop(Relay& relay, std::chrono::milliseconds grace) {
 /// With `--wait`, retries while the store is unavailable. Other errors end the verb.
 void start(const RelayVerbOptions& options, const config::Loaded& loaded, Relay& relay,
            Signals& signals, const Supervisor& supervisor) {
-  std::string logged;
-  while (true) {
-    try {
-      signals.end_at(1);  // nothing is in flight
-      log_inactive(loaded);
-      signals.end_at(2);  // events may be in flight before start() returns
-      return must(repeatable(relay.start()));
-    } catch (const Failure& failure) {
-      if (!options.wait || failure.code() != kNotNow) throw;
-      if (logged != failure.what())
-        log::warn("the store cannot be used yet, retries",
-                  {{"reason", std::string(failure.what())}});
-      logged = failure.what();
-    }
-    // Other services must not wait for a database that may come hours later.
-    supervisor.ready("waiting for the store: " + logged);
-    supervisor.alive();
-    if (signals.wait_for(kRetryRelay)) throw Failure(kInterrupted, "interrupted before it started");
-  }
+  const bool started = start_when_possible(options.wait, signals, supervisor, [&] {
+    signals.end_at(1);  // nothing is in flight
+    log_inactive(loaded);
+    signals.end_at(2);  // events may be in flight before start() returns
+    must(repeatable(relay.start()));
+  });
+  if (!started) throw Failure(kInterrupted, "interrupted before it started");
 }
 
 /// Whether all subscriptions of the configuration are in the store: of one that is not, everything

@@ -205,7 +205,8 @@ void print_rest(const verify::SinkFound& sink) {
     print(
         "  {} not there; perhaps among the {} removed there, of before {} (hint: let messages be "
         "kept there for longer than relay.retention)\n",
-        count("delivered event", sink.uncompared, "is", "are"), count("message", sink.removed),
+        count("delivered event", sink.uncompared, "is", "are"),
+        sink.removed < verify::kUncounted ? count("message", sink.removed) : "messages",
         event::time_text(sink.removed_before_us));
   }
 }

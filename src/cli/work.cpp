@@ -28,8 +28,6 @@
 namespace outbox::cli {
 namespace {
 
-constexpr std::chrono::seconds kRetryWorker{1};
-
 struct WorkOptions {
   std::vector<std::string> queues;
   bool wait{false};
@@ -106,25 +104,11 @@ std::unique_ptr<Worker> make_worker(const config::Loaded& loaded, const std::str
 /// meanwhile. Other errors end the verb.
 [[nodiscard]] bool start(const WorkOptions& options, const config::Loaded& loaded, Worker& worker,
                          Signals& signals, const Supervisor& supervisor) {
-  std::string logged;
-  while (true) {
-    try {
-      (void)Context::checked_store(loaded);
-      signals.end_at(2);  // tasks may run before start() returns
-      must(repeatable(worker.start()));
-      return true;
-    } catch (const Failure& failure) {
-      if (!options.wait || failure.code() != kNotNow) throw;
-      if (logged != failure.what())
-        log::warn("the store cannot be used yet, retries",
-                  {{"reason", std::string(failure.what())}});
-      logged = failure.what();
-    }
-    // Other services must not wait for a database that may come hours later.
-    supervisor.ready("waiting for the store: " + logged);
-    supervisor.alive();
-    if (signals.wait_for(kRetryWorker)) return false;
-  }
+  return start_when_possible(options.wait, signals, supervisor, [&] {
+    (void)Context::checked_store(loaded);
+    signals.end_at(2);  // tasks may run before start() returns
+    must(repeatable(worker.start()));
+  });
 }
 
 using Workers = std::vector<std::unique_ptr<Worker>>;

@@ -127,7 +127,7 @@ SettingRows<ConsumerSpec> consumer_rows() {
       {"start", &C::start, "Where a new group begins."},
       {"queue", &C::queue, "The queue of the tasks that the messages become."},
       {"id", &C::id, Traits{.default_note = "where the known formats have it"},
-       "Where a message has its id: \"header:NAME\", \"json:PATH\", or \"place\", its coordinates at the broker."},
+       "Where a message has its id: \"header:NAME\", \"json:PATH\", or \"place\", its place and time at the broker."},
       {"type", &C::type, Traits{.default_note = "where the known formats have it"},
        "Where it has the type of its task: \"header:NAME\", \"json:PATH\" or \"text:TEXT\"."},
       {"key", &C::key, Traits{.default_note = "where the known formats have it"},

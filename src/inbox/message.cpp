@@ -30,8 +30,11 @@ using Names = std::span<const std::string_view>;
 
 // Where the known formats have these, the first one that is there counts: our own, CloudEvents
 // (its bindings for Kafka, HTTP and NATS, and AMQP), NATS, and Debezium's outbox event router.
-constexpr std::array<std::string_view, 6> kIdHeaders{"outbox-id",      "ce_id",       "ce-id",
-                                                     "cloudEvents:id", "Nats-Msg-Id", "id"};
+constexpr std::array<std::string_view, 5> kIdHeaders{"outbox-id", "ce_id", "ce-id",
+                                                     "cloudEvents:id", "Nats-Msg-Id"};
+/// Debezium's. Others call other things so, and messages of one id count as one, so it counts only
+/// if it is a UUID.
+constexpr std::string_view kPlainIdHeader = "id";
 constexpr std::array<std::string_view, 5> kTypeHeaders{"outbox-type", "ce_type", "ce-type",
                                                        "cloudEvents:type", "eventType"};
 constexpr std::array<std::string_view, 6> kKeyHeaders{"outbox-key",      "ce_partitionkey",
@@ -41,11 +44,13 @@ constexpr std::array<std::string_view, 4> kSeqHeaders{"outbox-seq", "ce_sequence
                                                       "cloudEvents:sequence"};
 constexpr std::array<std::string_view, 4> kTimeHeaders{"outbox-time", "ce_time", "ce-time",
                                                        "cloudEvents:time"};
-// Members of our envelope, and of a CloudEvent in structured mode.
-constexpr std::array<std::string_view, 1> kEnvelopeIds{"eventId"};
+/// A member of our envelope; it counts only if it is a UUID, too.
+constexpr std::string_view kEnvelopeId = "eventId";
 constexpr std::string_view kStructured = "application/cloudevents+json";
 
 constexpr std::string_view kUnreadableType = "unreadable";
+/// What the stores hold. Of a larger payload they get the beginning, because a message that they
+/// refuse would come again and again, before all others.
 constexpr std::size_t kMostPayload = std::size_t{64} << 20U;
 constexpr std::size_t kMostHeaders = std::size_t{64} << 10U;
 
@@ -99,7 +104,7 @@ class Reading {
       }
       case Spot::Kind::json: return find_json(spot.name);
       case Spot::Kind::text: return spot.name;
-      case Spot::Kind::place: return received_.place;
+      case Spot::Kind::place: return id_of_place();
       case Spot::Kind::known: break;
     }
     return {};
@@ -109,9 +114,21 @@ class Reading {
     std::string id = first_header(kIdHeaders);
     if (!id.empty()) return with_source(std::move(id), first_header(kSourceHeaders));
     if (!received_.id.empty()) return received_.id;
-    if (is_structured()) return with_source(find_json("id"), find_json("source"));
-    id = find_json(kEnvelopeIds.front());
-    return id.empty() ? received_.place : id;
+    if (const std::string* const plain = find_header(kPlainIdHeader);
+        plain != nullptr && is_uuid(*plain))
+      return *plain;
+    if (is_structured()) {
+      id = with_source(find_json("id"), find_json("source"));
+    } else if (std::string own = find_json(kEnvelopeId); is_uuid(own)) {
+      id = std::move(own);
+    }
+    return id.empty() ? id_of_place() : id;
+  }
+  /// A topic or a stream that was deleted and made again has the same places for other messages,
+  /// which have other times.
+  [[nodiscard]] std::string id_of_place() const {
+    if (!received_.sent_at) return received_.place;
+    return received_.place + "@" + std::to_string(event::to_us(*received_.sent_at));
   }
   [[nodiscard]] std::string known_type() {
     std::string type = first_header(kTypeHeaders);
@@ -131,7 +148,8 @@ class Reading {
   }
   [[nodiscard]] std::optional<Timestamp> time() const {
     if (const auto us = event::read_time(first_header(kTimeHeaders))) return event::timestamp(*us);
-    return received_.sent_at;
+    const auto sent = received_.sent_at;
+    return sent && event::is_time(event::to_us(*sent)) ? sent : std::nullopt;
   }
 
  private:
@@ -140,9 +158,10 @@ class Reading {
 
   /// The id of a CloudEvent is unique within its source only, unless it is a UUID.
   [[nodiscard]] static std::string with_source(std::string id, const std::string& source) {
-    if (id.empty() || source.empty() || EventId::parse(id)) return id;
+    if (id.empty() || source.empty() || is_uuid(id)) return id;
     return source + "#" + id;
   }
+  [[nodiscard]] static bool is_uuid(std::string_view id) { return EventId::parse(id).has_value(); }
 
   const source::Received& received_;
   std::string content_type_;
@@ -254,7 +273,7 @@ MessageReader::Read MessageReader::read(source::Received received) const {
   Read read;
   Event& task = read.message.task;
   std::string id = get("id", id_, known(id_) ? reading.known_id() : std::string());
-  if (id.empty()) id = received.place;
+  if (id.empty()) id = reading.id_of_place();
   read.message.id = usable_id(std::move(id));
   read.message.place = received.place;
   task.aggregate_type = aggregate_type_;
@@ -270,7 +289,8 @@ MessageReader::Read MessageReader::read(source::Received received) const {
   if (event::is_json_type(task.content_type) && !reading.is_json())
     faults.add("its content type is " + task.content_type + ", and its payload is not JSON");
   if (received.payload.size() > kMostPayload)
-    faults.add("its payload has " + std::to_string(received.payload.size()) + " bytes");
+    faults.add("its payload has " + std::to_string(received.payload.size()) +
+               " bytes, of which the first 64 MiB are kept");
   task.occurred_at = reading.time();
   task.id = EventId::generate();
   task.lock_key = false;  // The source has the messages of a key in order already.
@@ -286,6 +306,7 @@ MessageReader::Read MessageReader::read(source::Received received) const {
       }))
     task.headers.emplace_back("correlation_id", usable_value(std::move(received.correlation_id)));
   set_header(task.headers, kMessageIdHeader, read.message.id);
+  if (received.payload.size() > kMostPayload) received.payload.resize(kMostPayload);
   task.payload = std::move(received.payload);
   if (!faults.any()) return read;
 

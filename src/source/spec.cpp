@@ -43,6 +43,9 @@ Result<Spot> Spot::parse(std::string_view field, std::string_view text) {
 
 Status validate(const ConsumerSpec& spec) {
   OUTBOX_TRY(event::check_plain_name("name", spec.name));
+  if (spec.name.starts_with("task."))
+    return bad_field("name", "begins with task., as the names do by which workers remember effects",
+                     "choose another name");
   if (source::find_kind(spec.source) == nullptr) {
     auto none = source::make_source(spec);
     return pass(none);

@@ -1,7 +1,6 @@
 #include "verify/verify_inbox.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "base/error.hpp"
@@ -29,7 +28,7 @@ Result<sink::ReadPart> read_inbox(store::Inbox& inbox, const std::string& consum
   constexpr std::chrono::hours kMargin{1};
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   if (std::chrono::microseconds(*oldest_us) < now - keeps + kMargin) {
-    read.removed = std::numeric_limits<std::int64_t>::max() / 2;
+    read.removed = kUncounted;
     read.removed_before_us = *oldest_us;
   }
   return read;

@@ -12,6 +12,9 @@
 
 namespace outbox::verify {
 
+/// What is said to be removed from an inbox, which does not count it.
+inline constexpr std::int64_t kUncounted = std::int64_t{1} << 52U;
+
 /// Calls `take` for each message, as often as it has arrived. If the oldest row is about as old as
 /// the inbox keeps rows, older ones may have been removed.
 [[nodiscard]] Result<sink::ReadPart> read_inbox(store::Inbox& inbox, const std::string& consumer,

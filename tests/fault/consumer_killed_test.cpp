@@ -110,13 +110,13 @@ TEST_F(ConsumerKilled, each_message_has_one_effect) {
   const int least = 25 * soak_factor();
   const bool done = eventually(
       [&] {
-        std::this_thread::sleep_for(milliseconds(random.below(500)));
+        random.dawdle(milliseconds(500));
         auto& victim = processes[random.below(members)];
         // Half of them stand still for a while before they die, or go on.
         const auto what = random.below(4);
         if (what == 3) {
           victim->signal(SIGSTOP);
-          std::this_thread::sleep_for(milliseconds(random.below(1500)));
+          random.dawdle(milliseconds(1500));
           victim->signal(SIGCONT);
         } else if (rounds < least) {
           victim->kill();

@@ -243,10 +243,11 @@ ON CONFLICT DO NOTHING RETURNING message_id)"},
 UPDATE {schema}.inbox i SET arrivals = i.arrivals + n.times
 FROM (SELECT u.id, count(*)::int AS times FROM unnest($2::text[]) u(id) GROUP BY u.id) n
 WHERE i.consumer = $1::text AND i.message_id = n.id)"},
-    // $1 consumer, $2 keys, sorted. Primary key.
+    // $1 consumer, $2 keys, sorted. Primary key. A key that is new gets a row, which locks it.
     .latest_of_keys = {.how = How::kept, .what = "read the latest messages of keys", .text = R"(
-SELECT k.key, k.seq FROM {schema}.inbox_key k WHERE k.consumer = $1::text AND k.key = ANY ($2::text[])
-ORDER BY k.key FOR UPDATE)"},
+INSERT INTO {schema}.inbox_key (consumer, key, seq)
+SELECT $1::text, u.key, '-9223372036854775808'::bigint FROM unnest($2::text[]) u(key)
+ON CONFLICT (consumer, key) DO UPDATE SET seq = {schema}.inbox_key.seq RETURNING key, seq)"},
     // $1 consumer, $2 keys, sorted, $3 their numbers. Primary key.
     .note_latest = {.how = How::kept, .what = "note the latest messages of keys", .text = R"(
 INSERT INTO {schema}.inbox_key (consumer, key, seq)

@@ -2,6 +2,7 @@
 #include "store/inbox.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -89,7 +90,7 @@ class Batch {
     return {};
   }
 
-  /// Keys are locked, so that a message of another batch is compared after this one.
+  /// Keys are locked, new ones too, so that a message of another batch is compared after this one.
   [[nodiscard]] Status find_older(Connection& db) {
     std::vector<std::string> keys;
     for (const InboxMessage& message : messages_) {
@@ -108,7 +109,8 @@ class Batch {
     }
     for (std::size_t i = 0; i < messages_.size(); ++i) {
       if (!has_number(messages_[i])) continue;
-      std::int64_t& latest = latest_[messages_[i].task.aggregate_id];
+      constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::min();
+      auto& latest = latest_.try_emplace(messages_[i].task.aggregate_id, kNone).first->second;
       if (*messages_[i].seq < latest) arrivals_[i] = Arrival::older;
       latest = std::max(latest, *messages_[i].seq);
     }

@@ -142,7 +142,10 @@ Status Connection::run_and_write(sql::Named named, const sql::Params& params,
 Status Connection::transact(const std::function<Result<sql::Decision>()>& body) {
   OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(*this));
   OUTBOX_TRY(const sql::Decision decision, body());
-  return decision == sql::Decision::commit ? transaction.commit() : Status{};
+  if (decision != sql::Decision::commit) return {};
+  // What is committed into a file that is gone would be lost with it.
+  OUTBOX_TRY(check_in_place());
+  return transaction.commit();
 }
 
 Result<std::int64_t> Connection::integer(std::string_view sql) {

@@ -225,7 +225,7 @@ ON CONFLICT DO NOTHING RETURNING message_id)"},
     .received_again = {.text = R"(
 /* count messages that arrived again */ UPDATE outbox_inbox SET arrivals = arrivals + n.times
 FROM (SELECT value AS id, count(*) AS times FROM json_each(?2) GROUP BY value) n WHERE consumer = ?1 AND message_id = n.id)"},
-    // ?1 consumer, ?2 keys. Primary key.
+    // ?1 consumer, ?2 keys. Primary key. The transaction has the lock of the file.
     .latest_of_keys = {.text = R"(
 /* read the latest messages of keys */ SELECT key, seq FROM outbox_inbox_key WHERE consumer = ?1 AND key IN (SELECT value FROM json_each(?2)))"},
     // ?1 consumer, ?2 keys, ?3 their numbers. Primary key.

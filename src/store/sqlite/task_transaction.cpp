@@ -19,6 +19,11 @@ sqlite3* connection_to(std::string_view url) {
   thread_local std::map<std::string, store::sqlite::Connection> all;
   const std::string path = store::value_or_throw(store::sqlite::parse_path(std::string(url)));
   auto found = all.find(path);
+  // A file that was replaced is another store.
+  if (found != all.end() && !found->second.check_in_place()) {
+    all.erase(found);
+    found = all.end();
+  }
   if (found == all.end()) {
     found = all.emplace(path, store::value_or_throw(store::sqlite::Connection::open(path))).first;
   }

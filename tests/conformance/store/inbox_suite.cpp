@@ -104,6 +104,30 @@ TEST_P(InboxSuite, older_messages_of_a_key_are_left_out) {
   EXPECT_FALSE(list({.message_id = "a1"}).at(0).task);
 }
 
+TEST_P(InboxSuite, numbers_may_be_negative) {
+  EXPECT_THAT(receive({message("a", "a", -5), message("b", "a", -4)}, true), Each(Arrival::first));
+  EXPECT_THAT(receive({message("c", "a", -6)}, true), Each(Arrival::older));
+}
+
+/// Whichever of them commits first, the message with the higher number is the last one of its key.
+TEST_P(InboxSuite, two_consumers_leave_out_older_messages_of_a_new_key) {
+  const auto other = std::move(*store_->inbox());
+  for (int round = 0; round < 60; ++round) {
+    const std::string key = std::to_string(round);
+    {
+      const std::jthread beside([&] {
+        EXPECT_TRUE(ok(other->receive("billing", std::vector{message(key + "-1", key, 1)}, true)));
+      });
+      (void)receive({message(key + "-2", key, 2)}, true);
+    }
+    auto page =
+        std::move(*store_->events())
+            ->list({.aggregate_type = "outbox-task:billing", .aggregate_id = key}, 10, true);
+    ASSERT_TRUE(ok(page));
+    EXPECT_NE(page->events.front().payload.find(key + "-2"), std::string::npos);
+  }
+}
+
 TEST_P(InboxSuite, the_inbox_is_read_page_by_page) {
   std::vector<InboxMessage> messages;
   for (int i = 0; i < 12'000; ++i) messages.push_back(message(std::to_string(i), ""));

@@ -200,15 +200,19 @@ TEST_P(OnTxTest, a_commit_whose_answer_is_lost_is_not_repeated) {
   constexpr int kRounds = 40;
   {
     std::atomic<bool> over{false};
+    std::atomic<int> done{0};
+    // An answer is lost, and then a run has time to end.
     const std::jthread breaking([&] {
       while (!over) {
+        const int lost = gate.lost_answers();
         gate.set(TcpGate::Mode::answers_lost);
-        std::this_thread::sleep_for(milliseconds(3));
+        (void)eventually([&] { return over || gate.lost_answers() > lost; });
+        const int before = done;
         gate.set(TcpGate::Mode::open);
-        std::this_thread::sleep_for(milliseconds(40));
+        (void)eventually([&] { return over || done > before; });
       }
     });
-    for (int i = 0; i < kRounds; ++i) {
+    for (int i = 0; i < kRounds; ++i, ++done) {
       const EventId id = EventId::generate();
       // A run that gives up is repeated by the worker.
       for (int attempt = 0;; ++attempt) {

@@ -122,6 +122,41 @@ TEST(Message, that_says_nothing_is_known_by_its_place) {
   EXPECT_EQ(one.message.seq, std::nullopt);
 }
 
+/// Messages of one id count as one: what others use the same name for must not make them so.
+TEST(Message, a_plain_id_counts_only_if_it_is_a_uuid) {
+  EXPECT_EQ(read({.headers = {{"id", "42"}}}).message.id, "orders/3/1042");
+  EXPECT_EQ(read({.payload = R"({"eventId": 42})"}).message.id, "orders/3/1042");
+  ConsumerSpec spec = make_spec();
+  spec.id = "header:id";
+  EXPECT_EQ(read({.headers = {{"id", "42"}}}, spec).message.id, "42");
+}
+
+TEST(Message, places_of_a_topic_that_is_made_again_are_others) {
+  const auto at = [](std::int64_t us) {
+    return read({.payload = "x", .sent_at = Timestamp(std::chrono::microseconds(us))}).message;
+  };
+  EXPECT_EQ(at(1'000'000).id, "orders/3/1042@1000000");
+  EXPECT_EQ(at(1'000'000).id, at(1'000'000).id);
+  EXPECT_NE(at(1'000'000).id, at(2'000'000).id);
+  EXPECT_EQ(at(1'000'000).place, "orders/3/1042");
+  EXPECT_FALSE(at(std::int64_t{1} << 62).task.occurred_at) << "no store can hold such a time";
+}
+
+/// A message that the store refuses would come again and again, before all others.
+TEST(Message, of_what_no_store_can_hold_the_beginning_is_kept) {
+  constexpr std::size_t kMost = std::size_t{64} << 20U;
+  const auto one = read({.payload = std::string(kMost + 1, 'x')});
+  EXPECT_THAT(one.unreadable, HasSubstr("67108865 bytes"));
+  EXPECT_EQ(one.message.task.payload.size(), kMost);
+  EXPECT_EQ(read({.payload = std::string(kMost, 'x')}).unreadable, "");
+}
+
+TEST(Message, the_name_of_a_consumer_is_not_one_of_a_queue) {
+  ConsumerSpec spec = make_spec();
+  spec.name = "task.billing";
+  EXPECT_FALSE(validate(spec));
+}
+
 TEST(Message, has_its_parts_where_the_configuration_says) {
   ConsumerSpec spec = make_spec();
   spec.id = "header:X-Request-Id";
@@ -192,10 +227,12 @@ TEST(Message, headers_that_are_no_text_are_kept_as_base64) {
 }
 
 TEST(Message, an_id_that_is_too_long_is_known_by_its_hash) {
-  const auto one = read({.headers = {{"id", std::string(300, 'x')}}});
-  EXPECT_THAT(one.message.id, StartsWith("sha256:"));
-  EXPECT_EQ(one.message.id, read({.headers = {{"id", std::string(300, 'x')}}}).message.id);
-  EXPECT_NE(one.message.id, read({.headers = {{"id", std::string(301, 'x')}}}).message.id);
+  const auto id = [](std::size_t length) {
+    return read({.headers = {{"outbox-id", std::string(length, 'x')}}}).message.id;
+  };
+  EXPECT_THAT(id(300), StartsWith("sha256:"));
+  EXPECT_EQ(id(300), id(300));
+  EXPECT_NE(id(300), id(301));
 }
 
 TEST(Message, a_place_that_is_none_is_refused) {
