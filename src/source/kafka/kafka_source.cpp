@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -19,14 +20,16 @@ using namespace std::chrono_literals;
 using sink::kafka::Conf;
 
 /// What a consumer needs whatever the settings say. Messages of aborted transactions are not read.
-/// Offsets are committed by acknowledge() only. A rebalance moves only the partitions that change
-/// their member. 8 MiB of messages are fetched ahead: with less a client whose queue is full, and
-/// which then rests for a second, has nothing left.
+/// The client commits only the offsets that acknowledge() stored. It does so by itself, because it
+/// alone knows when a rebalance is under way: a commit that reaches the broker during one is
+/// answered with ILLEGAL_GENERATION, upon which librdkafka before 2.10.0 gives up all partitions
+/// and joins anew (librdkafka issue 4059). 8 MiB of messages are fetched ahead: with less a client
+/// whose queue is full, and which then rests for a second, has nothing left.
 constexpr std::pair<const char*, const char*> kConsumerSettings[] = {
     {"isolation.level", "read_committed"},
-    {"enable.auto.commit", "false"},
+    {"enable.auto.commit", "true"},
+    {"auto.commit.interval.ms", "500"},
     {"enable.auto.offset.store", "false"},
-    {"partition.assignment.strategy", "cooperative-sticky"},
     {"enable.partition.eof", "false"},
     {"queued.max.messages.kbytes", "8192"},
     {"queued.min.messages", "100000"},
@@ -36,9 +39,20 @@ constexpr std::pair<const char*, const char*> kConsumerSettings[] = {
     {"topic.metadata.refresh.interval.ms", "30000"},
 };
 
-/// Unless the settings say otherwise. The group waits so long for a member that was killed, and
-/// gives its partitions to nobody meanwhile; the client's own default is 45 s.
-constexpr std::pair<const char*, const char*> kSessionTimeout{"session.timeout.ms", "10000"};
+/// A rebalance moves only the partitions that change their member. Before 2.3.0 this assignor ends
+/// the process with a failed assertion when a member leaves before its first assignment
+/// (librdkafka issue 4312), so that an older client gives all partitions back and gets new ones.
+const char* assignor() {
+  constexpr int kCooperativeIsSafe = 0x020300ff;
+  return rd_kafka_version() >= kCooperativeIsSafe ? "cooperative-sticky" : "range,roundrobin";
+}
+
+/// Unless the settings say otherwise. The group waits for a member that was killed for as long as
+/// the session lasts, and gives its partitions to nobody meanwhile; the client's own default is
+/// 45 s.
+std::array<std::pair<const char*, const char*>, 2> consumer_defaults() {
+  return {{{"session.timeout.ms", "10000"}, {"partition.assignment.strategy", assignor()}}};
+}
 
 constexpr std::chrono::milliseconds kCloseLimit{5000};
 
@@ -121,9 +135,10 @@ Status KafkaSource::open() {
   OUTBOX_TRY(errors.status());
   for (const auto& [name, value] : kConsumerSettings)
     OUTBOX_CHECK(!sink::kafka::set_property(conf.get(), name, value));
-  if (!settings_.properties.contains(kSessionTimeout.first))
-    OUTBOX_CHECK(
-        !sink::kafka::set_property(conf.get(), kSessionTimeout.first, kSessionTimeout.second));
+  for (const auto& [name, value] : consumer_defaults()) {
+    if (!settings_.properties.contains(name))
+      OUTBOX_CHECK(!sink::kafka::set_property(conf.get(), name, value));
+  }
   for (const auto& [name, value] :
        {std::pair("group.id", spec_.group.empty() ? spec_.name : spec_.group),
         std::pair("auto.offset.reset",
@@ -160,51 +175,71 @@ Status KafkaSource::subscribe() {
 
 /// What is not acknowledged is read again by whoever gets the partition.
 void KafkaSource::close() noexcept {
-  if (handle_) {
-    // Leaving the group runs on_rebalance(), and commits nothing.
-    const std::unique_ptr<rd_kafka_queue_t, sink::kafka::QueueDelete> queue(
-        rd_kafka_queue_new(handle_.get()));
-    if (rd_kafka_error_t* const error = rd_kafka_consumer_close_queue(handle_.get(), queue.get())) {
-      rd_kafka_error_destroy(error);
-    } else {
-      // The group may not answer, since its broker may be gone.
-      const auto until = now_steady() + kCloseLimit;
-      while (rd_kafka_consumer_closed(handle_.get()) == 0 && now_steady() < until) {
-        rd_kafka_event_t* const event = rd_kafka_queue_poll(queue.get(), 100);
-        if (event == nullptr) continue;
-        if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_REBALANCE)
-          rebalance(rd_kafka_event_error(event), rd_kafka_event_topic_partition_list(event));
-        rd_kafka_event_destroy(event);
-      }
-    }
-    handle_.reset();
-  }
+  if (handle_) leave();
+  handle_.reset();
   paused_ = false;
-  lost_ = false;
+}
+
+/// Commits the offsets that are stored and gives the partitions back, which runs rebalance().
+void KafkaSource::leave() {
+  // Must be gone before the client is: the messages in it keep the client's threads alive.
+  const std::unique_ptr<rd_kafka_queue_t, sink::kafka::QueueDelete> queue(
+      rd_kafka_queue_new(handle_.get()));
+  if (rd_kafka_error_t* const error = rd_kafka_consumer_close_queue(handle_.get(), queue.get())) {
+    rd_kafka_error_destroy(error);
+    return;
+  }
+  // The group may not answer, since its broker may be gone.
+  const auto until = now_steady() + kCloseLimit;
+  while (rd_kafka_consumer_closed(handle_.get()) == 0 && now_steady() < until) {
+    rd_kafka_event_t* const event = rd_kafka_queue_poll(queue.get(), 100);
+    if (event == nullptr) continue;
+    if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_REBALANCE)
+      rebalance(rd_kafka_event_error(event), rd_kafka_event_topic_partition_list(event));
+    rd_kafka_event_destroy(event);
+  }
 }
 
 // ---- partitions
 
 void KafkaSource::rebalance(rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t* partitions) {
-  rd_kafka_error_t* error = nullptr;
+  const std::string changed = names_of(*partitions);
+  std::string wrong;
   if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
-    error = rd_kafka_incremental_assign(handle_.get(), partitions);
+    wrong = assign(partitions, true);
     if (paused_) (void)rd_kafka_pause_partitions(handle_.get(), partitions);
+    log::info("the consumer got partitions", {{"consumer", spec_.name}, {"partitions", changed}});
   } else {
-    lost_ = lost_ || rd_kafka_assignment_lost(handle_.get()) != 0;
-    error = rd_kafka_incremental_unassign(handle_.get(), partitions);
+    // Whoever gets them begins where the last commit was. Messages that this consumer has received
+    // and not written yet are written twice then, and in the same order.
+    const bool lost = rd_kafka_assignment_lost(handle_.get()) != 0;
+    wrong = assign(partitions, false);
+    if (lost) {
+      log::warn("the group has given this consumer's partitions to others",
+                {{"consumer", spec_.name}, {"partitions", changed}});
+    } else {
+      log::info("the consumer gave partitions back",
+                {{"consumer", spec_.name}, {"partitions", changed}});
+    }
   }
-  if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
-    log::info("the consumer got partitions",
-              {{"consumer", spec_.name}, {"partitions", names_of(*partitions)}});
-  } else {
-    log::info("the consumer gave partitions back",
-              {{"consumer", spec_.name}, {"partitions", names_of(*partitions)}});
-  }
-  if (error == nullptr) return;
+  if (wrong.empty()) return;
   log::warn("the consumer's partitions could not be changed",
-            {{"consumer", spec_.name}, {"reason", std::string(rd_kafka_error_string(error))}});
+            {{"consumer", spec_.name}, {"reason", wrong}});
+}
+
+/// Returns what went wrong.
+std::string KafkaSource::assign(rd_kafka_topic_partition_list_t* partitions, bool more) {
+  const std::string_view protocol = rd_kafka_rebalance_protocol(handle_.get());
+  if (protocol != "COOPERATIVE") {
+    const auto code = rd_kafka_assign(handle_.get(), more ? partitions : nullptr);
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR ? "" : rd_kafka_err2str(code);
+  }
+  rd_kafka_error_t* const error = more ? rd_kafka_incremental_assign(handle_.get(), partitions)
+                                       : rd_kafka_incremental_unassign(handle_.get(), partitions);
+  if (error == nullptr) return {};
+  std::string reason = rd_kafka_error_string(error);
   rd_kafka_error_destroy(error);
+  return reason;
 }
 
 KafkaSource::List KafkaSource::assignment() const {
@@ -234,12 +269,6 @@ Status KafkaSource::receive(const Wanted& wanted, std::vector<Received>& into) {
   // A paused source still gets what the client had taken from its queue already.
   while (taken < std::max<std::size_t>(wanted.messages, 1) && bytes < wanted.bytes) {
     const MessagePtr message(rd_kafka_consumer_poll(handle_.get(), wait));
-    if (lost_) {
-      lost_ = false;
-      return fail(Errc::unavailable, Remedy::retry_call,
-                  "kafka: the group has given this consumer's partitions to others",
-                  "did the database or the machine stand still for minutes?");
-    }
     if (!message) break;
     wait = 0;
     if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -290,10 +319,11 @@ Status KafkaSource::acknowledge(std::span<const Received> messages) {
   for (const auto& [partition, end] : ends)
     rd_kafka_topic_partition_list_add(offsets.get(), partition.first.c_str(), partition.second)
         ->offset = end;
-  // The answer is not waited for. A commit that is lost makes messages come again, which the inbox
-  // recognizes.
-  const auto code = rd_kafka_commit(handle_.get(), offsets.get(), 1);
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
+  // A partition that has another member by now is refused, and its offset is left to that member.
+  const auto code = rd_kafka_offsets_store(handle_.get(), offsets.get());
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR || code == RD_KAFKA_RESP_ERR__STATE ||
+      code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION)
+    return {};
   return fail(sink::kafka::describe(code, {}));
 }
 

@@ -41,7 +41,9 @@ class KafkaSource final : public Source {
   static void on_rebalance(rd_kafka_t* handle, rd_kafka_resp_err_t code,
                            rd_kafka_topic_partition_list_t* partitions, void* opaque);
   void rebalance(rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t* partitions);
+  [[nodiscard]] std::string assign(rd_kafka_topic_partition_list_t* partitions, bool more);
   [[nodiscard]] Status subscribe();
+  void leave();
   [[nodiscard]] Status take(const rd_kafka_message_t& message, std::vector<Received>& into);
   [[nodiscard]] Status judge(const rd_kafka_message_t& message);
   [[nodiscard]] Status pause(bool pause);
@@ -52,7 +54,6 @@ class KafkaSource final : public Source {
   sink::kafka::Reported reported_;
   std::unique_ptr<rd_kafka_t, sink::kafka::HandleDelete> handle_;
   bool paused_{false};
-  bool lost_{false};  ///< Partitions were taken away without asking.
 };
 
 [[nodiscard]] SourceKind kind();

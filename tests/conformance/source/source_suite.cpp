@@ -196,7 +196,8 @@ TEST_F(SourceSuite, the_members_of_a_group_share_the_messages) {
         }
         for (Source* const each : {one.get(), two.get()}) {
           std::vector<Received> some;
-          EXPECT_TRUE(each->receive({.messages = 20, .wait = 50ms}, some));
+          const Status received = each->receive({.messages = 20, .wait = 50ms}, some);
+          EXPECT_TRUE(received) << received.error().text();
           if (!some.empty()) {
             EXPECT_TRUE(each->acknowledge(some));
           }
@@ -207,6 +208,19 @@ TEST_F(SourceSuite, the_members_of_a_group_share_the_messages) {
       },
       90s);
   EXPECT_TRUE(complete) << all.size() << " of " << sent << ", the second member got " << of_two;
+}
+
+TEST_F(SourceSuite, leaves_while_messages_arrive) {
+  const ConsumerSpec spec = place_->spec();
+  const auto sent = numbered(0, 2000);
+  place_->send(sent);
+  for (int i = 0; i < 5; ++i) {
+    const auto from = open(spec);
+    EXPECT_THAT(read(*from, 1, false), Not(IsEmpty()));
+    from->close();
+  }
+  const auto from = open(spec);
+  EXPECT_EQ(payloads(read(*from, sent.size(), true)), payloads(sent));
 }
 
 TEST_F(SourceSuite, another_member_gets_what_one_has_left_behind) {
