@@ -1,3 +1,8 @@
+# The headers that almost every file includes. All modules use one precompiled form of them, which the first module makes. ccache keeps
+# nothing that is compiled with it.
+set(outbox_common_headers <algorithm> <chrono> <condition_variable> <functional> <map> <memory> <optional> <span> <string> <string_view>
+  <thread> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
+
 # outbox_module(NAME SOURCES ... [DEPENDS ...]): one folder under src/ as a static library.
 # DEPENDS names what the folder's own arrow in DESIGN's layering allows; nothing else is linked.
 function(outbox_module name)
@@ -8,6 +13,11 @@ function(outbox_module name)
   # A library of the application that links this one does not pass our symbols on.
   set_target_properties(outbox_${name} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_link_libraries(outbox_${name} PRIVATE outbox_internal PUBLIC outbox_flags ${ARG_DEPENDS})
+  if(OUTBOX_PCH AND name STREQUAL "base")
+    target_precompile_headers(outbox_base PRIVATE ${outbox_common_headers})
+  elseif(OUTBOX_PCH)
+    target_precompile_headers(outbox_${name} REUSE_FROM outbox_base)
+  endif()
 endfunction()
 
 # outbox_test(NAME LABEL unit|sim|integration|fault|cli ... SOURCES ... [DEPENDS ...] [TIMEOUT s] [SERIAL] [LOCK name])

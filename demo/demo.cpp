@@ -142,12 +142,11 @@ class Demo {
       }
       return;
     }
-    const std::string file = write(
-        "relay.toml",
-        relay_configuration(url_, shop_->schema(), destination_->subscription(kSubscription)));
+    const SubscriptionSpec spec = destination_->subscription(kSubscription);
+    const std::string file =
+        write("relay", relay_file(absolute_url(url_), shop_->schema(), spec));
     add_courier({.name = "relay",
-                 .command = {"outbox", "relay", "-c", file},
-                 .program = test::program_beside_us("outbox"),
+                 .command = {"outbox-demo", "--relay", file},
                  .log = folder_.file("relay.log")});
   }
 
@@ -314,6 +313,11 @@ class Demo {
 
   void keep() {
     folder_.keep();
+    // The program outbox looks at what is kept with this: outbox status -c relay.toml
+    if (!options_.naive && !options_.tasks) {
+      (void)write("relay.toml", relay_configuration(url_, shop_->schema(),
+                                                    destination_->subscription(kSubscription)));
+    }
     shop_->keep();
     destination_->keep();
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <outbox/error.hpp>
+#include <outbox/subscription.hpp>
 #include <string>
 
 namespace outbox::demo {
@@ -50,6 +51,12 @@ enum class Ending {
 /// The child process of a dual write: takes orders from stdin, a socket, and sends them in batches
 /// to the `destination` of make_destination(), as a broker's client does. Returns at its end.
 [[nodiscard]] Status run_publisher(const std::string& destination);
+
+/// The child process that delivers what the shop has enqueued. `file` has the text of relay_file().
+/// Returns after a signal.
+[[nodiscard]] Status run_relay(const std::string& file);
+[[nodiscard]] std::string relay_file(const std::string& store_url, const std::string& schema,
+                                     const SubscriptionSpec& spec);
 
 /// The child process that works off the shop's tasks. The first line of `file` is the store's
 /// address. Returns after a signal.

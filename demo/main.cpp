@@ -28,6 +28,7 @@ struct Given {
   bool tasks{false};
   std::optional<std::string> publisher;
   std::optional<std::string> worker;
+  std::optional<std::string> relay;
 };
 
 /// The number as an int; the demo itself checks the ranges.
@@ -45,6 +46,10 @@ int show(const Given& given) {
   }
   if (given.worker) {
     must(run_worker(*given.worker));
+    return cli::kOk;
+  }
+  if (given.relay) {
+    must(run_relay(*given.relay));
     return cli::kOk;
   }
   const DemoOptions wanted{.store = given.store,
@@ -96,8 +101,10 @@ void add(CLI::App& program, Given& given) {
              "Keep the work folder, the tables and the topic, and say where");
   add_option(program, "--json", &given.json, {},
              "The numbers of the last table as one JSON object");
-  add_option(program, "--publisher", &given.publisher, {}, {});  // --naive starts this for itself.
-  add_option(program, "--worker", &given.worker, {}, {});        // --tasks starts this for itself.
+  // The demo starts these for itself.
+  add_option(program, "--publisher", &given.publisher, {}, {});
+  add_option(program, "--worker", &given.worker, {}, {});
+  add_option(program, "--relay", &given.relay, {}, {});
   cli::add_footer(
       program,
       "Needs nothing: it makes what it uses and removes it. Exit status 3 when something was lost, invented or reordered\n"

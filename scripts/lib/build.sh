@@ -81,10 +81,11 @@ build_configure() ( # TYPE TESTS(ON|-)
     if [ -n "$cached" ] && [ "$cached" != "${name#*:}" ]; then fresh=--fresh; fi
   done
   tests=$(build_with_tests "$folder" "$2")
-  options=$(build_options "$1" && printf 'OUTBOX_TESTS=%s\nOUTBOX_WERROR=%s\nOUTBOX_UNITY=%s\nOUTBOX_UNIT_TESTS=%s\nOUTBOX_MUTATIONS=%s\n' "$tests" \
+  options=$(build_options "$1" && printf 'OUTBOX_TESTS=%s\nOUTBOX_WERROR=%s\nOUTBOX_UNITY=%s\nOUTBOX_UNIT_TESTS=%s\nOUTBOX_MUTATIONS=%s\nOUTBOX_PCH=%s\n' "$tests" \
     "$(build_with_werror "$folder")" "$(build_with_unity "$1" "$folder")" \
     "${OUTBOX_UNIT_TESTS:-$(build_as_before "$folder" OUTBOX_UNIT_TESTS ON)}" \
-    "${OUTBOX_MUTATIONS:-$(build_as_before "$folder" OUTBOX_MUTATIONS OFF)}")
+    "${OUTBOX_MUTATIONS:-$(build_as_before "$folder" OUTBOX_MUTATIONS OFF)}" \
+    "${OUTBOX_PCH:-$(build_as_before "$folder" OUTBOX_PCH OFF)}")
   if command -v ccache >/dev/null; then
     options=$(printf '%s\nCMAKE_CXX_COMPILER_LAUNCHER=ccache' "$options")
   fi
