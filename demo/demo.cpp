@@ -143,8 +143,7 @@ class Demo {
       return;
     }
     const SubscriptionSpec spec = destination_->subscription(kSubscription);
-    const std::string file =
-        write("relay", relay_file(absolute_url(url_), shop_->schema(), spec));
+    const std::string file = write("relay", relay_file(absolute_url(url_), shop_->schema(), spec));
     add_courier({.name = "relay",
                  .command = {"outbox-demo", "--relay", file},
                  .log = folder_.file("relay.log")});
