@@ -40,6 +40,14 @@
 
 namespace outbox {
 
+/// When events may go out.
+enum class PublishAfter : std::uint8_t {
+  flushed,  ///< When a crash of the database cannot take them back.
+  /// When standbys have flushed them too, so that the promotion of one of them cannot take them
+  /// back either. PostgreSQL only.
+  replicated,
+};
+
 struct RelayOptions {
   /// Where the store is: postgresql://..., or sqlite:PATH. Required.
   std::string store_url;
@@ -74,6 +82,16 @@ struct RelayOptions {
   /// Use the armed wake-up (PostgreSQL: needs a connection that is not pooled by transaction).
   /// Default: true.
   bool wake_up{true};
+  /// When events may go out. Default: PublishAfter::flushed.
+  PublishAfter publish_after{PublishAfter::flushed};
+  /// With PublishAfter::replicated: how many standbys must have flushed an event. Default: 1.
+  std::size_t replicated{1};
+  /// The standbys that must all have flushed an event, by their application_name; then `replicated`
+  /// does not count. Default: empty, which means any.
+  std::vector<std::string> replicated_by{};
+  /// How long events wait for standbys. Then they go out without them, with an error in the log,
+  /// until the standbys have caught up. With 0 they wait for as long as it takes. Default: 0.
+  std::chrono::milliseconds replicated_timeout{0};
   /// How long events stay in the log after they were written. Then they are removed if all
   /// subscriptions have passed them. With 0 they are removed as soon as all have passed them.
   /// Default: 7 days.

@@ -10,6 +10,13 @@
 #include "source/registry.hpp"
 #include "subscription/spec.hpp"
 
+namespace outbox {
+
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<PublishAfter>{"flushed", "replicated"};
+
+}  // namespace outbox
+
 namespace outbox::config {
 namespace {
 
@@ -51,6 +58,16 @@ SettingRows<Config> relay_rows() {
        "Longest pause between polls while idle. A long one lets a serverless database sleep."},
       {"relay.wake_up", &Config::relay, &RelayOptions::wake_up,
        "Let commits wake the relay. PostgreSQL: not through a pooler in transaction mode."},
+      {"relay.publish_after", &Config::relay, &RelayOptions::publish_after,
+       "When events go out: \"flushed\", when a crash of the database cannot take them back, or \"replicated\", when a failover cannot either, because standbys have them on disk (PostgreSQL)."},
+      {"relay.replicated", &Config::relay, &RelayOptions::replicated, Traits{.range = {1, 100}},
+       "With \"replicated\": how many standbys must have flushed an event before it goes out."},
+      {"relay.replicated_by", &Config::relay, &RelayOptions::replicated_by,
+       Traits{.default_note = "any"},
+       "The standbys that must all have flushed an event, by their application_name; then relay.replicated does not count."},
+      {"relay.replicated_timeout", &Config::relay, &RelayOptions::replicated_timeout,
+       Traits{.range = {0s, 24h}},
+       "How long events wait for standbys. Then they go out without them, with an error in the log, until the standbys have caught up. 0: they wait for as long as it takes."},
       {"relay.retention", &Config::relay, &RelayOptions::retention,
        Traits{.range = {0s, 3650 * 24h}},
        "How long events stay in the log after they were written, if all subscriptions have passed them. 0: they are removed as soon as all subscriptions have passed them."},

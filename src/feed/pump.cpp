@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/outage.hpp"
 #include "base/thread.hpp"
 
 namespace outbox::feed {
@@ -17,6 +19,9 @@ constexpr std::int64_t kClose = 10;
 /// The longest time that a group waits for a full one.
 constexpr std::chrono::milliseconds kMostPatience{20};
 
+/// How long a new page waits for standbys, most of which need a millisecond or two.
+constexpr std::chrono::milliseconds kShortWait{3};
+
 using Clock = std::chrono::steady_clock;
 
 }  // namespace
@@ -25,9 +30,14 @@ Pump::Pump(std::unique_ptr<store::LogReader> reader, std::unique_ptr<store::Wake
            PumpOptions options, std::function<void(const Error&)> failed)
     : reader_(std::move(reader)),
       wakeup_(std::move(wakeup)),
-      options_(options),
+      options_(std::move(options)),
       failed_(std::move(failed)),
-      pace_(options.pace) {}
+      pace_(options_.pace) {
+  if (!options_.standbys) return;
+  gate_.emplace(*options_.standbys, options_.standby_limit);
+  awaits_standbys_ = true;
+  begun_ = false;
+}
 
 Status Pump::start() {
   OUTBOX_TRY(reader_->begin({}));
@@ -46,6 +56,7 @@ void Pump::stop() { thread_ = {}; }
 void Pump::add(PageConsumer& consumer, store::LaneMask lanes, store::Cursor cursor) {
   post([this, &consumer, lanes, cursor = std::move(cursor)] {
     groups_.push_back({.lanes = lanes, .cursor = cursor, .members = {&consumer}});
+    awaited_.reset();
   });
 }
 
@@ -116,6 +127,7 @@ bool Pump::run_commands(bool last) {
 Result<Pump::Turn> Pump::turn() {
   Turn turn{.now = Clock::now()};
   newest_.reset();
+  OUTBOX_TRY(look_at_standbys(turn));
   // Set before the check, so that room() rings for room that is made during it.
   wants_room_.store(true, std::memory_order_release);
   split_off_full_members();
@@ -123,6 +135,8 @@ Result<Pump::Turn> Pump::turn() {
   for (Group& group : groups_) {
     if (!group.has_room(1)) {
       all_had_room = false;
+    } else if (awaits_standbys_ && (!begun_ || group.cursor.drained())) {
+      continue;
     } else if (!waits_for_others(group, turn)) {
       OUTBOX_TRY(fetch(group, turn));
     }
@@ -211,7 +225,19 @@ Status Pump::fetch(Group& group, Turn& turn) {
   fetches_.fetch_add(1, std::memory_order_relaxed);
   // P3: a snapshot becomes a cursor in memory only behind its barrier, even if nothing was read.
   OUTBOX_TRY(reader_->wait_durable());
-  if (begins_pair && !newest_) newest_ = page->pair;
+  const bool is_new = begins_pair && !request.until;
+  if (is_new && gate_ && !page->events.empty()) {
+    OUTBOX_TRY(const bool have, have_standbys(kShortWait));
+    if (!have) {
+      // This page is read again once they have it, as a page of a pair whose end is known.
+      awaits_standbys_ = true;
+      awaited_ = page->pair;
+      turn.patience = std::min(turn.patience, gate_->pause());
+      return {};
+    }
+  }
+  // An empty page says nothing of the lanes of others, which may have events in the pair.
+  if (begins_pair && !newest_ && !(is_new && gate_ && page->events.empty())) newest_ = page->pair;
   end_where_another_stands(group, *page);
   turn.fetched = true;
   turn.found_events = turn.found_events || !page->events.empty();
@@ -228,6 +254,57 @@ Status Pump::fetch(Group& group, Turn& turn) {
   const auto shared = std::make_shared<const store::Page>(std::move(*page));
   for (PageConsumer* member : group.members) member->take_page(shared);
   return {};
+}
+
+// ---- standbys
+
+/// Ends the wait for standbys if they have what was read last.
+Status Pump::look_at_standbys(Turn& turn) {
+  if (!awaits_standbys_) return {};
+  OUTBOX_TRY(const bool have, have_standbys(std::chrono::milliseconds(0)));
+  if (!have) {
+    turn.patience = std::min(turn.patience, gate_->pause());
+    return {};
+  }
+  awaits_standbys_ = false;
+  begun_ = true;
+  newest_ = std::exchange(awaited_, nullptr);
+  return {};
+}
+
+/// Whether the events of the newest pair may go out.
+Result<bool> Pump::have_standbys(std::chrono::nanoseconds longest) {
+  const auto until = Clock::now() + longest;
+  while (true) {
+    OUTBOX_TRY(const store::Replication found, reader_->replication(gate_->standbys()));
+    const auto answer = gate_->take(found, Clock::now());
+    tell(answer.news);
+    if (answer.pass || Clock::now() >= until) return answer.pass;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
+void Pump::tell(StandbyGate::News news) {
+  const std::string words = gate_->words();
+  switch (news) {
+    case StandbyGate::News::none: break;
+    case StandbyGate::News::waits:
+      log::warn("events wait for standbys", {{"reason", words}});
+      break;
+    case StandbyGate::News::without:
+      log::error("events go out without the standbys, and a failover may take them back",
+                 {{"waited_s", in_seconds(options_.standby_limit)}, {"reason", words}});
+      break;
+    case StandbyGate::News::over: log::info("the standbys have caught up", {}); break;
+  }
+  if (news == StandbyGate::News::none) return;
+  const MutexLock lock(mutex_);
+  waits_ = news == StandbyGate::News::waits ? "events wait for standbys: " + words : "";
+}
+
+std::string Pump::waits() const {
+  const MutexLock lock(mutex_);
+  return waits_;
 }
 
 /// Whether the next page is probably for the same group, because the others are full for some time.

@@ -15,6 +15,7 @@
 
 #include "base/mutex.hpp"
 #include "feed/pace.hpp"
+#include "feed/standby_gate.hpp"
 #include "store/delivery.hpp"
 
 namespace outbox::feed {
@@ -39,6 +40,8 @@ struct PumpOptions {
   std::size_t page_rows{1000};
   std::size_t page_bytes{std::size_t{4} << 20U};
   PaceOptions pace{};
+  std::optional<store::Standbys> standbys{};  ///< If events wait for standbys.
+  std::chrono::nanoseconds standby_limit{0};  ///< For how long; 0: for as long as it takes.
   Wakeups* wakeups{nullptr};  ///< What the pump counts in. May be null; else it outlives the pump.
 };
 
@@ -59,6 +62,8 @@ class Pump {
   void remove(const PageConsumer& consumer);
   /// Says that a consumer has room again.
   void room();
+  /// Why events wait for standbys; empty if they do not.
+  [[nodiscard]] std::string waits() const;
   [[nodiscard]] std::uint64_t fetches() const { return fetches_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t statements() const {
     return statements_.load(std::memory_order_relaxed);
@@ -104,6 +109,9 @@ class Pump {
   [[nodiscard]] std::shared_ptr<const store::Pair> pair_to_begin(const Group& group) const;
   void end_where_another_stands(const Group& group, store::Page& page) const;
   [[nodiscard]] Status fetch(Group& group, Turn& turn);
+  [[nodiscard]] Status look_at_standbys(Turn& turn);
+  [[nodiscard]] Result<bool> have_standbys(std::chrono::nanoseconds longest);
+  void tell(StandbyGate::News news);
   [[nodiscard]] Status after_turn(const Turn& turn);
   [[nodiscard]] Status idle(const Pace::Step& step);
   void count_wakeup(bool by_commit) const;
@@ -119,12 +127,22 @@ class Pump {
   Pace pace_;
   /// The newest pair fetched in this turn. Other drained groups read to the same end, and merge.
   std::shared_ptr<const store::Pair> newest_;
+  std::optional<StandbyGate> gate_;
+  /// No new pair begins until the standbys have what was read last; at the beginning, no page is
+  /// read until they have what was in the log then.
+  bool awaits_standbys_{false};
+  bool begun_{true};
+  /// The pair that is read again when they have it. Not set if a group was added meanwhile, whose
+  /// cursor may be behind it.
+  std::shared_ptr<const store::Pair> awaited_;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable_any bell_;
   bool rung_ OUTBOX_GUARDED_BY(mutex_){false};
   bool running_ OUTBOX_GUARDED_BY(mutex_){false};
   std::vector<std::function<void()>> commands_ OUTBOX_GUARDED_BY(mutex_);
+
+  std::string waits_ OUTBOX_GUARDED_BY(mutex_);
 
   std::atomic<bool> wants_room_{false};
   std::atomic<std::uint64_t> fetches_{0};

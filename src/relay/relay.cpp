@@ -12,6 +12,7 @@
 #include "relay/tenure_loop.hpp"
 #include "sink/registry.hpp"
 #include "store/history.hpp"
+#include "store/url.hpp"
 #include "subscription/group.hpp"
 #include "subscription/spec.hpp"
 
@@ -49,6 +50,14 @@ Status check_options(const RelayOptions& options) {
     if (!subscription::is_group_name(group))
       return bad("groups: " + in_quotes(group) + " is no name of a group",
                  "letters, digits, '-', '_' and '.'; custom:NAME, file:NAME");
+  }
+  if (options.publish_after == PublishAfter::replicated) {
+    if (store::store_kind(options.store_url) == store::StoreKind::sqlite)
+      return bad("publish_after is replicated, and SQLite has no standbys",
+                 "PublishAfter::flushed");
+    if (options.replicated < 1) return bad("replicated is zero", "at least 1");
+    if (options.replicated_timeout.count() < 0)
+      return bad("replicated_timeout is negative", "0 or more");
   }
   if (options.retention.count() < 0) return bad("retention is negative", "0 or more");
   if (options.history.count() < 0 || options.history_interval.count() < 0)

@@ -38,6 +38,10 @@ feed::PumpOptions pump_options(const RelayOptions& options, feed::Wakeups& wakeu
   pump.pace.idle = options.idle_poll;
   pump.pace.busy = std::min(pump.pace.busy, pump.pace.idle);
   pump.pace.arm = options.wake_up;
+  if (options.publish_after == PublishAfter::replicated) {
+    pump.standbys = store::Standbys{.count = options.replicated, .names = options.replicated_by};
+    pump.standby_limit = options.replicated_timeout;
+  }
   return pump;
 }
 
@@ -499,7 +503,10 @@ Status Tenure::write_troubles(const Rows& rows) {
 }
 
 std::string Tenure::trouble_of(const std::string& name) const {
-  if (const SubscriptionLoop* loop = running(name)) return loop->report().reason;
+  if (const SubscriptionLoop* loop = running(name)) {
+    std::string reason = loop->report().reason;
+    return reason.empty() ? pump_->waits() : reason;
+  }
   const auto broken = broken_.find(name);
   return broken == broken_.end() ? std::string() : broken->second;
 }

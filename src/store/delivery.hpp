@@ -68,6 +68,21 @@ struct Page {
   return tally;
 }
 
+/// The standbys that must have an event before it goes out (PublishAfter::replicated).
+struct Standbys {
+  std::size_t count{1};
+  std::vector<std::string> names{};  ///< If not empty, all of these instead of any `count`.
+
+  [[nodiscard]] std::size_t wanted() const { return names.empty() ? count : names.size(); }
+};
+
+/// How far the standbys are.
+struct Replication {
+  std::size_t flushed{0};    ///< How many of the wanted kind have flushed what was asked for.
+  std::size_t connected{0};  ///< How many of that kind are connected.
+  bool hidden{false};        ///< This login may not see how far they are.
+};
+
 /// It is used by one thread at a time. A fetch is split in two so that a page is read while the
 /// last one is sent.
 class LogReader : public Interface {
@@ -82,6 +97,9 @@ class LogReader : public Interface {
   /// of the database (P3). Must succeed before a sink gets events of that pair, and before its s2
   /// becomes an s1, even if the pair is empty.
   [[nodiscard]] virtual Status wait_durable() = 0;
+  /// Asks which standbys have flushed all that is visible in the newest s2 that this reader took
+  /// itself; before the first one, all that was in the log when begin() was called.
+  [[nodiscard]] virtual Result<Replication> replication(const Standbys& standbys) = 0;
   /// How many SQL statements were sent so far.
   [[nodiscard]] virtual std::uint64_t statements() const = 0;
 };

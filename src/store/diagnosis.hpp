@@ -165,6 +165,13 @@ struct ConnectionFacts {
   std::int64_t database_used{0};
 };
 
+/// A server that has the log of this one by streaming replication.
+struct StandbyFacts {
+  std::string name{};  ///< Its application_name.
+  std::string state{};
+  std::int64_t behind{0};  ///< The bytes of the log that it has not flushed.
+};
+
 /// A column that the trigger of an adopted table reads, and that is not what it was.
 struct ColumnChange {
   std::string column{};
@@ -239,6 +246,7 @@ struct PostgresFacts {
   Result<std::vector<HolderFacts>> holders{not_asked()};
   Result<std::vector<SlotFacts>> slots{not_asked()};
   Result<ConnectionFacts> connections{not_asked()};
+  Result<std::vector<StandbyFacts>> standbys{not_asked()};
   Result<std::int64_t> wal_bytes{not_asked()};
 };
 

@@ -1,10 +1,13 @@
 // Tests that the primary may be killed under load and its standby be promoted. Writers and relays
 // know both addresses.
+#include <map>
 #include <set>
 
 #include "integration/relay/harness.hpp"
+#include "store/store.hpp"
 #include "support/child_process.hpp"
 #include "support/eventually.hpp"
+#include "support/failure.hpp"
 #include "support/own_postgres.hpp"
 #include "support/postgres_database.hpp"
 #include "support/relay_process.hpp"
@@ -44,7 +47,8 @@ class Failover : public ::testing::Test {
                            .file = file_,
                            .lease = std::chrono::seconds(2),
                            .page_rows = 50,
-                           .log = folder_.file("log")});
+                           .log = folder_.file("log"),
+                           .environment = environment_});
     }
   }
   [[nodiscard]] bool delivers(std::size_t more) const {
@@ -91,6 +95,15 @@ class Failover : public ::testing::Test {
             .reconnect = true};
   }
 
+  /// What had been committed on the old primary, and is not on the new one.
+  [[nodiscard]] std::set<std::string> taken_back() const {
+    std::set<std::string> ids;
+    for (const Attempt& attempt : attempts_) {
+      if (attempt.acknowledged && attempt.end == Attempt::End::rolled_back) ids.insert(attempt.id);
+    }
+    return ids;
+  }
+
   const TempDir folder_;
   const std::string file_{folder_.file("lines")};
   std::unique_ptr<OwnPostgres> primary_;
@@ -98,6 +111,7 @@ class Failover : public ::testing::Test {
   std::unique_ptr<TcpGate> gate_;
   std::unique_ptr<OwnPostgres> standby_;
   std::string url_;
+  std::map<std::string, std::string> environment_;  ///< Of the relays.
   std::array<std::unique_ptr<ChildProcess>, 2> relays_;
   std::vector<Attempt> attempts_;
   std::string generation_;  ///< The newest generation before the failover.
@@ -139,11 +153,7 @@ TEST_F(Failover, without_it_what_the_standby_never_got_is_gone_and_nothing_else)
   EXPECT_EQ(verdict.out_of_order, 0U) << verdict;
   EXPECT_EQ(verdict.altered, 0U) << verdict;
   // Each event that was delivered and is not in the database had been committed on the primary.
-  std::set<std::string> taken_back;
-  for (const Attempt& attempt : attempts_) {
-    if (attempt.acknowledged && attempt.end == Attempt::End::rolled_back)
-      taken_back.insert(attempt.id);
-  }
+  const std::set<std::string> taken_back = this->taken_back();
   std::set<std::string> ghosts;
   for (const Delivery& delivery : deliveries_in(file_)) {
     if (taken_back.contains(delivery.id)) ghosts.insert(delivery.id);
@@ -152,6 +162,48 @@ TEST_F(Failover, without_it_what_the_standby_never_got_is_gone_and_nothing_else)
   EXPECT_EQ(verdict.ghosts, ghosts.size()) << verdict;
   RecordProperty("taken_back", std::to_string(taken_back.size()));
   RecordProperty("delivered_and_taken_back", std::to_string(ghosts.size()));
+}
+
+TEST_F(Failover, with_publish_after_replicated_nothing_that_was_taken_back_was_delivered) {
+  environment_["OUTBOX_TEST_REPLICATED"] = "1";
+  ShopOptions options = load();
+  options.asynchronous_percent = 100;
+  Shop shop(url_, options);
+  shop.start();
+  start_relays();
+  ASSERT_TRUE(delivers(300));
+  gate_->set(TcpGate::Mode::stalled);
+  const auto committed = [this] {
+    return std::stoll(Pg(database_->url()).value("SELECT count(*) FROM outbox.event"));
+  };
+  const auto before = committed();
+  ASSERT_TRUE(eventually([&] { return committed() > before + 300; }));
+  fail_over();
+  // On the new primary events wait for a standby, too.
+  const auto next = OwnPostgres::start_standby(standby_->port());
+  const Verdict verdict = finish(shop);
+  EXPECT_TRUE(verdict.kept()) << verdict;
+  EXPECT_GT(taken_back().size(), 0U) << "the failover took nothing back: this proves nothing";
+}
+
+TEST_F(Failover, a_login_that_may_not_see_standbys_learns_so) {
+  Pg admin(database_->url());
+  admin.exec("CREATE ROLE careful LOGIN");
+  admin.exec("GRANT USAGE ON SCHEMA outbox TO careful");
+  admin.exec("GRANT ALL ON ALL TABLES IN SCHEMA outbox TO careful");
+  admin.exec("GRANT ALL ON ALL SEQUENCES IN SCHEMA outbox TO careful");
+  const auto store =
+      must(store::open_store({.url = "postgresql://careful@127.0.0.1:" +
+                                     std::to_string(primary_->port()) + "/" + database_->name()}));
+  const auto reader = must(store->reader());
+  must(reader->begin({}));
+  EXPECT_TRUE(must(reader->replication({})).hidden);
+  admin.exec("GRANT pg_monitor TO careful");
+  EXPECT_TRUE(eventually([&] {
+    const auto found = must(reader->replication({}));
+    return !found.hidden && found.flushed == 1 && found.connected == 1;
+  }));
+  EXPECT_EQ(must(reader->replication({.count = 1, .names = {"nobody"}})).flushed, 0U);
 }
 
 }  // namespace

@@ -73,6 +73,9 @@ class LogReader final : public store::LogReader {
     if (!read_) return real_->wait_durable();
     return between("barrier", [&] { return real_->wait_durable(); });
   }
+  Result<store::Replication> replication(const store::Standbys& standbys) override {
+    return real_->replication(standbys);
+  }
   [[nodiscard]] std::uint64_t statements() const override { return real_->statements(); }
 
  private:

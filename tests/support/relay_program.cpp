@@ -11,7 +11,8 @@
 //
 // With OUTBOX_TEST_REJECTS the sink rejects one event in so many when it sees it for the first
 // time. With OUTBOX_TEST_RETENTION=1 the relay removes history as soon as it may go.
-// OUTBOX_TEST_RATE is the subscription's rate. support/fault_points.hpp says what
+// With OUTBOX_TEST_REPLICATED=1 events wait for a standby. OUTBOX_TEST_RATE is the subscription's
+// rate. support/fault_points.hpp says what
 // OUTBOX_FAULT_POINT and OUTBOX_FAULT_FILE do.
 #include <fcntl.h>
 #include <unistd.h>
@@ -150,6 +151,8 @@ int main(int argc, char** argv) {
     lines.rate = outbox::parse_rate(rate).value();
   options.subscriptions = {lines};
   if (number_in("OUTBOX_TEST_RETENTION") != 0) options.retention = std::chrono::milliseconds(0);
+  if (number_in("OUTBOX_TEST_REPLICATED") != 0)
+    options.publish_after = outbox::PublishAfter::replicated;
   auto relay = outbox::Relay::create(options);
   if (!relay) {
     std::fprintf(stderr, "%s\n", relay.error().text().c_str());

@@ -117,6 +117,41 @@ void judge(const PostgresFacts& facts, const store::WakeFacts& wake, Findings& f
                                     : "notifications work; no relay sleeps at the moment");
 }
 
+void judge_standbys(const RelayOptions& relay, const PostgresFacts& facts, Findings& findings) {
+  if (relay.publish_after != PublishAfter::replicated) return;
+  if (!facts.standbys) return findings.not_checked("standbys", facts.standbys.error());
+  const auto& names = relay.replicated_by;
+  std::size_t streaming = 0;
+  std::string seen;
+  bool hidden = false;
+  for (const store::StandbyFacts& one : *facts.standbys) {
+    hidden = hidden || one.state.empty();
+    const bool counts =
+        names.empty() || std::find(names.begin(), names.end(), one.name) != names.end();
+    if (counts && one.state == "streaming") ++streaming;
+    seen += fmt::format("{}{} ({}, {} bytes behind)", seen.empty() ? "" : ", ", one.name, one.state,
+                        one.behind);
+  }
+  if (hidden) {
+    return findings.add(
+        Severity::error, "standbys", "", "this login may not see how far standbys are",
+        "with relay.publish_after = \"replicated\" a relay that has no more rights delivers nothing",
+        "GRANT pg_monitor TO outbox_relay;");
+  }
+  const std::size_t wanted = names.empty() ? relay.replicated : names.size();
+  if (streaming < wanted) {
+    return findings.add(
+        relay.replicated_timeout.count() > 0 ? Severity::warning : Severity::error, "standbys", "",
+        fmt::format("events wait for {} of them, and {} of those are connected: {}", wanted,
+                    streaming, seen.empty() ? "none is" : seen),
+        relay.replicated_timeout.count() > 0
+            ? "after relay.replicated_timeout events go out without them, and a failover may take them back"
+            : "no event is delivered until they are",
+        "SELECT application_name, state, sync_state, flush_lsn FROM pg_stat_replication;");
+  }
+  findings.ok("standbys", fmt::format("events wait for {} of them: {}", wanted, seen));
+}
+
 void judge(const PostgresFacts& facts, const store::ConnectionFacts& connections,
            Findings& findings) {
   struct Limit {

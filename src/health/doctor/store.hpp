@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <outbox/relay.hpp>
 #include <string>
 #include <string_view>
 
@@ -54,6 +55,9 @@ void judge(const store::PostgresFacts& facts, const std::vector<store::HolderFac
 void judge(const store::PostgresFacts& facts, const store::WakeFacts& wake, Findings& findings);
 void judge(const store::PostgresFacts& facts, const store::ConnectionFacts& connections,
            Findings& findings);
+/// Judges whether events get their standbys, for relays with PublishAfter::replicated.
+void judge_standbys(const RelayOptions& relay, const store::PostgresFacts& facts,
+                    Findings& findings);
 void judge(const store::AdoptionsFacts& adoptions, const StoreName& name, Findings& findings);
 /// Judges the sizes of the tables and of the WAL, and how much WAL replication slots keep.
 void judge_disk(const store::PostgresFacts& facts, Findings& findings);

@@ -57,6 +57,7 @@ class Questions {
                         .holders = holders(),
                         .slots = slots(),
                         .connections = connections(),
+                        .standbys = standbys(),
                         .wal_bytes = wal_bytes()};
     const bool ours = facts.version && facts.version->version == facts.version->wanted;
     if (!ours || !facts.server) return facts;
@@ -232,6 +233,16 @@ class Questions {
                            .role_used = rows.int8(0, 3),
                            .database_limit = rows.int8(0, 4),
                            .database_used = rows.int8(0, 5)};
+  }
+
+  Result<std::vector<StandbyFacts>> standbys() {
+    OUTBOX_TRY(const Rows rows, ask(queries_.standbys));
+    std::vector<StandbyFacts> facts;
+    for (int row = 0; row < rows.size(); ++row) {
+      facts.push_back(
+          {.name = rows.text(row, 0), .state = rows.text(row, 1), .behind = rows.int8(row, 2)});
+    }
+    return facts;
   }
 
   Result<std::int64_t> wal_bytes() {

@@ -196,6 +196,14 @@ FROM pg_stat_activity a, pg_roles r, pg_database d
 WHERE a.datid IS NOT NULL AND a.usesysid IS NOT NULL AND r.rolname = current_user AND d.datname = current_database()
 GROUP BY r.rolconnlimit, d.datconnlimit)");
 
+  // Without the right to see them, their state is null.
+  Query standbys = of("ask for the standbys", R"(
+SELECT coalesce(s.application_name, ''), coalesce(s.state, ''),
+  coalesce(CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_flush_lsn(), s.flush_lsn) END, 0)::bigint
+FROM pg_stat_replication s
+WHERE NOT EXISTS (SELECT FROM pg_replication_slots l WHERE l.active_pid = s.pid AND l.slot_type = 'logical')
+ORDER BY 1)");
+
   // $1 a channel of our own.
   Query notify = of("notify ourselves", "SELECT pg_notify($1::text, '')");
   Query unlisten = of("listen no more", "UNLISTEN *");

@@ -897,6 +897,16 @@ SELECT t.seq, t.payload, t.headers FROM {schema}.event t WHERE t.seq = ANY($1::b
   Query wal_positions =
       prepared("ask how far the log is", "SELECT {insert_lsn}, {flush_lsn}, {incarnation}");
 
+  // $1 a position in the log, $2 names. Logical replication is no standby. Without the right to see
+  // it, the state of the others is null.
+  Query replication = unprepared("ask how far the standbys are", R"(
+SELECT count(DISTINCT r.name) FILTER (WHERE r.flush_lsn >= $1::pg_lsn), count(DISTINCT r.name) FILTER (WHERE r.state = 'streaming'),
+       coalesce(bool_or(r.state IS NULL), false), {incarnation}
+FROM (SELECT s.state, s.flush_lsn, CASE WHEN cardinality($2::text[]) = 0 THEN s.pid::text ELSE s.application_name END AS name
+      FROM pg_stat_replication s
+      WHERE (cardinality($2::text[]) = 0 OR s.state IS NULL OR s.application_name = ANY ($2::text[]))
+        AND NOT EXISTS (SELECT FROM pg_replication_slots l WHERE l.active_pid = s.pid AND l.slot_type = 'logical')) r)");
+
   // The message is transactional, so that it takes an xid and its commit flushes everything before
   // it.
   Query force_flush =

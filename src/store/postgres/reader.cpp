@@ -1,4 +1,6 @@
 // Reads pairs of snapshots page by page (docs/design/reading.md).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -53,6 +55,10 @@ std::size_t count_bytes(const Rows& rows, int row) {
        {kAggregateType, kAggregateId, kEventType, kContentType, kHeaders})
     size += rows.bytes(row, column).size();
   return size;
+}
+
+std::string lsn_text(std::uint64_t position) {
+  return fmt::format("{:X}/{:X}", position >> 32U, position & 0xFFFFFFFFU);
 }
 
 /// Rows of the log were deleted after the page was read. This is reported, never skipped silently;
@@ -163,6 +169,23 @@ class PostgresReader final : public LogReader {
     return {};
   }
 
+  [[nodiscard]] Result<Replication> replication(const Standbys& standbys) override {
+    if (replicate_to_ == kUnknown) {
+      return fail(Errc::unsupported,
+                  "this server does not say how far its log is, so that nothing can be known of "
+                  "standbys",
+                  "set relay.publish_after to \"flushed\"");
+    }
+    ArrayParam names(ArrayParam::Element::text);
+    for (const std::string& name : standbys.names) names.add(name);
+    OUTBOX_TRY(const Rows rows,
+               connection_.exec(&Queries::replication, {lsn_text(replicate_to_), names.take()}));
+    OUTBOX_TRY(check_incarnation(rows, 3));
+    return Replication{.flushed = static_cast<std::size_t>(rows.int8(0, 0)),
+                       .connected = static_cast<std::size_t>(rows.int8(0, 1)),
+                       .hidden = rows.boolean(0, 2)};
+  }
+
   [[nodiscard]] std::uint64_t statements() const override {
     return connection_.statements() + read_ahead_.statements();
   }
@@ -176,10 +199,14 @@ class PostgresReader final : public LogReader {
 
   /// Some managed services refuse the WAL functions; then every barrier is forced.
   [[nodiscard]] Status check_wal_functions() {
-    Status positions = connection_.run(&Queries::wal_positions);
-    if (positions) return {};
+    replicate_to_ = kUnknown;
+    auto positions = connection_.exec(&Queries::wal_positions);
+    if (positions) {
+      replicate_to_ = positions->uint64(0, 0);
+      return {};
+    }
     const std::string& origin = positions.error().origin;
-    if (origin != "pg:0A000" && origin != "pg:42501") return positions;
+    if (origin != "pg:0A000" && origin != "pg:42501") return pass(positions);
     connection_.use(std::make_shared<const Queries>(connection_.queries().schema, false));
     return {};
   }
@@ -259,6 +286,7 @@ class PostgresReader final : public LogReader {
     barrier_ = Barrier{.insert = kUnknown, .flush = 0};
     if (!rows.is_null(0, kHeadInsertLsn))
       barrier_ = {.insert = rows.uint64(0, kHeadInsertLsn), .flush = rows.uint64(0, kHeadFlushLsn)};
+    replicate_to_ = barrier_->insert;
     page.pair = std::make_shared<const Pair>(std::move(pair));
     OUTBOX_TRY(check_incarnation(rows, kHeadIncarnation));
     OUTBOX_TRY(const Snapshot s1, parse_snapshot(request_.cursor.s1));
@@ -364,6 +392,7 @@ class PostgresReader final : public LogReader {
   std::optional<PageRequest> ahead_;  ///< The request that was sent ahead of start().
   std::size_t rows_hint_{10000};      ///< It is lower after a page that ran into the byte limit.
   std::optional<Barrier> barrier_;
+  std::uint64_t replicate_to_{kUnknown};  ///< Where replication() asks for.
   std::chrono::nanoseconds flush_takes_{std::chrono::microseconds(500)};
 };
 

@@ -48,6 +48,9 @@ class SqliteReader final : public LogReader {
   }
 
   [[nodiscard]] Status wait_durable() override { return durable_.wait(connection_); }
+  [[nodiscard]] Result<Replication> replication(const Standbys& /*standbys*/) override {
+    return fail(Errc::unsupported, "SQLite has no standbys");
+  }
   [[nodiscard]] std::uint64_t statements() const override { return connection_.statements(); }
 
  private:

@@ -36,6 +36,7 @@ class MemoryLog {
     pair->s1 = at.s1;
     pair->s2 = at.drained() ? std::to_string(events_) : at.s2;
     if (request.until) pair->s2 = request.until->s2;
+    if (at.drained() && !request.until) asked_ = events_;
     store::Page page;
     page.from = at.drained() ? 0 : at.position;
     const std::int64_t last = std::stoll(pair->s2);
@@ -64,6 +65,19 @@ class MemoryLog {
     const MutexLock lock(mutex_);
     return flushed_;
   }
+  /// The standby has the events up to this one.
+  void replicate(std::int64_t up_to) {
+    const MutexLock lock(mutex_);
+    replicated_ = up_to;
+  }
+  [[nodiscard]] std::int64_t replicated() {
+    const MutexLock lock(mutex_);
+    return replicated_;
+  }
+  Result<store::Replication> replication() {
+    const MutexLock lock(mutex_);
+    return store::Replication{.flushed = replicated_ >= asked_ ? 1U : 0U, .connected = 1};
+  }
   int reads_ahead() {
     const MutexLock lock(mutex_);
     return ahead_;
@@ -76,6 +90,8 @@ class MemoryLog {
  private:
   Mutex mutex_;
   std::int64_t events_ OUTBOX_GUARDED_BY(mutex_){0};
+  std::int64_t asked_ OUTBOX_GUARDED_BY(mutex_){0};  ///< The newest snapshot.
+  std::int64_t replicated_ OUTBOX_GUARDED_BY(mutex_){0};
   bool flushed_ OUTBOX_GUARDED_BY(mutex_){false};
   bool broken_ OUTBOX_GUARDED_BY(mutex_){false};
   int ahead_ OUTBOX_GUARDED_BY(mutex_){0};
@@ -94,6 +110,9 @@ class MemoryReader final : public store::LogReader {
   [[nodiscard]] Status wait_durable() override {
     log_.flush();
     return {};
+  }
+  [[nodiscard]] Result<store::Replication> replication(const store::Standbys& /*wanted*/) override {
+    return log_.replication();
   }
   [[nodiscard]] std::uint64_t statements() const override { return 0; }
 

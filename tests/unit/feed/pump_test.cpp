@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <random>
+#include <thread>
 
 #include "unit/feed/memory_log.hpp"
 
@@ -275,6 +277,102 @@ TEST_F(PumpTest, nothing_is_taken_after_stop) {
   pump_.room();
   EXPECT_EQ(pump_.fetches(), fetches);
   EXPECT_THAT(one_.seqs(), ElementsAre(1));
+}
+
+// ---- standbys
+
+/// Takes pages, and notes when one has an event that the standby did not have.
+class CarefulConsumer final : public PageConsumer {
+ public:
+  explicit CarefulConsumer(MemoryLog& log) : log_(log) {}
+  [[nodiscard]] bool has_room(std::size_t /*pages*/) const override { return true; }
+  void take_page(const std::shared_ptr<const Page>& page) override {
+    const std::int64_t have = log_.replicated();
+    const MutexLock lock(mutex_);
+    for (const EventView& event : page->events) {
+      EXPECT_EQ(event.seq, last_ + 1);
+      last_ = event.seq;
+      if (event.seq > have) ++without_;
+    }
+    changed_.notify_all();
+  }
+  bool wait_for(std::int64_t seq) {
+    const MutexLock lock(mutex_);
+    return changed_.wait_for(mutex_, seconds(30),
+                             [&]() OUTBOX_REQUIRES(mutex_) { return last_ >= seq; });
+  }
+  std::int64_t last() {
+    const MutexLock lock(mutex_);
+    return last_;
+  }
+  int without() {
+    const MutexLock lock(mutex_);
+    return without_;
+  }
+
+ private:
+  MemoryLog& log_;
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::int64_t last_ OUTBOX_GUARDED_BY(mutex_){0};
+  int without_ OUTBOX_GUARDED_BY(mutex_){0};
+};
+
+class StandbyPump : public ::testing::Test {
+ protected:
+  void start(std::chrono::nanoseconds limit = {}) {
+    pump_ = std::make_unique<Pump>(
+        std::make_unique<MemoryReader>(log_), std::make_unique<NoWakeup>(),
+        PumpOptions{.page_rows = 7, .standbys = store::Standbys{}, .standby_limit = limit},
+        [](const Error& error) { ADD_FAILURE() << error.text(); });
+    ASSERT_TRUE(pump_->start());
+  }
+
+  MemoryLog log_;
+  CarefulConsumer one_{log_};
+  CarefulConsumer two_{log_};
+  std::unique_ptr<Pump> pump_;
+};
+
+TEST_F(StandbyPump, hands_over_nothing_that_the_standby_does_not_have) {
+  start();
+  pump_->add(one_, store::kAllLanes, Cursor{.s1 = "0"});
+  std::mt19937 random(7);
+  std::int64_t committed = 0;
+  for (int round = 0; round < 100; ++round) {
+    const std::int64_t more = 1 + static_cast<std::int64_t>(random() % 20);
+    log_.commit(more);
+    committed += more;
+    if (round == 50) pump_->add(two_, store::kAllLanes, Cursor{.s1 = "0"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 4));
+    log_.replicate(committed - static_cast<std::int64_t>(random() % 10));
+  }
+  log_.replicate(committed);
+  EXPECT_TRUE(one_.wait_for(committed)) << one_.last();
+  EXPECT_TRUE(two_.wait_for(committed)) << two_.last();
+  EXPECT_EQ(one_.without() + two_.without(), 0);
+}
+
+TEST_F(StandbyPump, goes_on_without_them_after_the_limit_and_waits_again_once_they_are_back) {
+  start(std::chrono::milliseconds(50));
+  pump_->add(one_, store::kAllLanes, Cursor{.s1 = "0"});
+  log_.commit(10);
+  EXPECT_TRUE(one_.wait_for(10));
+  EXPECT_EQ(one_.without(), 10);
+  log_.replicate(1000);
+  log_.commit(10);
+  EXPECT_TRUE(one_.wait_for(20));
+  EXPECT_EQ(one_.without(), 10);
+}
+
+TEST_F(StandbyPump, stops_and_removes_consumers_while_events_wait) {
+  start();
+  pump_->add(one_, store::kAllLanes, Cursor{.s1 = "0"});
+  log_.commit(10);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  pump_->remove(one_);
+  pump_->stop();
+  EXPECT_EQ(one_.last(), 0);
 }
 
 }  // namespace

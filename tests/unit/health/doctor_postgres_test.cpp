@@ -410,6 +410,29 @@ TEST(DoctorPostgres, what_forbids_the_wake_up) {
   EXPECT_THAT(found.what, HasSubstr("pooler"));
 }
 
+TEST(DoctorPostgres, standbys_that_events_wait_for) {
+  RelayOptions relay{.publish_after = PublishAfter::replicated};
+  auto facts = sound_server();
+  const auto found = [&] {
+    Findings findings;
+    judge_standbys(relay, facts, findings);
+    return findings;
+  };
+  facts.standbys = std::vector<store::StandbyFacts>{};
+  EXPECT_THAT(complaint(found(), "standbys").what, HasSubstr("and 0 of those are connected"));
+  EXPECT_EQ(complaint(found(), "standbys").severity, Severity::error);
+  relay.replicated_timeout = std::chrono::seconds(10);
+  EXPECT_EQ(complaint(found(), "standbys").severity, Severity::warning);
+  facts.standbys = std::vector<store::StandbyFacts>{{.name = "a", .state = "streaming"}};
+  expect_in_order(found(), "standbys");
+  relay.replicated_by = {"b"};
+  EXPECT_THAT(complaint(found(), "standbys").what, HasSubstr("a (streaming, 0 bytes behind)"));
+  facts.standbys = std::vector<store::StandbyFacts>{{}};
+  EXPECT_THAT(complaint(found(), "standbys").command, HasSubstr("GRANT pg_monitor"));
+  relay.publish_after = PublishAfter::flushed;
+  EXPECT_FALSE(found().complains("standbys"));
+}
+
 TEST(DoctorPostgres, connections_that_run_out) {
   auto facts = sound_server();
   facts.connections->used = 90;
