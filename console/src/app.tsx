@@ -16,6 +16,7 @@ import { Audit } from "./views/audit.js";
 import { EditDialog } from "./views/edit.js";
 import { EventView } from "./views/event.js";
 import { Events } from "./views/events.js";
+import { Inbox } from "./views/inbox.js";
 import { Login } from "./views/login.js";
 import { Overview } from "./views/overview.js";
 import { Parked } from "./views/parked.js";
@@ -31,6 +32,7 @@ const VIEWS = [
   ["parked", "Parked"],
   ["replay", "Replay"],
   ["tasks", "Tasks"],
+  ["inbox", "Inbox"],
   ["verify", "Verify"],
   ["audit", "Audit"],
 ] as const;
@@ -50,6 +52,8 @@ function view({ path }: Route): { title: string; content: ComponentChildren } {
       return { title: "Replay", content: <ReplayView /> };
     case "tasks":
       return one === undefined ? { title: "Tasks", content: <Tasks /> } : { title: "Task", content: <TaskView key={one} id={one} /> };
+    case "inbox":
+      return { title: "Inbox", content: <Inbox /> };
     case "verify":
       return { title: "Verify", content: <VerifyView /> };
     case "audit":

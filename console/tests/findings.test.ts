@@ -142,6 +142,11 @@ test("a command says which store it is for, if the doctor does", () => {
   assert.equal(found({ ...seen, doctor })[0]?.command, command + " --store sqlite:shop.db");
 });
 
+test("what is wrong with a consumer leads to its messages", () => {
+  const doctor: DoctorFinding[] = [{ check: "consumer", subject: "billing", severity: "error", what: "topic orders does not exist", reason: "", command: "create it" }];
+  assert.deepEqual(found({ doctor })[0]?.links, [{ text: "Messages of billing", to: "#/inbox?consumer=billing" }]);
+});
+
 test("words and commands are told apart", () => {
   assert.ok(isCommand("outbox relay"));
   assert.ok(isCommand("ALTER TABLE outbox.event ALTER COLUMN xid SET DEFAULT 1;"));

@@ -56,8 +56,8 @@ struct ConsumerSpec {
   /// The queue of the tasks. Default: default.
   std::string queue{"default"};
   // Where a message has these: "header:NAME", "json:PATH" (a.b.0 in the payload) or "text:TEXT";
-  // for `id` also "place", place and time at the broker. Default: empty, which means where the known
-  // formats have them (docs/guide/consumers.md).
+  // for `id` also "place", place and time at the broker. Default: empty, which means where the
+  // known formats have them (docs/guide/consumers.md).
   std::string id{};
   std::string type{};
   std::string key{};

@@ -463,7 +463,7 @@ CREATE TABLE {schema}.inbox (
   arrivals     integer NOT NULL DEFAULT 1,
   PRIMARY KEY (consumer, message_id)
 );
-CREATE INDEX inbox_received ON {schema}.inbox (received_at);
+CREATE INDEX inbox_received ON {schema}.inbox (consumer, received_at);
 
 -- The highest number of a key's messages, for consumers that skip older ones, and when the last one came.
 CREATE TABLE {schema}.inbox_key (

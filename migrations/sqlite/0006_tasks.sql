@@ -47,7 +47,7 @@ CREATE TABLE outbox_inbox (
   arrivals     INTEGER NOT NULL DEFAULT 1,
   PRIMARY KEY (consumer, message_id)
 ) WITHOUT ROWID;
-CREATE INDEX outbox_inbox_received ON outbox_inbox (received_at);
+CREATE INDEX outbox_inbox_received ON outbox_inbox (consumer, received_at);
 
 -- The highest number of a key's messages, for consumers that skip older ones, and when the last one came.
 CREATE TABLE outbox_inbox_key (

@@ -32,6 +32,8 @@ const Parameters kParkedChoice = with(kParkedFilter, {{"events", "", Kind::texts
 const Parameters kTaskFilter{{"queue", "--queue"}, kType, {"state", "--state"}, {"key", "--key"}};
 const Parameters kEventFilter{{"id", "--id"},       {"key", "--key"},       kType, kSince,
                               {"until", "--until"}, {"cursor", "--before"}, kLimit};
+const Parameters kInboxFilter{{"consumer", "--consumer"}, {"id", "--id"},         kType, kSince,
+                              {"until", "--until"},       {"cursor", "--before"}, kLimit};
 const Parameters kAuditFilter{
     kSince, {"cursor", "--before"}, {"person", "--person"}, kSubscription, kLimit};
 const Parameters kReplayChoice{{"from_seq", "--from-seq", Kind::number},
@@ -110,6 +112,8 @@ std::span<const Operation> operations() {
       look("/tasks", {"tasks", "list"}, with(kTaskFilter, {kAfter, kLimit})),
       with_contents(look("/tasks/{id}", {"tasks", "show"}), Contents::some),
       look("/schedules", {"tasks", "schedule", "list"}),
+      look("/inbox", {"inbox"}),
+      look("/inbox/messages", {"inbox", "--messages"}, kInboxFilter),
       look("/audit", {"audit"}, kAuditFilter),
       look("/verify", {"verify"}, {kSubscription}),
 

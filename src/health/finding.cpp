@@ -60,10 +60,10 @@ void Findings::problem(Severity severity, std::string check, std::string subject
   all_.back().problem = true;
 }
 
-void Findings::not_checked(std::string check, const Error& error) {
+void Findings::not_checked(std::string check, const Error& error, std::string subject) {
   const bool no_right = error.code == Errc::permission_denied;
   const bool locked = error.origin == "pg:55P03" && error.hint.empty();
-  add(no_right ? Severity::note : Severity::warning, std::move(check), "",
+  add(no_right ? Severity::note : Severity::warning, std::move(check), std::move(subject),
       "not checked: " + error.message,
       no_right ? "this login lacks the right to ask, so nobody knows whether it is in order"
                : "nobody knows whether it is in order",

@@ -60,7 +60,7 @@ class Findings {
   }
   /// Adds a note if a right is missing, else a warning, since something might be wrong and nobody
   /// knows.
-  void not_checked(std::string check, const Error& error);
+  void not_checked(std::string check, const Error& error, std::string subject = {});
   /// Calls `judge` with the answer to a question about the store, or not_checked() if there is no
   /// answer.
   template <class T, class Judge>

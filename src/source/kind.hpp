@@ -14,6 +14,7 @@
 
 #include "base/words.hpp"
 #include "sink/kind.hpp"
+#include "source/inspection.hpp"
 #include "source/source.hpp"
 
 namespace outbox {
@@ -33,6 +34,8 @@ struct SourceKind {
   std::vector<std::string> of_sending;
   /// Makes a source that is not open.
   std::function<Result<std::unique_ptr<Source>>(const ConsumerSpec&)> make;
+  /// Connects to the broker and asks it. Reads no message, joins no group, and makes nothing.
+  std::function<Result<Inspection>(const ConsumerSpec&)> inspect;
 };
 
 /// The settings of the connection.

@@ -19,5 +19,7 @@ namespace outbox::source {
 [[nodiscard]] std::string kind_names();
 /// Makes the source of a consumer, not yet open.
 [[nodiscard]] Result<std::unique_ptr<Source>> make_source(const ConsumerSpec& spec);
+/// What the broker says of what the consumer reads. Nothing is changed there.
+[[nodiscard]] Result<Inspection> inspect(const ConsumerSpec& spec);
 
 }  // namespace outbox::source

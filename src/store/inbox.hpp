@@ -42,6 +42,13 @@ struct InboxRow {
   std::int64_t arrivals{1};       ///< How often it has arrived.
 };
 
+/// A place in a list of rows: the row that was received then.
+struct InboxPlace {
+  std::int64_t received_us{0};
+  std::string consumer;
+  std::string message_id;
+};
+
 /// Selects rows. A field that is empty does not restrict the selection.
 struct InboxFilter {
   std::string consumer{};
@@ -49,6 +56,16 @@ struct InboxFilter {
   std::string event_type{};
   std::optional<std::int64_t> since_us{};
   std::optional<std::int64_t> until_us{};
+  std::optional<InboxPlace> before{};  ///< Those that list() returns behind this row.
+};
+
+/// What the inbox has of a consumer.
+struct InboxConsumer {
+  std::string name;
+  std::int64_t messages{0};
+  bool more{false};           ///< Whether there are more than `messages`.
+  std::int64_t oldest_us{0};  ///< When the first of them was received, and the last.
+  std::int64_t newest_us{0};
 };
 
 /// It is used by one thread at a time.
@@ -60,11 +77,12 @@ class Inbox : public Interface {
   [[nodiscard]] virtual Result<std::vector<Arrival>> receive(std::string_view consumer,
                                                              std::span<const InboxMessage> messages,
                                                              bool skip_older) = 0;
-  /// At most `limit` rows, those received last first.
+  /// At most `limit` rows: those received last first, those of one moment by consumer and id,
+  /// backwards.
   [[nodiscard]] virtual Result<std::vector<InboxRow>> list(const InboxFilter& filter,
                                                            std::size_t limit) = 0;
-  /// The names of all consumers, with the time at which each received something last.
-  [[nodiscard]] virtual Result<std::vector<InboxRow>> consumers() = 0;
+  /// All consumers, by name. Counts at most `count` messages of each.
+  [[nodiscard]] virtual Result<std::vector<InboxConsumer>> consumers(std::int64_t count) = 0;
   /// Calls `visit` for each message of the consumer, page by page.
   [[nodiscard]] virtual Status read(std::string_view consumer,
                                     const std::function<void(const InboxRow&)>& visit) = 0;

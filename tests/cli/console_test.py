@@ -14,6 +14,7 @@ import unittest
 import uuid
 from urllib.parse import urlsplit
 
+from inbox_rows import receive_some
 from parked_rows import make_parked
 from program import Case, OK, OnPostgres, OnSqlite, USAGE, jsonl, signal, wait_until
 
@@ -91,6 +92,22 @@ class Console:
         self.assertEqual(json.loads(self.get(f"/events/{first['id']}/payload")["events"][0]["payload"]), {"n": 1})
         self.assertEqual(self.get(f"/parked/{first['seq']}")["events"][0]["id"], first["id"])
 
+    def test_the_inbox_of_consumers(self):
+        self.assertEqual(self.get("/inbox"), {"consumers": []})
+        receive_some(self)
+        self.assertEqual(self.get("/inbox"), self.succeeds("inbox", "--json").json())
+        self.assertEqual([(one["name"], one["messages"]) for one in self.get("/inbox")["consumers"]], [("billing", 2), ("mails", 2)])
+        for query, options in (("", []), ("?consumer=billing&limit=1", ["--consumer", "billing", "--limit", "1"]), ("?id=b-1", ["--id", "b-1"]),
+                               ("?type=OrderPaid&since=1h", ["--type", "OrderPaid", "--since", "1h"]), ("?until=1h", ["--until", "1h"])):
+            self.assertEqual(self.get("/inbox/messages" + query), self.succeeds("inbox", "--messages", "--json", *options).json(), query)
+        ids = lambda query: [(one["consumer"], one["id"]) for one in self.get("/inbox/messages" + query)["messages"]]
+        self.assertEqual(ids(""), [("mails", "b-1"), ("billing", "b-2"), ("billing", "b-1"), ("mails", "m-1")])
+        self.assertEqual(ids("?id=b-1"), [("mails", "b-1"), ("billing", "b-1")])
+        self.assertEqual(ids("?consumer=nobody"), [])
+        self.problem(400, "/inbox/messages?since=soon")
+        self.problem(400, "/inbox/messages?payload=true")
+        self.problem(400, "/inbox?consumer=billing")
+
     def test_live_events_are_those_that_a_browser_reads(self):
         status, body, headers = self.ask("/live")
         self.assertEqual((status, headers["Content-Type"]), (200, "text/event-stream; charset=utf-8"))
@@ -160,7 +177,9 @@ class Console:
     # ---- pages
 
     def test_pages_have_each_row_once(self):
-        for path, name, key in (("/parked", "events", "seq"), ("/events", "events", "seq"), ("/audit", "changes", "id")):
+        receive_some(self)
+        for path, name, key in (("/parked", "events", "seq"), ("/events", "events", "seq"), ("/audit", "changes", "id"),
+                                ("/inbox/messages", "messages", "place")):
             if path == "/audit":
                 self.post("/subscriptions/orders/pause")
                 self.post("/subscriptions/orders/resume")

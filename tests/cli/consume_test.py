@@ -49,6 +49,8 @@ class Settings(Case):
         self.assertEqual(self.succeeds("inbox", "--json").json(), {"consumers": []})
         self.assertIn("no such message was received", self.succeeds("inbox", "--id", "x").out)
         self.fails(USAGE, "inbox", "--limit", "0", says="--limit")
+        for place in ("", "x", "1", "1.", "1.9.billing.a", "1.7.billing", "9223372036854775807.1.a.b"):
+            self.fails(USAGE, "inbox", "--before", place, says="is not a place in the list")
         self.fails(USAGE, "verify", "--inbox", "sqlite:x.db", says="--consumer")
         self.fails(USAGE, "verify", "--consumer", "a", says="--inbox")
         self.fails(USAGE, "verify", "--inbox", "sqlite:x.db", "--consumer", "a", says="--subscription")

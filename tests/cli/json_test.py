@@ -10,6 +10,7 @@ import uuid
 from pathlib import Path
 
 from adopting import Adopting, HAND
+from inbox_rows import receive_some
 from parked_rows import park
 from program import BENCH, CHECK_FAILED, Case, OK, OnPostgres, OnSqlite, ROOT, jsonl, wait_until
 
@@ -278,6 +279,13 @@ class Shapes:
         self.succeeds("relay", "--once")
         self.assertEqual(self.checked("replay", "--list")["replays"][0]["state"], "done")
         self.checked("replay", "--show", started["id"])
+
+    def test_the_inbox(self):
+        self.assertEqual(self.checked("inbox"), {"consumers": []})
+        self.assertEqual(self.checked("inbox", "--messages"), {"messages": [], "more": False, "next": None})
+        receive_some(self)
+        self.assertEqual([one["messages"] for one in self.checked("inbox")["consumers"]], [2, 2])
+        self.assertIsNotNone(self.checked("inbox", "--messages", "--limit", "1")["next"])
 
     def test_prune(self):
         self.config('[subscription.orders]\nsink = "null"\n[subscription.held]\nsink = "null"\n')

@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
 
+from inbox_rows import receive_some
 from program import BINARY, OK, ROOT, Case, OnPostgres, OnSqlite, wait_until
 
 HERE = Path(__file__).resolve().parent
@@ -191,7 +192,8 @@ class PageCase(Case):
 
 
 class Shop(PageCase):
-    """Something of everything: delivered, parked, dead, replayed and paused events; tasks that ran, run, wait and are dead."""
+    """Something of everything: delivered, parked, dead, replayed and paused events; tasks that ran, run, wait and are dead;
+    messages that consumers have received."""
 
     def setUp(self):
         super().setUp()
@@ -212,6 +214,7 @@ class Shop(PageCase):
         self.task("report.bad")
         wait_until(lambda: self.subscription("mails")["parked"]["dead"] == 5, "five mails are dead")
         wait_until(lambda: sorted(one["state"] for one in self.tasks()) == ["dead", "running", "waiting"], "tasks run, wait and are dead")
+        receive_some(self, next(one["id"] for one in self.tasks() if one["state"] == "running"))
         wait_until(lambda: self.subscription("orders")["delivered"] == 6, "all orders are delivered")
         self.url = self.console()
 

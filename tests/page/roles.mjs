@@ -206,6 +206,27 @@ const scenarios = {
     assert.deepEqual(asked, [null, "a cursor/+"]);
   },
 
+  /** A list that cannot be had says why, and is asked for again; an inbox without messages says what fills it. */
+  async inbox(open) {
+    const state = { away: true };
+    const tab = await open((request, response) => {
+      const { pathname } = new URL(request.url, "http://page");
+      if (!pathname.startsWith("/api/v1/inbox")) return false;
+      if (state.away) return json(response, 503, { title: "the store is locked", hint: "ask again", status: 503 });
+      return json(response, 200, pathname.endsWith("/messages") ? { messages: [], more: false, next: null } : { consumers: [] });
+    });
+    await show(tab.page, tab.url, "#/inbox");
+    assert.equal(await tab.page.getByText("The store is locked.").count(), 2);
+    await screenshot(tab.page, "inbox-away");
+    await assertAccessible(tab.page, "an inbox that cannot be read");
+    state.away = false;
+    await tab.page.getByRole("button", { name: "Try again" }).first().click();
+    await tab.page.getByText("no consumer has received a message").waitFor();
+    await tab.page.getByRole("button", { name: "Try again" }).click();
+    await tab.page.getByText("No message was received.").waitFor();
+    await screenshot(tab.page, "inbox-empty");
+  },
+
   /** 200 subscriptions that all change each second: the time between frames is measured, and decides nothing. */
   async many(open) {
     const names = Array.from({ length: 200 }, (_, i) => `subscription-${String(i).padStart(3, "0")}`);

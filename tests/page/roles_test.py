@@ -34,6 +34,9 @@ class Roles(OnSqlite, Shop):
     def test_lists_have_pages(self):
         self.browse("roles.mjs", "pages", url=self.url)
 
+    def test_an_inbox_that_cannot_be_read_and_one_that_is_empty(self):
+        self.browse("roles.mjs", "inbox", url=self.url)
+
     def test_many_subscriptions(self):
         self.browse("roles.mjs", "many", url=self.url)
 

@@ -20,6 +20,8 @@ async function views() {
     replay: "#/replay?subscription=orders",
     tasks: "#/tasks",
     task: `#/tasks/${running.id}`,
+    inbox: "#/inbox",
+    "inbox-nothing": "#/inbox?id=no-such",
     verify: "#/verify",
     audit: "#/audit",
     nothing: "#/events?key=no%2Fsuch",
@@ -107,6 +109,40 @@ await main({
     await page.reload();
     await settled(page);
     assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme), "dark");
+  },
+
+  /** From the palette to a message and the task that it became, without a mouse. */
+  async inbox({ page, url }) {
+    await show(page, url, "#/");
+    await page.keyboard.press("/");
+    await page.keyboard.type("inbox");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/#\/inbox$/);
+    const messages = page.getByRole("table", { name: "Messages, the newest first" });
+    await messages.waitFor();
+    assert.equal(await messages.locator("tbody tr").count(), 4);
+    const consumers = page.getByRole("table", { name: "Consumers" });
+    assert.match(await consumers.getByRole("row", { name: /^mails/ }).textContent(), /^mails2/);
+    await consumers.getByRole("link", { name: "billing" }).focus();
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/#\/inbox\?consumer=billing$/);
+    await settled(page);
+    assert.deepEqual(await messages.locator("tbody code").allTextContents(), ["b-2", "b-1"]);
+    // The address shows the same again; an id is searched for in the inbox of every consumer.
+    await page.reload();
+    await settled(page);
+    assert.equal(await page.getByLabel("Consumer", { exact: true }).inputValue(), "billing");
+    assert.equal(await messages.locator("tbody tr").count(), 2);
+    await page.getByLabel("Consumer", { exact: true }).fill("");
+    await page.getByLabel("Id", { exact: true }).fill("b-1");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/#\/inbox\?id=b-1$/);
+    await settled(page);
+    assert.deepEqual(await messages.locator("tbody tr td:nth-child(2)").allTextContents(), ["mails", "billing"]);
+    await messages.getByText("applied by a program").waitFor();
+    await messages.getByRole("link", { name: "its task, of message b-1" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "report.long" }).waitFor();
   },
 
   async size({ page, url }) {

@@ -20,6 +20,9 @@ class Views:
     def test_they_show_what_is_in_the_store(self):
         self.browse("views.mjs", "seen", url=self.url)
 
+    def test_messages_of_the_inbox_lead_to_their_tasks(self):
+        self.browse("views.mjs", "inbox", url=self.url)
+
     def test_the_page_is_small(self):
         self.browse("views.mjs", "size", url=self.url)
 

@@ -347,6 +347,34 @@ export interface Schedule {
   last_task: string | null;
 }
 
+export interface InboxConsumer {
+  name: string;
+  /** At most 10,000 are counted. */
+  messages: number;
+  messages_is_more: boolean;
+  oldest_received_at: string;
+  last_received_at: string;
+}
+
+export interface ConsumerList {
+  consumers: InboxConsumer[];
+}
+
+export interface Message {
+  consumer: string;
+  id: string;
+  /** Null, like place and task, for a message of receive(). */
+  type: string | null;
+  place: string | null;
+  task: string | null;
+  received_at: string;
+  arrivals: number;
+}
+
+export interface MessageList extends Page {
+  messages: Message[];
+}
+
 export interface Change {
   id: number;
   at: string;

@@ -261,6 +261,7 @@ export function ofDoctor(one: DoctorFinding): Finding {
   const subject = one.subject ?? "";
   const links: Finding["links"] = [];
   if (one.check === "verify") links.push({ text: "Compare now", to: href(["verify"], { subscription: subject }) });
+  else if (one.check === "consumer") links.push({ text: `Messages of ${subject}`, to: href(["inbox"], { consumer: subject }) });
   else if (["sink", "subscriptions", "difference", "history", "pending", "relays"].includes(one.check) && subject !== "" && queueOf(subject) === null)
     links.push({ text: `Subscription ${subject}`, to: href(["subscriptions", subject]) });
   return {

@@ -41,8 +41,11 @@ function useEntries(typed: string): Entry[] {
   return useMemo(() => {
     const text = typed.trim();
     const found: Entry[] = [];
-    if (UUID.test(text)) found.push(to(`Event ${text}`, href(["events", text.toLowerCase()])), to(`Task ${text}`, href(["tasks", text.toLowerCase()])));
-    else if (/^[^\s/]+\/\S+$/.test(text)) found.push(to(`Events of key ${text}`, href(["events"], { key: text })));
+    if (UUID.test(text)) {
+      const id = text.toLowerCase();
+      found.push(to(`Event ${text}`, href(["events", id])), to(`Task ${text}`, href(["tasks", id])), to(`Message ${text}`, href(["inbox"], { id: text })));
+    }
+    if (/^[^\s/]+\/\S+$/.test(text)) found.push(to(`Events of key ${text}`, href(["events"], { key: text })));
     const all: Entry[] = [
       to("Overview", href([])),
       to("Events", href(["events"])),
@@ -53,6 +56,7 @@ function useEntries(typed: string): Entry[] {
       to("Dead tasks", href(["tasks"], { state: "dead" })),
       to("Running tasks", href(["tasks"], { state: "running" })),
       to("Schedules", href(["tasks"], { show: "schedules" })),
+      to("Inbox", href(["inbox"])),
       to("Relays and workers", href([], { show: "relays" })),
       to("Verify", href(["verify"])),
       to("Audit", href(["audit"])),
@@ -85,7 +89,10 @@ function useEntries(typed: string): Entry[] {
     );
     const words = text.toLowerCase().split(/\s+/).filter((word) => word !== "");
     found.push(...all.filter((entry) => matches(entry, words)));
-    if (text !== "" && !UUID.test(text)) found.push({ text: `Events of type ${text}`, kind: "Go to", act: () => go(["events"], { type: text }) });
+    if (text !== "" && !UUID.test(text)) {
+      found.push({ text: `Events of type ${text}`, kind: "Go to", act: () => go(["events"], { type: text }) });
+      found.push({ text: `Message ${text} of the inbox`, kind: "Go to", act: () => go(["inbox"], { id: text }) });
+    }
     return found.slice(0, SHOWN);
   }, [typed, status?.subscriptions.length, who]);
 }

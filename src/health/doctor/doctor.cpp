@@ -8,8 +8,10 @@
 
 #include "base/count.hpp"
 #include "event/task_queue.hpp"
+#include "health/doctor/consumers.hpp"
 #include "health/health.hpp"
 #include "sink/registry.hpp"
+#include "source/registry.hpp"
 #include "store/store.hpp"
 #include "subscription/spec.hpp"
 
@@ -109,6 +111,7 @@ Findings Doctor::examine() {
     checks_.start("store", patient_.store.shown,
                   [this](const auto& report) { look_at_store(report); });
   for (const SubscriptionSpec& spec : relay.subscriptions) start_sink(spec);
+  for (const ConsumerSpec& spec : patient_.loaded.config.consumers) start_consumer(spec);
   Findings findings = checks_.wait(until_);
   compare_sizes(findings);
   return findings;
@@ -168,6 +171,15 @@ void Doctor::start_sink(const SubscriptionSpec& spec) {
     if (!inspected) return;
     const MutexLock lock(mutex_);
     inspected_.insert_or_assign(spec.name, std::pair(spec, std::move(*inspected)));
+  });
+}
+
+void Doctor::start_consumer(const ConsumerSpec& spec) {
+  checks_.start("consumer", spec.name, [this, spec](const Checks::Report& report) {
+    Findings findings;
+    judge_consumer(spec, source::inspect(spec), patient_.loaded.config.relay.inbox_retention,
+                   findings);
+    report(std::move(findings));
   });
 }
 

@@ -1,6 +1,6 @@
 // All checks of `outbox doctor`: of the configuration, of the store, of what is delivered from it,
-// of each destination. No check changes anything. Only the checks that need the store wait for
-// another one.
+// of each destination, of what consumers read. No check changes anything. Only the checks that need
+// the store wait for another one.
 #pragma once
 
 #include <chrono>
@@ -54,6 +54,7 @@ class Doctor {
   void look_at_store(const Checks::Report& report);
   void look_at_deliveries(const Checks::Report& report);
   void start_sink(const SubscriptionSpec& spec);
+  void start_consumer(const ConsumerSpec& spec);
   void note_sizes(const store::Diagnosis& diagnosis);
   void compare_sizes(Findings& findings);
 

@@ -1,121 +1,17 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
-#include <chrono>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/error.hpp"
 #include "format/template.hpp"
+#include "sink/kafka/brokers.hpp"
 #include "sink/kafka/config.hpp"
-#include "sink/kafka/error_map.hpp"
-#include "sink/kafka/reported.hpp"
 
 namespace outbox::sink::kafka {
 namespace {
-
-constexpr std::chrono::milliseconds kInspectLimit{10'000};
-
-using TopicConfig = std::map<std::string, std::string, std::less<>>;
-
-struct ConfigResourceDelete {
-  void operator()(rd_kafka_ConfigResource_t* resource) const noexcept {
-    rd_kafka_ConfigResource_destroy(resource);
-  }
-};
-
-/// A connection that only asks questions.
-class Brokers {
- public:
-  [[nodiscard]] Status connect(Conf conf) {
-    log_to_ours(conf.get());
-    rd_kafka_conf_set_opaque(conf.get(), &reported_);
-    rd_kafka_conf_set_error_cb(
-        conf.get(), [](rd_kafka_t* handle, int code, const char* reason, void* reported) {
-          static_cast<Reported*>(reported)->take(handle, code, reason);
-        });
-    char why[512] = "";
-    handle_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), why, sizeof why));
-    if (!handle_) {
-      return fail(Errc::invalid_argument, std::string("kafka: ") + why,
-                  "check the settings of this sink");
-    }
-    (void)conf.release();  // The handle owns it now.
-    return reach(handle_.get(), reported_, kInspectLimit);
-  }
-
-  /// The smallest number of replicas that a partition of the topic has.
-  [[nodiscard]] Result<int> replicas(const std::string& topic) {
-    const std::unique_ptr<rd_kafka_topic_t, TopicDelete> asked(
-        rd_kafka_topic_new(handle_.get(), topic.c_str(), nullptr));
-    const rd_kafka_metadata_t* answer = nullptr;
-    const auto code = rd_kafka_metadata(handle_.get(), 0, asked.get(), &answer,
-                                        static_cast<int>(kInspectLimit.count()));
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return fail(no_broker(reported_, code));
-    const std::unique_ptr<const rd_kafka_metadata_t, MetadataDelete> owned(answer);
-    if (answer->topic_cnt != 1) return fail(describe(RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, topic));
-    const rd_kafka_metadata_topic& found = answer->topics[0];
-    if (found.err != RD_KAFKA_RESP_ERR_NO_ERROR) return fail(describe(found.err, topic));
-    if (found.partition_cnt == 0)
-      return fail(describe(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, topic));
-    int least = found.partitions[0].replica_cnt;
-    for (int i = 1; i < found.partition_cnt; ++i)
-      least = std::min(least, found.partitions[i].replica_cnt);
-    return least;
-  }
-
-  /// The topic's configuration; nullopt if this user may not ask.
-  [[nodiscard]] std::optional<TopicConfig> config(const std::string& topic) {
-    return config(RD_KAFKA_RESOURCE_TOPIC, topic);
-  }
-
-  /// The configuration of one broker, which all share; nullopt if this user may not ask.
-  [[nodiscard]] std::optional<TopicConfig> broker_config() {
-    const rd_kafka_metadata_t* answer = nullptr;
-    const auto code = rd_kafka_metadata(handle_.get(), 0, nullptr, &answer,
-                                        static_cast<int>(kInspectLimit.count()));
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return std::nullopt;
-    const std::unique_ptr<const rd_kafka_metadata_t, MetadataDelete> owned(answer);
-    if (answer->broker_cnt == 0) return std::nullopt;
-    return config(RD_KAFKA_RESOURCE_BROKER, std::to_string(answer->brokers[0].id));
-  }
-
- private:
-  [[nodiscard]] std::optional<TopicConfig> config(rd_kafka_ResourceType_t type,
-                                                  const std::string& name) {
-    const std::unique_ptr<rd_kafka_ConfigResource_t, ConfigResourceDelete> resource(
-        rd_kafka_ConfigResource_new(type, name.c_str()));
-    const std::unique_ptr<rd_kafka_AdminOptions_t, AdminOptionsDelete> options(
-        rd_kafka_AdminOptions_new(handle_.get(), RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS));
-    const std::unique_ptr<rd_kafka_queue_t, QueueDelete> queue(rd_kafka_queue_new(handle_.get()));
-    rd_kafka_ConfigResource_t* only = resource.get();
-    rd_kafka_DescribeConfigs(handle_.get(), &only, 1, options.get(), queue.get());
-    const std::unique_ptr<rd_kafka_event_t, EventDelete> event(
-        rd_kafka_queue_poll(queue.get(), static_cast<int>(kInspectLimit.count())));
-    const auto* const result = event ? rd_kafka_event_DescribeConfigs_result(event.get()) : nullptr;
-    if (result == nullptr || rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR)
-      return std::nullopt;
-    std::size_t count = 0;
-    const auto* const described = rd_kafka_DescribeConfigs_result_resources(result, &count);
-    if (count != 1 || rd_kafka_ConfigResource_error(described[0]) != RD_KAFKA_RESP_ERR_NO_ERROR)
-      return std::nullopt;
-    const auto* const entries = rd_kafka_ConfigResource_configs(described[0], &count);
-    TopicConfig config;
-    for (std::size_t i = 0; i < count; ++i) {
-      const char* const value = rd_kafka_ConfigEntry_value(entries[i]);
-      config.emplace(rd_kafka_ConfigEntry_name(entries[i]), value == nullptr ? "" : value);
-    }
-    return config;
-  }
-
-  Reported reported_;
-  std::unique_ptr<rd_kafka_t, HandleDelete> handle_;
-};
 
 void check_replicas(int replicas, Inspection& found) {
   if (replicas >= 3) return;
@@ -146,12 +42,6 @@ void check_config(const TopicConfig& config, Inspection& found) {
                                 "only the last event of each key is kept",
                                 "cleanup.policy delete, if consumers need each event"});
   }
-}
-
-std::int64_t parse_number(const std::string& text) {
-  std::int64_t number = 0;
-  (void)std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
 }
 
 /// Keeps the smaller one of two limits.
@@ -214,7 +104,7 @@ Result<Inspection> inspect(KafkaSettings settings, const SubscriptionSpec& spec)
   limit_messages("kafka.message.max.bytes", parse_number(property(*conf, "message.max.bytes")),
                  "raise message.max.bytes of this sink, and max.message.bytes of the topic", found);
   if (settings.properties.contains("message.max.bytes")) found.own = found.largest;
-  Brokers brokers;  // Declared first, because the client keeps its address.
+  Brokers brokers;
   OUTBOX_TRY(brokers.connect(std::move(conf)));
   const auto name = topic.fixed();
   if (!name) {  // The topics depend on the events.

@@ -358,6 +358,10 @@ SourceKind kind() {
           .make = [](const ConsumerSpec& spec) -> Result<std::unique_ptr<Source>> {
             OUTBOX_TRY(auto settings, read_connection(sink::kafka::declaration(), spec));
             return std::make_unique<KafkaSource>(std::move(settings), spec);
+          },
+          .inspect = [](const ConsumerSpec& spec) -> Result<Inspection> {
+            OUTBOX_TRY(const auto settings, read_connection(sink::kafka::declaration(), spec));
+            return inspect(settings, spec);
           }};
 }
 

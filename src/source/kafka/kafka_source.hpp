@@ -18,6 +18,10 @@ namespace outbox::source::kafka {
 /// The topic, or a regular expression of librdkafka, which begins with ^, for a name with * or ?.
 [[nodiscard]] std::string subscription_name(std::string_view topic);
 
+/// Asks the brokers of the topics that the consumer reads.
+[[nodiscard]] Result<Inspection> inspect(const sink::kafka::KafkaSettings& settings,
+                                         const ConsumerSpec& spec);
+
 class KafkaSource final : public Source {
  public:
   KafkaSource(sink::kafka::KafkaSettings settings, ConsumerSpec spec);

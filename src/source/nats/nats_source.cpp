@@ -42,7 +42,6 @@ constexpr std::chrono::milliseconds kLagLimit{1000};
 /// What is assumed of the size of messages before the first one.
 constexpr std::size_t kFirstMean = std::size_t{32} << 10U;
 
-constexpr int kNoStream = 10059;
 constexpr int kNoConsumer = 10014;
 
 template <class Number = std::int64_t>
@@ -112,6 +111,10 @@ Result<Reads> parse_read(const std::string& text) {
                      "such as STREAM/orders.*.placed or STREAM/orders.>");
   }
   return reads;
+}
+
+std::string api_prefix(const sink::nats::NatsSettings& settings) {
+  return settings.domain.empty() ? "$JS.API" : "$JS." + settings.domain + ".API";
 }
 
 NatsSource::NatsSource(sink::nats::NatsSettings settings, std::vector<sink::Endpoint> servers,
@@ -216,9 +219,8 @@ Status NatsSource::check_consumer(const Lane& lane, const Json& config) {
 }
 
 std::string NatsSource::api(const Lane& lane, const std::string& verb) const {
-  return fmt::format("{}.CONSUMER.{}.{}.{}",
-                     settings_.domain.empty() ? "$JS.API" : "$JS." + settings_.domain + ".API",
-                     verb, lane.reads.stream, durable_);
+  return fmt::format("{}.CONSUMER.{}.{}.{}", api_prefix(settings_), verb, lane.reads.stream,
+                     durable_);
 }
 
 Result<Json> NatsSource::ask(const Lane& lane, const std::string& verb, const std::string& body,
@@ -407,10 +409,18 @@ std::optional<std::int64_t> NatsSource::lag() {
 
 namespace {
 
-Result<std::unique_ptr<Source>> make(const ConsumerSpec& spec) {
-  OUTBOX_TRY(auto settings, read_connection(sink::nats::declaration(), spec));
+/// What a consumer's settings say.
+struct Parts {
+  sink::nats::NatsSettings settings;
+  std::vector<sink::Endpoint> servers;
+  std::vector<Reads> reads;
+};
+
+Result<Parts> read_parts(const ConsumerSpec& spec) {
+  Parts parts;
+  OUTBOX_TRY(parts.settings, read_connection(sink::nats::declaration(), spec));
   FieldErrors errors;
-  auto servers = sink::nats::parse_servers(settings, errors);
+  parts.servers = sink::nats::parse_servers(parts.settings, errors);
   OUTBOX_TRY(errors.status());
   const bool by_name = spec.group.empty();
   if (const auto wrong = sink::nats::wrong_name(by_name ? spec.name : spec.group); !wrong.empty()) {
@@ -419,16 +429,15 @@ Result<std::unique_ptr<Source>> make(const ConsumerSpec& spec) {
         fmt::format("cannot be the name of a durable consumer of NATS: it {}", wrong),
         by_name ? "set group, which is the durable consumer's name" : "choose another");
   }
-  std::vector<Reads> reads;
   std::set<std::string> streams;
   for (const std::string& text : spec.read) {
-    OUTBOX_TRY(reads.emplace_back(), parse_read(text));
-    if (!streams.insert(reads.back().stream).second) {
-      return bad_field("read", "names stream " + reads.back().stream + " twice",
+    OUTBOX_TRY(parts.reads.emplace_back(), parse_read(text));
+    if (!streams.insert(parts.reads.back().stream).second) {
+      return bad_field("read", "names stream " + parts.reads.back().stream + " twice",
                        "a durable consumer has one filter: use a consumer for each, or a wildcard");
     }
   }
-  return std::make_unique<NatsSource>(std::move(settings), std::move(servers), spec, reads);
+  return parts;
 }
 
 }  // namespace
@@ -438,7 +447,15 @@ SourceKind kind() {
           .help = "reads streams of NATS JetStream through durable pull consumers",
           .reads = "streams",
           .of_sending = {"stream", "max_in_flight"},
-          .make = make};
+          .make = [](const ConsumerSpec& spec) -> Result<std::unique_ptr<Source>> {
+            OUTBOX_TRY(Parts parts, read_parts(spec));
+            return std::make_unique<NatsSource>(std::move(parts.settings), std::move(parts.servers),
+                                                spec, parts.reads);
+          },
+          .inspect = [](const ConsumerSpec& spec) -> Result<Inspection> {
+            OUTBOX_TRY(const Parts parts, read_parts(spec));
+            return inspect(parts.settings, parts.servers, parts.reads);
+          }};
 }
 
 }  // namespace outbox::source::nats

@@ -30,6 +30,15 @@ struct Reads {
 };
 [[nodiscard]] Result<Reads> parse_read(const std::string& text);
 
+/// JetStream's code for a stream that does not exist.
+inline constexpr int kNoStream = 10059;
+/// What the subjects of JetStream's API begin with: "$JS.API".
+[[nodiscard]] std::string api_prefix(const sink::nats::NatsSettings& settings);
+/// Asks the server of the streams that the consumer reads.
+[[nodiscard]] Result<Inspection> inspect(const sink::nats::NatsSettings& settings,
+                                         const std::vector<sink::Endpoint>& servers,
+                                         const std::vector<Reads>& reads);
+
 class NatsSource final : public Source {
  public:
   NatsSource(sink::nats::NatsSettings settings, std::vector<sink::Endpoint> servers,

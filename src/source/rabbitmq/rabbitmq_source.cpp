@@ -322,6 +322,51 @@ std::optional<std::int64_t> RabbitSource::lag() {
   return lag;
 }
 
+// ---- the kind
+
+namespace {
+
+Result<sink::rabbitmq::RabbitOptions> read_options(const ConsumerSpec& spec) {
+  OUTBOX_TRY(const auto settings, read_connection(sink::rabbitmq::declaration(), spec));
+  FieldErrors errors;
+  auto options = sink::rabbitmq::parse_options(settings, errors);
+  OUTBOX_TRY(errors.status());
+  options.connection_name = "outbox " + spec.name;
+  return options;
+}
+
+/// Asks for each queue on a connection of its own, since the answer that there is none ends the
+/// channel. How long a message stays in a queue that nobody reads does not matter: one that was
+/// acknowledged is gone.
+Result<Inspection> inspect(const ConsumerSpec& spec) {
+  OUTBOX_TRY(const auto options, read_options(spec));
+  Inspection found;
+  for (const std::string& queue : distinct(spec.read)) {
+    auto connection = sink::rabbitmq::open_connection(
+        options, now_steady() + options.plain.connect_timeout,
+        [&queue](sink::rabbitmq::Requests& requests) {
+          amqp_queue_declare_t method{};
+          method.queue = to_bytes(queue);
+          method.passive = 1;
+          return requests.call(AMQP_QUEUE_DECLARE_METHOD, method, AMQP_QUEUE_DECLARE_OK_METHOD);
+        });
+    if (connection) {
+      (*connection)->say_goodbye();
+      found.broker = (*connection)->address();
+      found.reads.push_back("queue " + queue);
+    } else if (connection.error().code == Errc::not_found) {
+      found.missing.push_back({connection.error().message,
+                               "no message is received; the consumer waits for it",
+                               "create the queue, or correct `read`"});
+    } else {
+      return pass(connection);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
 SourceKind kind() {
   return {
       .name = "rabbitmq",
@@ -330,13 +375,10 @@ SourceKind kind() {
       .of_sending = {"exchange", "unroutable", "declare", "exchange_type", "queue", "queue_type",
                      "binding", "management_url", "deadline", "max_in_flight", "max_message_size"},
       .make = [](const ConsumerSpec& spec) -> Result<std::unique_ptr<Source>> {
-        OUTBOX_TRY(const auto settings, read_connection(sink::rabbitmq::declaration(), spec));
-        FieldErrors errors;
-        auto options = sink::rabbitmq::parse_options(settings, errors);
-        OUTBOX_TRY(errors.status());
-        options.connection_name = "outbox " + spec.name;
+        OUTBOX_TRY(auto options, read_options(spec));
         return std::make_unique<RabbitSource>(std::move(options), spec);
-      }};
+      },
+      .inspect = inspect};
 }
 
 }  // namespace outbox::source::rabbitmq

@@ -15,7 +15,6 @@
 #include "base/steady.hpp"
 #include "sink/hiredis/error_map.hpp"
 #include "sink/hiredis/session.hpp"
-#include "sink/redis/config.hpp"
 
 namespace outbox::source::redis {
 namespace {
@@ -39,28 +38,6 @@ constexpr std::chrono::milliseconds kClosePatience{2000};
 constexpr std::size_t kTypicalBytes = std::size_t{32} << 10U;
 /// How many ids a line of the log names.
 constexpr std::size_t kMostShown = 10;
-
-const sink::hiredis::Purpose& purpose() {
-  static const sink::hiredis::Purpose purpose{
-      .sink = "redis",
-      .attribute_prefix = {},
-      .script = nullptr,
-      .trial = {},
-      .duplicates = {},
-      .order = {},
-      .weaknesses = {},
-      .hints = {.memory = "maxmemory is reached: trim streams that were consumed (XTRIM), or raise "
-                          "maxmemory",
-                .rights = "the user of this consumer needs: +xgroup +xinfo +xreadgroup +xack "
-                          "+xautoclaim +xclaim +xpending +xlen +ping +info +select ~STREAM",
-                .type = "the key is there and is no stream: remove or rename it, or change what "
-                        "this consumer reads",
-                .commands = "the server lacks the command, or it was renamed or disabled: "
-                            "consumers need Redis 6.2",
-                .refused = ""},
-      .eviction = {}};
-  return purpose;
-}
 
 std::string join_ids(const std::vector<std::string_view>& ids) {
   std::string text;
@@ -100,6 +77,28 @@ const redisReply& find_group(const redisReply& groups, std::string_view name) {
 }
 
 }  // namespace
+
+const sink::hiredis::Purpose& purpose() {
+  static const sink::hiredis::Purpose purpose{
+      .sink = "redis",
+      .attribute_prefix = {},
+      .script = nullptr,
+      .trial = {},
+      .duplicates = {},
+      .order = {},
+      .weaknesses = {},
+      .hints = {.memory = "maxmemory is reached: trim streams that were consumed (XTRIM), or raise "
+                          "maxmemory",
+                .rights = "the user of this consumer needs: +xgroup +xinfo +xreadgroup +xack "
+                          "+xautoclaim +xclaim +xpending +xlen +ping +info +select ~STREAM",
+                .type = "the key is there and is no stream: remove or rename it, or change what "
+                        "this consumer reads",
+                .commands = "the server lacks the command, or it was renamed or disabled: "
+                            "consumers need Redis 6.2",
+                .refused = ""},
+      .eviction = {}};
+  return purpose;
+}
 
 // ---- names of consumers
 
@@ -487,22 +486,6 @@ Error RedisSource::describe(std::string_view reply, const std::string& what) con
         "again the inbox knows";
   }
   return error;
-}
-
-SourceKind kind() {
-  return {.name = "redis",
-          .help = "reads Redis Streams as a consumer of a group",
-          .reads = "streams",
-          .of_sending = {"dedup_window", "max_length", "max_in_flight", "wait_replicas",
-                         "wait_timeout", "max_message_bytes"},
-          .make = [](const ConsumerSpec& spec) -> Result<std::unique_ptr<Source>> {
-            OUTBOX_TRY(const auto settings, read_connection(sink::redis::declaration(), spec));
-            FieldErrors errors;
-            auto options = sink::hiredis::parse_options(
-                "redis", settings, "the streams are what the consumer reads", errors);
-            OUTBOX_TRY(errors.status());
-            return std::make_unique<RedisSource>(std::move(options), spec);
-          }};
 }
 
 }  // namespace outbox::source::redis

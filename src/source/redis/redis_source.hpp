@@ -24,6 +24,7 @@
 
 #include "base/process.hpp"
 #include "sink/hiredis/connection.hpp"
+#include "sink/hiredis/purpose.hpp"
 #include "sink/hiredis/settings.hpp"
 #include "source/kind.hpp"
 #include "source/redis/entry.hpp"
@@ -35,6 +36,9 @@ namespace outbox::source::redis {
 [[nodiscard]] std::string consumer_name(const ProcessIdentity& process, unsigned number);
 /// The process in a name that consumer_name() has made; nullopt for other names.
 [[nodiscard]] std::optional<ProcessIdentity> process_of(std::string_view consumer);
+
+/// What consumers connect for.
+[[nodiscard]] const sink::hiredis::Purpose& purpose();
 
 class RedisSource final : public Source {
  public:

@@ -111,29 +111,39 @@ DELETE FROM {schema}.replay_event WHERE ctid = ANY (ARRAY(
   WHERE NOT EXISTS (SELECT FROM {schema}.replay r WHERE r.id = e.replay AND r.state <> 'done') LIMIT $1::int))
 RETURNING seq)");
 
+  // The next three compare with the time of the statement: with clock_timestamp(), which changes
+  // meanwhile, PostgreSQL would read the whole index.
+
   // $1 age in ms, $2 rows. Index task_end_at. The end of a task that was replaced stays until the
   // task is neither in the log, whose oldest event is younger by then, nor set aside (index
   // parked_id).
   Query prune_task_ends = of("remove ends of tasks", R"(
 DELETE FROM {schema}.task_end WHERE ctid = ANY (ARRAY(
   SELECT e.ctid FROM {schema}.task_end e
-  WHERE e.at < clock_timestamp() - $1::bigint::float8 * interval '1 ms'
+  WHERE e.at < statement_timestamp() - $1::bigint::float8 * interval '1 ms'
     AND (NOT e.waits OR e.at < coalesce((SELECT v.created_at FROM {schema}.event v ORDER BY v.seq LIMIT 1), 'infinity'::timestamptz)
                                - interval '1 hour'
                         AND NOT EXISTS (SELECT FROM {schema}.parked p WHERE p.id = e.id))
   ORDER BY e.at LIMIT $2::int))
 RETURNING 1)");
-  // $1 age in ms, $2 rows. Index inbox_received.
+  // $1 age in ms, $2 rows. For each consumer the primary key and index inbox_received.
   Query prune_inbox = of("remove old messages of the inbox", R"(
 DELETE FROM {schema}.inbox WHERE ctid = ANY (ARRAY(
-  SELECT i.ctid FROM {schema}.inbox i WHERE i.received_at < clock_timestamp() - $1::bigint::float8 * interval '1 ms'
-  ORDER BY i.received_at LIMIT $2::int))
+  WITH RECURSIVE c(consumer) AS (
+    (SELECT i.consumer FROM {schema}.inbox i ORDER BY i.consumer LIMIT 1) UNION ALL
+    SELECT (SELECT i.consumer FROM {schema}.inbox i WHERE i.consumer > c.consumer ORDER BY i.consumer LIMIT 1) FROM c
+    WHERE c.consumer IS NOT NULL)
+  SELECT o.ctid FROM c CROSS JOIN LATERAL (
+    SELECT i.ctid FROM {schema}.inbox i
+    WHERE i.consumer = c.consumer AND i.received_at < statement_timestamp() - $1::bigint::float8 * interval '1 ms'
+    ORDER BY i.received_at LIMIT $2::int) o
+  LIMIT $2::int))
 RETURNING 1)");
 
   // The same. Index inbox_key_at.
   Query prune_inbox_keys = of("remove old keys of the inbox", R"(
 DELETE FROM {schema}.inbox_key WHERE ctid = ANY (ARRAY(
-  SELECT k.ctid FROM {schema}.inbox_key k WHERE k.at < clock_timestamp() - $1::bigint::float8 * interval '1 ms'
+  SELECT k.ctid FROM {schema}.inbox_key k WHERE k.at < statement_timestamp() - $1::bigint::float8 * interval '1 ms'
   ORDER BY k.at LIMIT $2::int))
 RETURNING 1)");
 

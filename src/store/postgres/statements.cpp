@@ -253,33 +253,29 @@ ON CONFLICT (consumer, key) DO UPDATE SET seq = {schema}.inbox_key.seq RETURNING
 INSERT INTO {schema}.inbox_key (consumer, key, seq)
 SELECT $1::text, u.key, u.seq FROM unnest($2::text[], $3::bigint[]) u(key, seq)
 ON CONFLICT (consumer, key) DO UPDATE SET seq = greatest({schema}.inbox_key.seq, excluded.seq), at = excluded.at)"},
-    // $1 consumer, $2 unused, $3 type, $4 since, $5 until, each of which may be null, $6 limit.
-    // Index inbox_received, backwards.
+    // $1 consumer, $2 type and $3 since, which may be null, $4 time (or null) and $5 id before
+    // which the rows are, $6 limit. Index inbox_received, backwards.
     .list_inbox = {.how = How::plan_settings, .what = "list the inbox", .text = R"(
 SELECT i.consumer, i.message_id, i.event_type, i.place, i.task, i.received_at, i.arrivals FROM {schema}.inbox i
-WHERE ($1::text IS NULL OR i.consumer = $1::text) AND $2::text IS NULL
-  AND ($3::text IS NULL OR i.event_type = $3::text)
-  AND i.received_at >= coalesce($4::timestamptz, '-infinity') AND i.received_at < coalesce($5::timestamptz, 'infinity')
-ORDER BY i.received_at DESC LIMIT $6::bigint)"},
-    // The same, where $2 is the message's id. Primary key, once for each consumer.
+WHERE i.consumer = $1::text AND ($2::text IS NULL OR i.event_type = $2::text)
+  AND i.received_at >= coalesce($3::timestamptz, '-infinity')
+  AND (i.received_at, i.message_id) < (coalesce($4::timestamptz, 'infinity'), $5::text)
+ORDER BY i.received_at DESC, i.message_id DESC LIMIT $6::bigint)"},
+    // The same, and $7 is the message's id. Primary key.
     .find_in_inbox = {.how = How::plan_settings, .what = "find a message in the inbox", .text = R"(
-WITH RECURSIVE c(consumer) AS (
-  (SELECT i.consumer FROM {schema}.inbox i ORDER BY i.consumer LIMIT 1) UNION ALL
-  SELECT (SELECT i.consumer FROM {schema}.inbox i WHERE i.consumer > c.consumer ORDER BY i.consumer LIMIT 1) FROM c
-  WHERE c.consumer IS NOT NULL)
-SELECT i.consumer, i.message_id, i.event_type, i.place, i.task, i.received_at, i.arrivals
-FROM c JOIN {schema}.inbox i ON i.consumer = c.consumer AND i.message_id = $2::text
-WHERE ($1::text IS NULL OR i.consumer = $1::text) AND ($3::text IS NULL OR i.event_type = $3::text)
-  AND i.received_at >= coalesce($4::timestamptz, '-infinity') AND i.received_at < coalesce($5::timestamptz, 'infinity')
-ORDER BY i.received_at DESC LIMIT $6::bigint)"},
-    // Primary key, once for each consumer; inbox_received for the time, of the newest rows only.
+SELECT i.consumer, i.message_id, i.event_type, i.place, i.task, i.received_at, i.arrivals FROM {schema}.inbox i
+WHERE i.consumer = $1::text AND i.message_id = $7::text AND ($2::text IS NULL OR i.event_type = $2::text)
+  AND i.received_at >= coalesce($3::timestamptz, '-infinity')
+  AND (i.received_at, i.message_id) < (coalesce($4::timestamptz, 'infinity'), $5::text) LIMIT $6::bigint)"},
+    // $1 the most rows that are counted. For each consumer the primary key and inbox_received.
     .inbox_consumers = {.how = How::plan_settings, .what = "list the consumers", .text = R"(
 WITH RECURSIVE c(consumer) AS (
   (SELECT i.consumer FROM {schema}.inbox i ORDER BY i.consumer LIMIT 1) UNION ALL
   SELECT (SELECT i.consumer FROM {schema}.inbox i WHERE i.consumer > c.consumer ORDER BY i.consumer LIMIT 1) FROM c
   WHERE c.consumer IS NOT NULL)
-SELECT c.consumer, (SELECT n.received_at FROM (SELECT i.consumer, i.received_at FROM {schema}.inbox i
-                    ORDER BY i.received_at DESC LIMIT 10000) n WHERE n.consumer = c.consumer ORDER BY n.received_at DESC LIMIT 1)
+SELECT c.consumer, (SELECT count(*) FROM (SELECT FROM {schema}.inbox i WHERE i.consumer = c.consumer LIMIT $1::bigint) n),
+  (SELECT i.received_at FROM {schema}.inbox i WHERE i.consumer = c.consumer ORDER BY i.received_at LIMIT 1),
+  (SELECT i.received_at FROM {schema}.inbox i WHERE i.consumer = c.consumer ORDER BY i.received_at DESC LIMIT 1)
 FROM c WHERE c.consumer IS NOT NULL ORDER BY c.consumer)"},
     // $1 consumer, $2 after this id, $3 limit. Primary key.
     .read_inbox = {.how = How::plan_settings, .what = "read the inbox", .text = R"(

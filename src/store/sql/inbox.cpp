@@ -2,8 +2,10 @@
 #include "store/inbox.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -21,6 +23,21 @@ InboxRow read_inbox_row(Row row) {
   row.read(one.consumer, one.message_id, one.event_type, one.place, one.task, one.received_us,
            one.arrivals);
   return one;
+}
+
+/// A time and the id of a message: the order of the rows of a consumer.
+using Place = std::pair<std::int64_t, std::string_view>;
+constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
+
+/// The place before which the wanted rows of this consumer are.
+Place find_end(std::string_view consumer, const InboxFilter& filter) {
+  const Place until{filter.until_us.value_or(kNoEnd), {}};
+  if (!filter.before) return until;
+  // Rows of one moment are in the order of their consumers, backwards.
+  Place end{filter.before->received_us, {}};
+  if (consumer == filter.before->consumer) end.second = filter.before->message_id;
+  if (consumer < filter.before->consumer) ++end.first;
+  return std::min(until, end);
 }
 
 /// The messages of one transaction, and what becomes of each.
@@ -151,25 +168,31 @@ class SqlInbox final : public store::Inbox {
     return batch.take();
   }
 
+  /// Each consumer has a part of the index, so its rows are read apart from those of others.
   [[nodiscard]] Result<std::vector<InboxRow>> list(const InboxFilter& filter,
                                                    std::size_t limit) override {
-    const auto time = [](std::optional<std::int64_t> us) {
-      return us ? Param(Time{*us}) : Param(nullptr);
-    };
-    OUTBOX_TRY(
-        const Rows rows,
-        db_->exec(filter.message_id.empty() ? &Statements::list_inbox : &Statements::find_in_inbox,
-                  {text_or_null(filter.consumer), text_or_null(filter.message_id),
-                   text_or_null(filter.event_type), time(filter.since_us), time(filter.until_us),
-                   static_cast<std::int64_t>(limit)}));
-    return rows.list(read_inbox_row);
+    if (!filter.consumer.empty()) return list_of(filter.consumer, filter, limit);
+    OUTBOX_TRY(const auto all, consumers(0));
+    std::vector<InboxRow> rows;
+    for (const InboxConsumer& one : all) {
+      OUTBOX_TRY(auto of_one, list_of(one.name, filter, limit));
+      std::move(of_one.begin(), of_one.end(), std::back_inserter(rows));
+    }
+    std::sort(rows.begin(), rows.end(), [](const InboxRow& one, const InboxRow& other) {
+      return std::tie(one.received_us, one.consumer, one.message_id) >
+             std::tie(other.received_us, other.consumer, other.message_id);
+    });
+    if (rows.size() > limit) rows.resize(limit);
+    return rows;
   }
 
-  [[nodiscard]] Result<std::vector<InboxRow>> consumers() override {
-    OUTBOX_TRY(const Rows rows, db_->exec(&Statements::inbox_consumers));
-    return rows.list([](Row row) {
-      InboxRow one;
-      row.read(one.consumer, one.received_us);
+  [[nodiscard]] Result<std::vector<InboxConsumer>> consumers(std::int64_t count) override {
+    OUTBOX_TRY(const Rows rows, db_->exec(&Statements::inbox_consumers, {count + 1}));
+    return rows.list([count](Row row) {
+      InboxConsumer one;
+      row.read(one.name, one.messages, one.oldest_us, one.newest_us);
+      one.more = one.messages > count;
+      one.messages = std::min(one.messages, count);
       return one;
     });
   }
@@ -191,6 +214,26 @@ class SqlInbox final : public store::Inbox {
   }
 
  private:
+  [[nodiscard]] Result<std::vector<InboxRow>> list_of(const std::string& consumer,
+                                                      const InboxFilter& filter,
+                                                      std::size_t limit) {
+    const auto time = [](std::optional<std::int64_t> us) {
+      return us ? Param(Time{*us}) : Param(nullptr);
+    };
+    const Place end = find_end(consumer, filter);
+    std::vector<Param> params{consumer,
+                              text_or_null(filter.event_type),
+                              time(filter.since_us),
+                              end.first == kNoEnd ? Param(nullptr) : Param(Time{end.first}),
+                              end.second,
+                              static_cast<std::int64_t>(limit)};
+    const bool by_id = !filter.message_id.empty();
+    if (by_id) params.emplace_back(filter.message_id);
+    OUTBOX_TRY(const Rows rows,
+               db_->exec(by_id ? &Statements::find_in_inbox : &Statements::list_inbox, params));
+    return rows.list(read_inbox_row);
+  }
+
   const std::unique_ptr<Connection> db_;
 };
 

@@ -252,10 +252,12 @@ inline constexpr std::string_view kRemoveTaskEnds =
     " (SELECT e.id FROM outbox_task_end e WHERE e.at < ?2 AND (e.waits = 0 OR"
     " e.at < coalesce((SELECT v.created_at FROM outbox_event v ORDER BY v.seq LIMIT 1), 9223372036854775807) - 3600000000"
     " AND NOT EXISTS (SELECT 1 FROM outbox_parked p WHERE p.id = e.id)) ORDER BY e.at LIMIT ?1)";
-// The same. Index outbox_inbox_received.
+// The same. For each consumer the primary key and index outbox_inbox_received.
 inline constexpr std::string_view kRemoveMessages =
-    "/* remove old messages */ DELETE FROM outbox_inbox WHERE (consumer, message_id) IN"
-    " (SELECT consumer, message_id FROM outbox_inbox WHERE received_at < ?2 ORDER BY received_at LIMIT ?1)";
+    "/* remove old messages */ DELETE FROM outbox_inbox WHERE (consumer, message_id) IN ("
+    "WITH RECURSIVE c(consumer) AS (SELECT min(consumer) FROM outbox_inbox UNION ALL"
+    " SELECT (SELECT min(i.consumer) FROM outbox_inbox i WHERE i.consumer > c.consumer) FROM c WHERE c.consumer IS NOT NULL)"
+    " SELECT i.consumer, i.message_id FROM c CROSS JOIN outbox_inbox i ON i.consumer = c.consumer WHERE i.received_at < ?2 LIMIT ?1)";
 // The same. Index outbox_inbox_key_at.
 inline constexpr std::string_view kRemoveMessageKeys =
     "/* remove old keys of messages */ DELETE FROM outbox_inbox_key WHERE (consumer, key) IN"

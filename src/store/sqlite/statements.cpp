@@ -233,27 +233,25 @@ FROM (SELECT value AS id, count(*) AS times FROM json_each(?2) GROUP BY value) n
 /* note the latest messages of keys */ INSERT INTO outbox_inbox_key (consumer, key, seq, at)
 SELECT ?1, a.value, ?3 ->> a.key, outbox_now() FROM json_each(?2) a WHERE true
 ON CONFLICT (consumer, key) DO UPDATE SET seq = max(seq, excluded.seq), at = excluded.at)"},
-    // ?1 consumer, ?2 unused, ?3 type, ?4 since, ?5 until, each of which may be null, ?6 limit.
-    // Index outbox_inbox_received, backwards.
+    // ?1 consumer, ?2 type and ?3 since, which may be null, ?4 time (or null) and ?5 id before
+    // which the rows are, ?6 limit. Index outbox_inbox_received, backwards.
     .list_inbox = {.text = R"(
 /* list inbox */ SELECT consumer, message_id, coalesce(event_type, ''), coalesce(place, ''), task, received_at, arrivals FROM outbox_inbox
-WHERE (?1 IS NULL OR consumer = ?1) AND ?2 IS NULL AND (?3 IS NULL OR event_type = ?3)
-AND received_at >= coalesce(?4, 0) AND received_at < coalesce(?5, 9223372036854775807) ORDER BY received_at DESC LIMIT ?6)"},
-    // The same, where ?2 is the message's id. Primary key, once for each consumer.
+WHERE consumer = ?1 AND (?2 IS NULL OR event_type = ?2) AND received_at >= coalesce(?3, 0)
+AND (received_at, message_id) < (coalesce(?4, 9223372036854775807), ?5) ORDER BY received_at DESC, message_id DESC LIMIT ?6)"},
+    // The same, and ?7 is the message's id. Primary key.
     .find_in_inbox = {.text = R"(
-/* find message */ WITH RECURSIVE c(consumer) AS (SELECT min(consumer) FROM outbox_inbox UNION ALL
-SELECT (SELECT min(i.consumer) FROM outbox_inbox i WHERE i.consumer > c.consumer) FROM c WHERE c.consumer IS NOT NULL)
-SELECT i.consumer, i.message_id, coalesce(i.event_type, ''), coalesce(i.place, ''), i.task, i.received_at, i.arrivals
-FROM c JOIN outbox_inbox i ON i.consumer = c.consumer AND i.message_id = ?2
-WHERE (?1 IS NULL OR i.consumer = ?1) AND (?3 IS NULL OR i.event_type = ?3)
-AND i.received_at >= coalesce(?4, 0) AND i.received_at < coalesce(?5, 9223372036854775807) ORDER BY i.received_at DESC LIMIT ?6)"},
-    // Primary key, once for each consumer; outbox_inbox_received for the time, of the newest rows
-    // only.
+/* find message */ SELECT consumer, message_id, coalesce(event_type, ''), coalesce(place, ''), task, received_at, arrivals FROM outbox_inbox
+WHERE consumer = ?1 AND message_id = ?7 AND (?2 IS NULL OR event_type = ?2) AND received_at >= coalesce(?3, 0)
+AND (received_at, message_id) < (coalesce(?4, 9223372036854775807), ?5) LIMIT ?6)"},
+    // ?1 the most rows that are counted. For each consumer the primary key and
+    // outbox_inbox_received.
     .inbox_consumers = {.text = R"(
 /* list consumers */ WITH RECURSIVE c(consumer) AS (SELECT min(consumer) FROM outbox_inbox UNION ALL
 SELECT (SELECT min(i.consumer) FROM outbox_inbox i WHERE i.consumer > c.consumer) FROM c WHERE c.consumer IS NOT NULL)
-SELECT c.consumer, (SELECT max(n.received_at) FROM (SELECT consumer, received_at FROM outbox_inbox
-ORDER BY received_at DESC LIMIT 10000) n WHERE n.consumer = c.consumer) FROM c WHERE c.consumer IS NOT NULL ORDER BY 1)"},
+SELECT c.consumer, (SELECT count(*) FROM (SELECT 1 FROM outbox_inbox i WHERE i.consumer = c.consumer LIMIT ?1)),
+(SELECT min(i.received_at) FROM outbox_inbox i WHERE i.consumer = c.consumer),
+(SELECT max(i.received_at) FROM outbox_inbox i WHERE i.consumer = c.consumer) FROM c WHERE c.consumer IS NOT NULL ORDER BY 1)"},
     // ?1 consumer, ?2 after this id, ?3 limit. Primary key.
     .read_inbox = {.text = R"(
 /* read inbox */ SELECT consumer, message_id, coalesce(event_type, ''), coalesce(place, ''), task, received_at, arrivals FROM outbox_inbox

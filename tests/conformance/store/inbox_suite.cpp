@@ -84,11 +84,85 @@ TEST_P(InboxSuite, consumers_do_not_know_each_others_messages) {
   EXPECT_THAT(receive({message("a")}, false, "mails"), Each(Arrival::first));
   EXPECT_EQ(list({.message_id = "a"}).size(), 2U);
   EXPECT_EQ(list({.consumer = "mails"}).size(), 1U);
-  const auto consumers = inbox_->consumers();
+  EXPECT_THAT(list({.consumer = "nobody"}), IsEmpty());
+}
+
+TEST_P(InboxSuite, it_says_how_much_it_has_of_each_consumer) {
+  (void)receive({message("a"), message("b")});
+  (void)receive({message("c")});
+  (void)receive({message("a")}, false, "mails");
+  const auto consumers = inbox_->consumers(2);
   ASSERT_TRUE(ok(consumers));
   ASSERT_EQ(consumers->size(), 2U);
-  EXPECT_EQ((*consumers)[0].consumer, "billing");
-  EXPECT_EQ((*consumers)[1].consumer, "mails");
+  const store::InboxConsumer& billing = consumers->at(0);
+  EXPECT_EQ(billing.name, "billing");
+  EXPECT_EQ(billing.messages, 2);
+  EXPECT_TRUE(billing.more);
+  EXPECT_EQ(billing.oldest_us, list({.consumer = "billing"}).back().received_us);
+  EXPECT_EQ(billing.newest_us, list({.message_id = "c"}).front().received_us);
+  const store::InboxConsumer& mails = consumers->at(1);
+  EXPECT_EQ(mails.name, "mails");
+  EXPECT_EQ(mails.messages, 1);
+  EXPECT_FALSE(mails.more);
+}
+
+TEST_P(InboxSuite, pages_have_each_row_once_and_the_newest_first) {
+  // Messages of one transaction may have one time.
+  for (const char* const consumer : {"b", "a", "c"}) {
+    (void)receive({message("3"), message("1"), message("2")}, false, consumer);
+    (void)receive({message("0"), message("4")}, false, consumer);
+  }
+  const auto names = [](const std::vector<InboxRow>& rows) {
+    std::vector<std::string> all;
+    for (const InboxRow& row : rows) all.push_back(row.consumer + row.message_id);
+    return all;
+  };
+  for (const std::string consumer : {"", "b"}) {
+    const auto whole = list({.consumer = consumer});
+    ASSERT_EQ(whole.size(), consumer.empty() ? 15U : 5U);
+    EXPECT_TRUE(std::is_sorted(whole.begin(), whole.end(), [](const auto& one, const auto& other) {
+      return one.received_us > other.received_us;
+    }));
+    std::vector<InboxRow> seen;
+    store::InboxFilter filter{.consumer = consumer};
+    while (true) {
+      const auto page = inbox_->list(filter, 2);
+      ASSERT_TRUE(ok(page));
+      if (page->empty()) break;
+      seen.insert(seen.end(), page->begin(), page->end());
+      filter.before =
+          store::InboxPlace{seen.back().received_us, seen.back().consumer, seen.back().message_id};
+    }
+    EXPECT_EQ(names(seen), names(whole));
+  }
+}
+
+TEST_P(InboxSuite, filters_count_together) {
+  (void)receive({message("a")});
+  auto other = message("b");
+  other.task.event_type = "OrderPaid";
+  (void)receive({other, message("c")});
+  (void)receive({message("a")}, false, "mails");
+  EXPECT_EQ(list({.event_type = "OrderPaid"}).size(), 1U);
+  EXPECT_EQ(list({.message_id = "b", .event_type = "OrderPlaced"}).size(), 0U);
+  EXPECT_EQ(list({.consumer = "mails", .message_id = "a"}).size(), 1U);
+  const auto at = list({.consumer = "billing", .message_id = "a"}).at(0).received_us;
+  EXPECT_EQ(list({.message_id = "a", .since_us = at}).size(), 2U);
+  EXPECT_EQ(list({.message_id = "a", .since_us = at + 1}).size(), 1U);
+  EXPECT_EQ(list({.message_id = "a", .until_us = at + 1}).size(), 1U);
+  EXPECT_EQ(list({.until_us = at}).size(), 0U);
+}
+
+TEST_P(InboxSuite, old_messages_are_removed_of_every_consumer) {
+  for (const char* const consumer : {"billing", "mails"})
+    (void)receive({message("a"), message("b")}, false, consumer);
+  const auto retention = std::move(*store_->retention());
+  ASSERT_TRUE(ok(retention->tidy_inbox(std::chrono::hours(1), {})));
+  EXPECT_EQ(list({}).size(), 4U);
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_TRUE(ok(retention->tidy_inbox({}, {})));
+    return list({}).empty();
+  }));
 }
 
 TEST_P(InboxSuite, older_messages_of_a_key_are_left_out) {

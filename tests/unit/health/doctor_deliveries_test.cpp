@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "event/task_queue.hpp"
 #include "findings.hpp"
+#include "health/doctor/consumers.hpp"
 #include "health/doctor/doctor.hpp"
 #include "health/doctor/sinks.hpp"
 #include "health/health.hpp"
@@ -212,6 +213,57 @@ TEST(DoctorSinks, what_a_destination_says_of_itself) {
   const Finding found = complaint(judged(weak), "sink");
   EXPECT_EQ(found.severity, Severity::warning);
   EXPECT_EQ(found.what, "min.insync.replicas 1");
+}
+
+class DoctorConsumers : public ::testing::Test {
+ protected:
+  static Findings judged(const Result<source::Inspection>& inspected,
+                         std::chrono::milliseconds remembered = std::chrono::hours(30 * 24)) {
+    Findings findings;
+    judge_consumer({.name = "billing", .source = "kafka"}, inspected, remembered, findings);
+    return findings;
+  }
+  static source::Inspection keeps(std::chrono::milliseconds longest) {
+    source::Inspection found{.broker = "b:1", .reads = {"topic orders"}};
+    found.add({.longest = longest, .what = "it keeps them", .shorten = "its limit"});
+    return found;
+  }
+};
+
+TEST_F(DoctorConsumers, a_broker_that_cannot_be_used_and_a_topic_that_is_not_there_are_errors) {
+  const Finding away =
+      complaint(judged(fail(Errc::unavailable, "no answer", "start it")), "consumer");
+  EXPECT_EQ(away.severity, Severity::error);
+  EXPECT_EQ(away.subject, "billing");
+  EXPECT_EQ(away.command, "start it");
+  source::Inspection found{.broker = "b:1"};
+  found.missing.push_back({"no topic orders", "nothing to read", "create it"});
+  EXPECT_EQ(complaint(judged(found), "consumer").severity, Severity::error);
+}
+
+TEST_F(DoctorConsumers, a_broker_must_not_keep_messages_for_longer_than_the_inbox) {
+  using std::chrono::hours;
+  expect_in_order(judged(keeps(hours(30 * 24))), "consumer");
+  const Finding longer = complaint(judged(keeps(hours(31 * 24))), "consumer");
+  EXPECT_EQ(longer.severity, Severity::warning);
+  EXPECT_EQ(longer.what, "it keeps them, and the inbox remembers them for 30d (inbox.retention)");
+  EXPECT_EQ(longer.command, "inbox.retention above 31d, or shorten its limit");
+  const Finding forever = complaint(judged(keeps(source::Keeping::kForever)), "consumer");
+  EXPECT_EQ(forever.command, "shorten its limit");
+  source::Inspection several = keeps(hours(1));
+  several.add({.longest = hours(48), .what = "the other", .shorten = "x"});
+  several.add({.longest = hours(2), .what = "the last", .shorten = "x"});
+  EXPECT_THAT(complaint(judged(several, hours(1)), "consumer").what,
+              ::testing::StartsWith("the other, and"));
+}
+
+TEST_F(DoctorConsumers, what_the_user_may_not_ask_is_a_note) {
+  source::Inspection found{.broker = "b:1"};
+  found.unasked.push_back(fail(Errc::permission_denied, "how long", "a right").value());
+  const Finding note = complaint(judged(found), "consumer");
+  EXPECT_EQ(note.severity, Severity::note);
+  EXPECT_EQ(note.subject, "billing");
+  EXPECT_EQ(note.what, "not checked: how long");
 }
 
 class DoctorSizes : public ::testing::Test {
