@@ -411,7 +411,8 @@ TEST(DoctorPostgres, what_forbids_the_wake_up) {
 }
 
 TEST(DoctorPostgres, standbys_that_events_wait_for) {
-  RelayOptions relay{.publish_after = PublishAfter::replicated};
+  RelayOptions relay{.store_url = "postgresql://db/shop"};
+  relay.publish_after = PublishAfter::replicated;
   auto facts = sound_server();
   const auto found = [&] {
     Findings findings;
