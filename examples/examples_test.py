@@ -20,8 +20,10 @@ import uuid
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
-BINARY = os.environ.get("OUTBOX_BINARY", str(ROOT / "build" / "outbox"))
+sys.path.insert(0, str(HERE.parent / "tests" / "languages"))
+
+from languages import BINARY, ROOT, client  # noqa: E402
+
 PROGRAMS = Path(os.environ.get("OUTBOX_EXAMPLES", ROOT / "build" / "examples"))
 POSTGRES = os.environ.get("OUTBOX_TEST_POSTGRES")
 # Debian's package is for Debian's Python.
@@ -457,8 +459,8 @@ class Inventory(Case):
     def sql(self, statement, database=None):
         return subprocess.run(["psql", database or self.database, "-qXAtc", statement], check=True, capture_output=True, text=True).stdout.strip()
 
-    def start(self):
-        process = subprocess.Popen([PROGRAMS / "inventory"], cwd=self.folder, env=self.environment, stderr=subprocess.DEVNULL)
+    def start(self, *command):
+        process = subprocess.Popen(command or [PROGRAMS / "inventory"], cwd=self.folder, env=self.environment, stderr=subprocess.DEVNULL)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         return process
@@ -490,9 +492,41 @@ class Inventory(Case):
         self.run_it(BINARY, "relay", "--once")
         wait_until(lambda: self.told("StockReleased") == 1)
         self.assertEqual(self.sql("SELECT pieces FROM stock"), "1")
-        wait_until(lambda: self.sql("SELECT sum(arrivals) FROM outbox.inbox WHERE consumer = 'inventory'") == "26")
+        self.wait_for_second_arrivals()
         self.assertIn("nothing differs", self.run_it(BINARY, "verify", "--subscription", "orders", "--inbox", self.database, "--consumer", "inventory"))
         self.assertEqual(self.told("StockReserved") + self.told("OrderRejected") + self.told("StockReleased"), 13)
+
+    def wait_for_second_arrivals(self):
+        wait_until(lambda: self.sql("SELECT sum(arrivals) FROM outbox.inbox WHERE consumer = 'inventory'") == "26")
+
+
+class InventoryInPython(Inventory):
+    """With a consumer of its own, and outbox.receive()."""
+
+    def setUp(self):
+        folders = []
+        for name in ("psycopg", "confluent_kafka"):
+            folder, why = client(name)
+            if why:
+                self.skipTest(why)
+            folders.append(folder)
+        super().setUp()
+        self.environment["PYTHONPATH"] = os.pathsep.join(folders)
+        self.sql("CREATE TABLE stock (article text PRIMARY KEY, pieces bigint NOT NULL); "
+                 "CREATE TABLE reservation (order_id text PRIMARY KEY, article text NOT NULL, pieces bigint NOT NULL)")
+
+    def start(self, *command):
+        return super().start(sys.executable, HERE / "inventory" / "inventory.py")
+
+    def wait_for_second_arrivals(self):
+        """What it has committed is what it has seen, and it does not count."""
+        seen = subprocess.run(
+            [sys.executable, "-c", "import sys; from confluent_kafka import Consumer, TopicPartition as P\n"
+             "consumer = Consumer({'bootstrap.servers': sys.argv[1], 'group.id': 'inventory-python'})\n"
+             "parts = [P(sys.argv[2], part) for part in range(3)]\n"
+             "while sum(max(part.offset, 0) for part in consumer.committed(parts)) < 26: pass", KAFKA, self.environment["TOPIC"]],
+            env=self.environment, check=False, capture_output=True, text=True, timeout=60)
+        self.assertEqual(seen.returncode, 0, seen.stderr)
 
 
 def free_port():

@@ -39,7 +39,7 @@ def handle(connection, message):
 
 def main():
     consumer = Consumer({"bootstrap.servers": os.environ["KAFKA_BROKERS"], "group.id": "inventory-python",
-                         "auto.offset.reset": "earliest", "enable.auto.commit": False})
+                         "auto.offset.reset": "earliest", "enable.auto.commit": False, "session.timeout.ms": 10000})
     consumer.subscribe([os.environ["TOPIC"]])
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
         while True:

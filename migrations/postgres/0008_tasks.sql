@@ -475,13 +475,17 @@ CREATE TABLE {schema}.inbox_key (
 );
 CREATE INDEX inbox_key_at ON {schema}.inbox_key (at);
 
--- In the consumer's own transaction: true the first time, false when the message was applied before.
+-- In the consumer's own transaction: true the first time, false when the message was applied before. Its commit waits for the disk, because
+-- the broker, or the worker of the task, forgets the message then.
 CREATE FUNCTION {schema}.receive(consumer text, message_id text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 #variable_conflict use_column
 BEGIN
   PERFORM {schema}.check_text('consumer', receive.consumer, true);
   PERFORM {schema}.check_text('message_id', receive.message_id, true);
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
   INSERT INTO {schema}.inbox (consumer, message_id) VALUES (receive.consumer, receive.message_id) ON CONFLICT DO NOTHING;
   RETURN FOUND;
 END

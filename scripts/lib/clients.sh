@@ -13,6 +13,7 @@ CLIENTS_PSYCOPG=3.3.9
 CLIENTS_ASYNCPG=0.32.0
 CLIENTS_SQLALCHEMY=2.1.9
 CLIENTS_DJANGO=5.2.19
+CLIENTS_CONFLUENT_KAFKA=2.16.1
 
 # The folder for PYTHONPATH. psycopg finds libpq by itself.
 client_psycopg() {
@@ -27,6 +28,10 @@ client_sqlalchemy() {
 }
 client_django() {
   python_packages django==$CLIENTS_DJANGO asgiref==3.13.0 sqlparse==0.6.1 || { echo 'pip could not install Django' && return 1; }
+}
+# It brings a librdkafka of its own.
+client_confluent_kafka() {
+  python_packages confluent-kafka==$CLIENTS_CONFLUENT_KAFKA typing_extensions==4.15.0 || { echo 'pip could not install confluent-kafka' && return 1; }
 }
 
 # Each prints the folder for NODE_PATH.

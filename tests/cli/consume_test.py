@@ -72,12 +72,12 @@ class Consume:
         self.succeeds("migrate", "-c", "producer.toml")
         self.configure()
 
-    def configure(self, more=""):
+    def configure(self, more="", others=""):
         program = self.write("note.sh", "#!/bin/sh\nprintf '%s\\n' \"$(cat)\" >> done\n")
         program.chmod(0o755)
         self.config(f'[consumer.billing]\nsource = "kafka"\nread = ["{self.topic}*"]\nqueue = "billing"\n{more}\n'
                     f'[consumer.billing.kafka]\nbrokers = "{KAFKA}"\n'
-                    '[task.OrderPlaced]\nqueue = "billing"\ncommand = ["./note.sh"]\n', '[worker]\ndelays = ["1h"]\n[relay]\nlease = "2s"')
+                    '[task.OrderPlaced]\nqueue = "billing"\ncommand = ["./note.sh"]\n', '[worker]\ndelays = ["1h"]\n[relay]\nlease = "2s"\n' + others)
 
     def produce(self, numbers):
         for number in numbers:
@@ -151,6 +151,32 @@ class Consume:
         self.stop(worker)
         self.assertIn("a message cannot be understood", (self.folder / "log").read_text(encoding="utf-8"))
 
+    def test_what_is_delivered_again_after_the_retention_happens_again_and_before_it_does_not(self):
+        all_messages = lambda: self.succeeds("inbox", "--json", "--consumer", "billing", "--limit", "100").json()["messages"]
+        self.produce(range(10))
+        both = self.start("work", "--consume")
+        wait_until(lambda: sum(m["arrivals"] for m in all_messages()) == 20, "the first ten have arrived twice")
+        old = [m["id"] for m in all_messages()]
+        self.produce(range(10, 20))
+        wait_until(lambda: sum(m["arrivals"] for m in all_messages()) == 40, "so have the others")
+        wait_until(lambda: len(self.done()) == 20, "all are done")
+        self.stop(both)
+        self.age(old)
+        # Another group gets all messages again.
+        self.configure('group = "%s-again"' % self.topic, '[inbox]\nretention = "1h"\n')
+        self.succeeds("prune", "--apply")
+        young = {m["id"] for m in all_messages()}
+        self.assertEqual((len(young), young & set(old)), (10, set()))
+        both = self.start("work", "--consume")
+
+        def arrived():
+            self.outbox("prune", "--apply")
+            return sum(m["arrivals"] for m in all_messages()) == 60
+        wait_until(arrived, "the young ones have arrived four times, the old ones twice again")
+        wait_until(lambda: len(self.done()) == 30, "the old ones are done again")
+        self.stop(both)
+        self.assertEqual(sorted(self.done()), sorted(f'{{"n": {n}}}' for n in [*range(10), *range(20)]))
+
     def test_a_broker_that_is_away_is_waited_for(self):
         self.write("outbox.toml", (self.folder / "outbox.toml").read_text(encoding="utf-8").replace(KAFKA, "127.0.0.1:1"))
         consumer = self.start("consume")
@@ -163,10 +189,16 @@ class ConsumeSqlite(OnSqlite, Consume, Case):
     def forget(self, message):
         self.sql(f"DELETE FROM outbox_inbox WHERE message_id = '{message}'")
 
+    def age(self, messages):
+        self.sql(f"UPDATE outbox_inbox SET received_at = received_at - 7200000000 WHERE message_id IN ({str(messages)[1:-1]})")
+
 
 class ConsumePostgres(OnPostgres, Consume, Case):
     def forget(self, message):
         self.sql(f"DELETE FROM {self.flags[1]}.inbox WHERE message_id = '{message}'")
+
+    def age(self, messages):
+        self.sql(f"UPDATE {self.flags[1]}.inbox SET received_at = received_at - interval '2 hours' WHERE message_id IN ({str(messages)[1:-1]})")
 
 
 if __name__ == "__main__":

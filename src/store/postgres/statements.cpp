@@ -232,11 +232,13 @@ DELETE FROM {schema}.console_token t WHERE t.name = $1::text RETURNING 1::int)"}
 
     // ---- Inbox (docs/design/consumers.md).
     // $1 consumer, then arrays in the order of the ids: id, type, place, task or ''. Returns the
-    // ids that were new. Primary key.
+    // ids that were new. Primary key. The commit waits for the disk, because the broker forgets
+    // these messages then.
     .insert_received = {.how = How::kept, .what = "write received messages", .text = R"(
 INSERT INTO {schema}.inbox (consumer, message_id, event_type, place, task)
 SELECT $1::text, u.id, u.type, u.place, nullif(u.task, '')::uuid
 FROM unnest($2::text[], $3::text[], $4::text[], $5::text[]) u(id, type, place, task)
+WHERE (SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) ELSE 'on' END) = 'on'
 ON CONFLICT DO NOTHING RETURNING message_id)"},
     // $1 consumer, $2 ids. Primary key.
     .received_again = {.how = How::kept, .what = "count messages that arrived again", .text = R"(
