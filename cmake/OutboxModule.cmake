@@ -13,6 +13,8 @@ function(outbox_module name)
   # A library of the application that links this one does not pass our symbols on.
   set_target_properties(outbox_${name} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_link_libraries(outbox_${name} PRIVATE outbox_internal PUBLIC outbox_flags ${ARG_DEPENDS})
+  # Where it does not fit, it is left out without a word.
+  set_target_properties(outbox_${name} PROPERTIES PCH_WARN_INVALID OFF)
   if(OUTBOX_PCH AND name STREQUAL "base")
     target_precompile_headers(outbox_base PRIVATE ${outbox_common_headers})
   elseif(OUTBOX_PCH)
