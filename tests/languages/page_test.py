@@ -57,7 +57,7 @@ class Pages(unittest.TestCase):
         versions = re.findall(r"^CLIENTS_\w+=([\d.]+\d)", scripts, re.M)
         versions += [re.search(rf"{name} v(\S+)", module)[1] for name in ("pgx/v5", "gorm.io/gorm")]
         versions.append(re.search(r"go-sqlite3 v(\S+)", (HERE / "go" / "sqlite" / "go.mod").read_text(encoding="utf-8"))[1])
-        self.assertEqual(len(versions), 14)
+        self.assertEqual(len(versions), 15)
         for version in versions:
             self.assertIn(f" {version}", first)
             self.assertIn(f" {version}", rest)
