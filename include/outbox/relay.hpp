@@ -40,6 +40,13 @@
 
 namespace outbox {
 
+/// How a relay learns of new events. It reads them from the table in each case.
+enum class Feed : std::uint8_t {
+  poll,       ///< It polls, and sleeps when there is nothing to do; wake_up lets commits wake it.
+  wal,        ///< PostgreSQL's write-ahead log tells of commits; where it cannot be had, as `poll`.
+  automatic,  ///< The same, and what is missing for `wal` is no trouble.
+};
+
 struct RelayOptions {
   /// Where the store is: postgresql://..., or sqlite:PATH. Required.
   std::string store_url;
@@ -74,6 +81,9 @@ struct RelayOptions {
   /// Use the armed wake-up (PostgreSQL: needs a connection that is not pooled by transaction).
   /// Default: true.
   bool wake_up{true};
+  /// How it learns of new events. `wal` needs wal_level = logical, a login with REPLICATION and
+  /// `outbox migrate --with-wal` (docs/design/feed.md); SQLite has none. Default: poll.
+  Feed feed{Feed::poll};
   /// How long events stay in the log after they were written. Then they are removed if all
   /// subscriptions have passed them. With 0 they are removed as soon as all have passed them.
   /// Default: 7 days.
@@ -185,6 +195,10 @@ struct RelayReport {
   /// How often reading the log began because a commit woke it, and because the pause was over.
   std::uint64_t wakeups_by_commit{0};
   std::uint64_t wakeups_by_time{0};
+  /// How it learns of new events at the moment: "poll" or "wal".
+  std::string feed{"poll"};
+  /// Why that is not "wal", if the options ask for it; else empty.
+  std::string feed_trouble{};
   /// Errors of the store that interrupted it, by class: the first two characters of SQLSTATE, or
   /// SQLite's result code.
   std::map<std::string, std::uint64_t> store_errors{};

@@ -51,6 +51,8 @@ SettingRows<Config> relay_rows() {
        "Longest pause between polls while idle. A long one lets a serverless database sleep."},
       {"relay.wake_up", &Config::relay, &RelayOptions::wake_up,
        "Let commits wake the relay. PostgreSQL: not through a pooler in transaction mode."},
+      {"relay.feed", &Config::relay, &RelayOptions::feed,
+       "How the relay learns of new events. wal: PostgreSQL's write-ahead log tells of commits, which needs wal_level = logical, a login with REPLICATION and `outbox migrate --with-wal`; without them it polls, and says so. auto: the same, and what is missing is no trouble."},
       {"relay.retention", &Config::relay, &RelayOptions::retention,
        Traits{.range = {0s, 3650 * 24h}},
        "How long events stay in the log after they were written, if all subscriptions have passed them. 0: they are removed as soon as all subscriptions have passed them."},

@@ -117,7 +117,9 @@ Findings Doctor::examine() {
 void Doctor::look_at_store(const Checks::Report& report) {
   const auto options = store_options(patient_.loaded.config.relay);
   const store::Diagnosis diagnosis = store::diagnose(options, last_question_);
-  report(judge(diagnosis, patient_.store));
+  Findings about_store = judge(diagnosis, patient_.store);
+  judge_feed(diagnosis, patient_.loaded.config.relay.feed, patient_.store, about_store);
+  report(std::move(about_store));
   note_sizes(diagnosis);
   if (can_be_read(diagnosis)) {
     return checks_.start("subscriptions", "",
