@@ -34,7 +34,7 @@ struct PaceOptions {
   bool arm{true};
   // Beside a stream:
   std::chrono::nanoseconds late{std::chrono::microseconds(100)};
-  std::size_t many_events{5};
+  std::size_t many_events{3};
 };
 
 class Pace {

@@ -286,6 +286,21 @@ TEST_F(FeedTest, a_sink_that_takes_nothing_keeps_no_log) {
   EXPECT_EQ(relay->report().feed, "wal");
 }
 
+TEST_F(FeedTest, a_huge_transaction_is_told_as_any_other) {
+  const auto relay = make_relay(options());
+  const auto recording = record(*relay, "all");
+  ASSERT_TRUE(relay->start());
+  ASSERT_TRUE(streams(*relay));
+  Pg pg(database_->url());
+  pg.exec(
+      "INSERT INTO outbox.new_event (aggregate_type, aggregate_id, event_type, payload) SELECT 'a', "
+      "i::text, 'b', '{}' FROM generate_series(1, 50000) i");
+  EXPECT_TRUE(recording->wait_for(50'000, seconds(120)));
+  write_log(pg);
+  expect_wakes(*relay, *recording);
+  EXPECT_EQ(relay->report().feed, "wal");
+}
+
 std::unique_ptr<ChildProcess> start_relay_with_feed(const PostgresDatabase& database,
                                                     const TempDir& folder) {
   std::ofstream(folder.file("outbox.toml"))

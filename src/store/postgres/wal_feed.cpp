@@ -19,6 +19,7 @@ constexpr std::chrono::milliseconds kSettling{100};
 /// How often a stream is asked whether its publication is still there.
 constexpr std::chrono::seconds kAskEvery{10};
 constexpr std::chrono::seconds kAnswer{5};
+constexpr int kMostAtOnce = 1000;
 
 std::string slot_name() {
   std::string name = "outbox_wal_" + EventId::generate().str();
@@ -73,7 +74,7 @@ WalFeed::WalFeed(StoreOptions options, Feed feed, EventFd interrupted)
       queries_(std::make_shared<const Queries>(options_.schema)),
       session_(feed_session_name()),
       interrupted_(std::move(interrupted)),
-      attempts_(static_cast<std::uint64_t>(this_process().pid)),
+      attempts_(std::hash<std::string>{}(EventId::generate().str())),
       state_{.streams = false, .trouble = "connecting"} {}
 
 WalFeed::~WalFeed() {
@@ -128,9 +129,9 @@ void WalFeed::run(const std::stop_token& stop) {
 
 /// One attempt: returns why the log is not followed, or not any more.
 WalTrouble WalFeed::follow(const std::stop_token& stop) {
-  const auto conditions = ask_conditions();
-  if (!conditions) return {.reason = "the server is not there", .hint = conditions.error().text()};
-  if (*conditions) return **conditions;
+  const auto facts = ask_facts();
+  if (!facts) return {.reason = "the server is not there", .hint = facts.error().text()};
+  if (auto trouble = find_trouble(*facts)) return std::move(*trouble);
   auto stream = WalConnection::open(options_, interrupted_);
   if (!stream) return explain_failure(stream.error());
   const auto made = make_slot(*stream, stop);
@@ -144,7 +145,7 @@ WalTrouble WalFeed::follow(const std::stop_token& stop) {
   return ended ? WalTrouble{} : explain_failure(ended.error());
 }
 
-Result<std::optional<WalTrouble>> WalFeed::ask_conditions() {
+Result<WalFacts> WalFeed::ask_facts() {
   if (!asking_ || asking_->broken()) {
     asking_.reset();
     OUTBOX_TRY(asking_, Connection::open(options_, "feed", queries_));
@@ -157,7 +158,7 @@ Result<std::optional<WalTrouble>> WalFeed::ask_conditions() {
   }
   direct_ = !facts->pooler;
   name_session(to_session_name(state()));
-  return find_trouble(*facts);
+  return facts;
 }
 
 /// Returns false if it was interrupted, or the patience with running transactions is over.
@@ -198,8 +199,10 @@ Status WalFeed::stream(WalConnection& stream, const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const WalTime now = now_steady();
     // A huge transaction has many messages, and must not keep replies back.
-    for (int i = 0; i < 1000; ++i) {
+    bool has_more = true;
+    for (int i = 0; i < kMostAtOnce && has_more; ++i) {
       OUTBOX_TRY(const auto message, stream.take());
+      has_more = message.has_value();
       if (!message) break;
       position.read(*message, now);
       if (const auto xid = reader.read(*message)) xids.push_back(*xid);
@@ -210,11 +213,13 @@ Status WalFeed::stream(WalConnection& stream, const std::stop_token& stop) {
     if (position.is_silent(now))
       return fail(Errc::unavailable, Remedy::reconnect, "the server is silent", "");
     if (now >= ask_at) {
-      OUTBOX_TRY(const auto trouble, ask_conditions());
-      if (trouble && trouble->reason.find("publication") != std::string::npos)
-        return fail(Errc::not_found, Remedy::fix, trouble->reason, trouble->hint);
-      ask_at = now + kAskEvery;
+      // A question without an answer says nothing about the stream.
+      const auto facts = ask_facts();
+      if (facts && facts->publication != WalFacts::Publication::good)
+        return fail(Errc::not_found, Remedy::fix, "the publication is gone", "");
+      ask_at = now_steady() + kAskEvery;
     }
+    if (has_more) continue;
     OUTBOX_TRY(const bool goes_on, stream.wait(std::min(position.next_at(), ask_at)));
     if (!goes_on) return {};
   }

@@ -55,7 +55,7 @@ class WalFeed {
 
   void run(const std::stop_token& stop);
   [[nodiscard]] WalTrouble follow(const std::stop_token& stop);
-  [[nodiscard]] Result<std::optional<WalTrouble>> ask_conditions();
+  [[nodiscard]] Result<WalFacts> ask_facts();
   [[nodiscard]] Result<bool> make_slot(WalConnection& stream, const std::stop_token& stop);
   void name_blocker(int backend);
   [[nodiscard]] Status stream(WalConnection& stream, const std::stop_token& stop);

@@ -130,7 +130,7 @@ TEST(Pace, no_pause_is_longer_than_the_idle_interval) {
 TEST(Pace, beside_a_stream_it_sleeps_as_soon_as_all_was_seen) {
   Pace pace(options());
   expect(pace.told(Told::all, 0), What::sleep, seconds(1));
-  expect(pace.told(Told::all, 3), What::sleep, seconds(1));
+  expect(pace.told(Told::all, 1), What::sleep, seconds(1));
   EXPECT_FALSE(pace.is_armed());
 }
 
@@ -148,15 +148,15 @@ TEST(Pace, beside_a_stream_it_polls_at_once_for_what_came_since) {
   Pace pace(options());
   (void)pace.told(Told::late, 0);
   expect(pace.told(Told::more, 0), What::pause, milliseconds(0));
-  expect(pace.told(Told::more, 4), What::pause, milliseconds(0));
+  expect(pace.told(Told::more, 2), What::pause, milliseconds(0));
   expect(pace.told(Told::late, 0), What::pause, std::chrono::microseconds(100));
 }
 
 TEST(Pace, beside_a_stream_a_busy_log_is_read_in_pages) {
   Pace pace(options());
-  expect(pace.told(Told::all, 5), What::pause, milliseconds(1));
-  expect(pace.told(Told::late, 5), What::pause, milliseconds(1));
-  expect(pace.told(Told::all, 4), What::sleep, seconds(1));
+  expect(pace.told(Told::all, 3), What::pause, milliseconds(1));
+  expect(pace.told(Told::late, 3), What::pause, milliseconds(1));
+  expect(pace.told(Told::all, 2), What::sleep, seconds(1));
 }
 
 TEST(Pace, when_the_stream_ends_it_polls_before_it_arms) {
