@@ -26,6 +26,11 @@ const std::vector<Benchmark>& all_benchmarks() {
       {.name = "wal", .help = "write-ahead log written by the relay", .run = bench_wal},
       {.name = "verify", .help = "verifying a drained log, against the drain", .run = bench_verify},
       {.name = "latency", .help = "commit to sink at 1,000 events/s", .run = bench_latency},
+      {.name = "feed",
+       .help =
+           "the same with each feed, at 1,000 and 10 events/s; needs wal_level = logical (by hand)",
+       .by_hand = true,
+       .run = bench_feed},
       {.name = "enqueue",
        .help = "what an event costs the writer",
        .sqlite = true,

@@ -54,6 +54,7 @@ struct Benchmark {
 [[nodiscard]] std::vector<Figure> bench_watched(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_wal(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_verify(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_feed(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_latency(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_enqueue(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_enqueue_sqlite(const BenchOptions& options);

@@ -25,7 +25,7 @@ constexpr int kLatencyWriters = 2;
 constexpr std::chrono::seconds kArrivalLimit{30};
 
 /// Returns how long sending the event with COMMIT took in each transaction that is measured.
-std::vector<double> write_share(const BenchOptions& options, int share) {
+std::vector<double> write_share(const BenchOptions& options, const Pace& pace, int share) {
   const Pg pg(options.store_url);
   std::vector<double> commit_ms;
   const auto write = [&](std::int64_t number, bool measured) {
@@ -40,7 +40,7 @@ std::vector<double> write_share(const BenchOptions& options, int share) {
     tx.commit();
     if (measured) commit_ms.push_back(static_cast<double>(now_ns() - before) / 1e6);
   };
-  send_at(choose_pace(options), write, share, kLatencyWriters);
+  send_at(pace, write, share, kLatencyWriters);
   return commit_ms;
 }
 
@@ -121,15 +121,17 @@ Latencies measure_latencies(PostgresFixture& log, SubscriptionSpec spec, bool wa
   RelayOptions options = log.relay_options(std::move(spec));
   options.wake_up = wake_up;
   options.history_interval = beside.history_interval;
+  options.feed = beside.feed;
   const auto relay = must(Relay::create(options));
   if (sink) must(relay->use(options.subscriptions.front().name, std::move(sink)));
   must(relay->start());
   const auto other_work = beside.start ? beside.start(*relay) : nullptr;
-  const Pace pace = choose_pace(log.options());
+  const Pace pace = beside.pace.value_or(choose_pace(log.options()));
   log.say(fmt::format("writing {} events at {} a second", pace.messages, pace.per_second));
-  auto other = std::async(std::launch::async, write_share, std::cref(log.options()), 1);
+  auto other =
+      std::async(std::launch::async, write_share, std::cref(log.options()), std::cref(pace), 1);
   Latencies latencies;
-  latencies.commit_ms = write_share(log.options(), 0);
+  latencies.commit_ms = write_share(log.options(), pace, 0);
   const auto others = other.get();
   latencies.commit_ms.insert(latencies.commit_ms.end(), others.begin(), others.end());
   latencies.event_ms = arrivals.latencies_ms(pace.messages);

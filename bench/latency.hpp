@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <outbox/relay.hpp>
 #include <outbox/sink.hpp>
 #include <outbox/subscription.hpp>
 #include <string>
@@ -59,6 +60,8 @@ struct Beside {
   std::chrono::milliseconds history_interval{std::chrono::minutes(1)};
   /// Called with the relay that was started; the result is released before the relay ends.
   std::function<std::shared_ptr<void>(const Relay& relay)> start{};
+  Feed feed{Feed::poll};
+  std::optional<Pace> pace{};  ///< That of choose_pace() if it is not set.
 };
 
 /// Starts a relay with this subscription (to this sink if it is custom) and writes one-event

@@ -48,6 +48,13 @@ enum class PublishAfter : std::uint8_t {
   replicated,
 };
 
+/// How a relay learns of new events. It reads them from the table in each case.
+enum class Feed : std::uint8_t {
+  poll,       ///< It polls, and sleeps when there is nothing to do; wake_up lets commits wake it.
+  wal,        ///< PostgreSQL's write-ahead log tells of commits; where it cannot be had, as `poll`.
+  automatic,  ///< The same, and what is missing for `wal` is no trouble.
+};
+
 struct RelayOptions {
   /// Where the store is: postgresql://..., or sqlite:PATH. Required.
   std::string store_url;
@@ -92,6 +99,9 @@ struct RelayOptions {
   /// How long events wait for standbys. Then they go out without them, with an error in the log,
   /// until the standbys have caught up. With 0 they wait for as long as it takes. Default: 0.
   std::chrono::milliseconds replicated_timeout{0};
+  /// How it learns of new events. `wal` needs wal_level = logical, a login with REPLICATION and
+  /// `outbox migrate --with-wal` (docs/design/feed.md); SQLite has none. Default: poll.
+  Feed feed{Feed::poll};
   /// How long events stay in the log after they were written. Then they are removed if all
   /// subscriptions have passed them. With 0 they are removed as soon as all have passed them.
   /// Default: 7 days.
@@ -203,6 +213,10 @@ struct RelayReport {
   /// How often reading the log began because a commit woke it, and because the pause was over.
   std::uint64_t wakeups_by_commit{0};
   std::uint64_t wakeups_by_time{0};
+  /// How it learns of new events at the moment: "poll" or "wal".
+  std::string feed{"poll"};
+  /// Why that is not "wal", if the options ask for it; else empty.
+  std::string feed_trouble{};
   /// Errors of the store that interrupted it, by class: the first two characters of SQLSTATE, or
   /// SQLite's result code.
   std::map<std::string, std::uint64_t> store_errors{};

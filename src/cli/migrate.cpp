@@ -17,6 +17,7 @@ struct MigrateOptions {
   bool print{false};
   bool status{false};
   bool lookup_indexes{false};
+  bool wal{false};
   bool json{false};
 };
 
@@ -67,16 +68,21 @@ int apply(const MigrateOptions& options, const std::string& url, store::Store& s
     waiting.emplace("making the indexes");
     indexes = must(store.make_lookup_indexes());
   }
+  std::string publication;
+  if (options.wal) publication = must(store.make_wal_publication());
   waiting.reset();
   if (options.json) {
     Json done{{"applied", applied}};
     if (options.lookup_indexes) done["indexes"] = indexes;
+    if (options.wal) done["publication"] = or_null(publication);
     print_json(done);
     return kOk;
   }
   for (const auto& name : applied) print("applied {}\n", name);
   for (const auto& name : indexes) print("made the index {}\n", name);
-  if (applied.empty() && indexes.empty()) print("nothing to do: the schema is current\n");
+  if (!publication.empty()) print("made {}\n", publication);
+  if (applied.empty() && indexes.empty() && publication.empty())
+    print("nothing to do: the schema is current\n");
   if (!applied.empty()) print("{} is ready\n", store::shown_url(url));
   return kOk;
 }
@@ -87,9 +93,12 @@ int migrate(const MigrateOptions& options, const Context& context) {
   if (options.print && options.json)
     throw Failure(kUsage, "--print and --json exclude each other: outbox migrate",
                   "leave --json out; SQL is printed");
-  if (options.lookup_indexes && (options.print || options.status))
-    throw Failure(kUsage, "--with-lookup-indexes changes the schema: outbox migrate",
+  const bool changes = options.lookup_indexes || options.wal;
+  if (changes && (options.print || options.status)) {
+    const std::string option = options.lookup_indexes ? "--with-lookup-indexes" : "--with-wal";
+    throw Failure(kUsage, option + " changes the schema: outbox migrate",
                   "leave --print and --status out");
+  }
   const auto loaded = context.store_configuration();
   if (options.print) return print_sql(loaded);
   const auto store = Context::store(loaded);
@@ -108,6 +117,8 @@ void add_migrate(CLI::App& root, Context& context) {
              "Show the schema's version; exit 3 when it is not the one needed, or differs from it");
   add_option(verb, "--with-lookup-indexes", &options->lookup_indexes, {},
              "Also make the indexes that find events by id and key; each costs every writer");
+  add_option(verb, "--with-wal", &options->wal, {},
+             "Also make the publication with which relays follow the write-ahead log (relay.feed)");
   add_option(verb, "--json", &options->json, {}, "As JSON");
   add_example(verb, "outbox migrate --store sqlite:shop.db");
 }

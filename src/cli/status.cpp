@@ -236,6 +236,9 @@ void print_relays(const View& view) {
     table.add({relay.name, describe_role(relay), relay.alive ? "yes" : "no",
                or_dash(lanes_text(relay)), std::to_string(relay.generation),
                or_dash(relay.heartbeat_at)});
+    if (relay.feed == "wal") table.note("  follows the write-ahead log");
+    if (!relay.feed_trouble.empty())
+      table.note("  polls, and cannot follow the write-ahead log: " + relay.feed_trouble);
   }
   table.print();
   print("\n");
@@ -306,7 +309,9 @@ Json to_json(const store::RelayRow& relay) {
           {"alive", relay.alive},
           {"lanes", or_null(lanes_text(relay))},
           {"generation", relay.generation},
-          {"heartbeat_at", or_null(relay.heartbeat_at)}};
+          {"heartbeat_at", or_null(relay.heartbeat_at)},
+          {"feed", relay.feed},
+          {"feed_trouble", or_null(relay.feed_trouble)}};
 }
 
 Json to_json(const View& view) {

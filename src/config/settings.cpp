@@ -68,6 +68,8 @@ SettingRows<Config> relay_rows() {
       {"relay.replicated_timeout", &Config::relay, &RelayOptions::replicated_timeout,
        Traits{.range = {0s, 24h}},
        "How long events wait for standbys. Then they go out without them, with an error in the log, until the standbys have caught up. 0: they wait for as long as it takes."},
+      {"relay.feed", &Config::relay, &RelayOptions::feed,
+       "How the relay learns of new events. wal: PostgreSQL's write-ahead log tells of commits, which needs wal_level = logical, a login with REPLICATION and `outbox migrate --with-wal`; without them it polls, and says so. auto: the same, and what is missing is no trouble."},
       {"relay.retention", &Config::relay, &RelayOptions::retention,
        Traits{.range = {0s, 3650 * 24h}},
        "How long events stay in the log after they were written, if all subscriptions have passed them. 0: they are removed as soon as all subscriptions have passed them."},

@@ -2,6 +2,7 @@
 // default is in the structure.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <map>
 #include <outbox/consumer.hpp>
@@ -14,6 +15,14 @@
 #include <vector>
 
 #include "base/setting.hpp"
+#include "base/words.hpp"
+
+namespace outbox {
+
+template <>
+inline constexpr std::array<std::string_view, 3> kWords<Feed>{"poll", "wal", "auto"};
+
+}  // namespace outbox
 
 namespace outbox::config {
 

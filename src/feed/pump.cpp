@@ -240,7 +240,7 @@ Status Pump::fetch(Group& group, Turn& turn) {
   if (begins_pair && !newest_ && !(is_new && gate_ && page->events.empty())) newest_ = page->pair;
   end_where_another_stands(group, *page);
   turn.fetched = true;
-  turn.found_events = turn.found_events || !page->events.empty();
+  turn.events += page->events.size();
   group.in_backlog = !(page->drained || page->caught_up);
   turn.more = turn.more || group.in_backlog;
   group.cursor = page->end();
@@ -347,10 +347,16 @@ Status Pump::after_turn(const Turn& turn) {
     wait_for_bell(std::min<std::chrono::nanoseconds>(turn.patience, kNoRoom));
     return {};
   }
-  if (!turn.found_events && !turn.more) return idle(pace_.found_nothing());
-  if (pace_.is_armed()) {
+  auto told = store::Wakeup::Told::nothing;
+  if (!turn.more) {
+    OUTBOX_TRY(told, wakeup_->told(newest_ ? newest_->s2 : std::string()));
+  }
+  const bool worked = turn.events > 0 || turn.more;
+  if (pace_.is_armed() && (worked || told != store::Wakeup::Told::nothing)) {
     OUTBOX_TRY(wakeup_->disarm());
   }
+  if (told != store::Wakeup::Told::nothing) return idle(pace_.told(told, turn.events));
+  if (!worked) return idle(pace_.found_nothing());
   const Pace::Step step = pace_.worked();
   return turn.more ? Status{} : idle(step);
 }

@@ -65,6 +65,7 @@ class Pump {
   /// Why events wait for standbys; empty if they do not.
   [[nodiscard]] std::string waits() const;
   [[nodiscard]] std::uint64_t fetches() const { return fetches_.load(std::memory_order_relaxed); }
+  [[nodiscard]] store::FeedState feed() const { return wakeup_->feed(); }
   [[nodiscard]] std::uint64_t statements() const {
     return statements_.load(std::memory_order_relaxed);
   }
@@ -91,7 +92,7 @@ class Pump {
     /// The least patience of groups that wait.
     std::chrono::nanoseconds patience{std::chrono::hours(1)};
     bool fetched{false};
-    bool found_events{false};
+    std::size_t events{0};
     bool more{false};  ///< Whether there is more to read at once.
   };
 

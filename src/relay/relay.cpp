@@ -44,6 +44,8 @@ Status check_options(const RelayOptions& options) {
   if (options.settle_interval.count() < 0)
     return bad("settle_interval is negative", "0 ms or more");
   if (options.lease < std::chrono::seconds(1)) return bad("lease is too short", "at least 1 s");
+  if (options.feed == Feed::wal && store::store_kind(options.store_url) == store::StoreKind::sqlite)
+    return bad("feed is wal, which SQLite does not have", "poll, or auto");
   if (options.idle_poll < std::chrono::milliseconds(1))
     return bad("idle_poll is too short", "at least 1 ms");
   for (const std::string& group : options.groups) {

@@ -75,7 +75,7 @@ Status Tenure::begin(const EventId& relay, std::unique_ptr<store::Catalog> catal
   if (!loader) return pass(loader);
   auto reader = store_.reader();
   if (!reader) return pass(reader);
-  auto wakeup = store_.wakeup(options_.wake_up);
+  auto wakeup = store_.wakeup({.armed = options_.wake_up, .feed = options_.feed});
   if (!wakeup) return pass(wakeup);
   auto trials = store_.trials();
   if (!trials) return pass(trials);
@@ -514,6 +514,9 @@ std::string Tenure::trouble_of(const std::string& name) const {
 void Tenure::report(RelayReport& into) const {
   into.fetches = pump_->fetches();
   into.statements = pump_->statements() + settler_->statements();
+  store::FeedState feed = pump_->feed();
+  if (feed.streams) into.feed = "wal";
+  into.feed_trouble = std::move(feed.trouble);
   const MutexLock lock(mutex_);
   for (const auto& [name, loop] : running_) into.subscriptions.push_back(loop->report());
   into.subscriptions.insert(into.subscriptions.end(), inactive_.begin(), inactive_.end());

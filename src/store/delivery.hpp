@@ -10,6 +10,8 @@
 #include <outbox/event.hpp>
 #include <outbox/time.hpp>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "event/key.hpp"
@@ -106,10 +108,28 @@ class LogReader : public Interface {
 
 // ---- Wakes an idle reader when events are committed.
 
-/// interrupt() may be called by any thread; the rest is used by one thread at a time.
+/// How a relay learns of new events at the moment.
+struct FeedState {
+  bool streams{false};    ///< The store's log tells of each commit (docs/design/feed.md).
+  std::string trouble{};  ///< Why it does not, if the relay wants it to.
+
+  [[nodiscard]] bool operator==(const FeedState&) const = default;
+};
+
+/// interrupt() and feed() may be called by any thread; the rest is used by one thread at a time.
 class Wakeup : public Interface {
  public:
   enum class Wake : std::uint8_t { notified, timeout, interrupted };
+
+  /// What a stream of the store's log has told a reader that has read to the end of a snapshot.
+  enum class Told : std::uint8_t {
+    nothing,  ///< There is no stream, so only arm() makes commits wake.
+    late,     ///< A commit of which it told before the snapshot was taken is not in it: poll soon.
+    more,     ///< A commit that is not in it, since then: the reader polls at once.
+    all,      ///< Every commit that the snapshot does not contain will wake: call wait().
+  };
+  [[nodiscard]] virtual Result<Told> told(std::string_view snapshot) = 0;
+  [[nodiscard]] virtual FeedState feed() const = 0;
 
   /// Returns true if from now on every commit wakes (nearly every one while another relay is armed
   /// instead); then poll once more and call wait(). Returns false if the relay must keep polling,

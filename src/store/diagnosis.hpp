@@ -156,6 +156,28 @@ struct WakeFacts {
   std::int64_t queue_permille{0};  ///< How full the queue of notifications is.
 };
 
+/// What following the write-ahead log needs (docs/design/feed.md).
+struct WalFacts {
+  enum class Publication : std::uint8_t {
+    missing,
+    wrong,  ///< It has the name, and does not publish what is inserted into the log.
+    good,
+  };
+  std::string wal_level{};
+  bool standby{false};
+  bool pooler{false};
+  std::string login{};
+  bool may_replicate{false};
+  std::string publication_name{};
+  Publication publication{Publication::missing};
+  std::int64_t slots{0};  ///< How many the server may have.
+  std::int64_t free_slots{0};
+  std::int64_t senders{0};
+  std::int64_t free_senders{0};
+  /// Whether any session that replicates may count as a synchronous standby.
+  bool any_is_standby{false};
+};
+
 struct ConnectionFacts {
   std::int64_t allowed{0};  ///< Without those reserved for superusers.
   std::int64_t used{0};
@@ -239,6 +261,7 @@ struct PostgresFacts {
   Result<VacuumFacts> vacuum{not_asked()};
   Result<SizeFacts> sizes{not_asked()};
   Result<WakeFacts> wake{not_asked()};
+  Result<WalFacts> wal{not_asked()};
   Result<AdoptionsFacts> adoptions{not_asked()};
   Result<std::int64_t> recent_payload{not_asked()};  ///< The largest payload of the newest events,
                                                      ///< in bytes.

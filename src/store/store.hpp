@@ -6,6 +6,7 @@
 #include <optional>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
+#include <outbox/relay.hpp>
 #include <span>
 #include <string>
 #include <utility>
@@ -71,6 +72,11 @@ struct StoreOptions {
   std::optional<PersonDecision> decision{};
 };
 
+struct WakeupOptions {
+  bool armed{true};  ///< Use the armed wake-up, where there is no stream of the log.
+  Feed feed{Feed::poll};
+};
+
 struct SchemaState {
   int version{0};  ///< 0 if there is no schema.
   int wanted{0};
@@ -88,6 +94,9 @@ class Store : public Interface {
   /// Creates the indexes that find events by id and by key, without blocking writers where the
   /// store can. Returns those that were missing.
   [[nodiscard]] virtual Result<std::vector<std::string>> make_lookup_indexes() = 0;
+  /// Makes what a relay needs to follow the store's log (docs/design/feed.md). Returns what was
+  /// made, in words; empty if all was there. Fails if the store has no such thing.
+  [[nodiscard]] virtual Result<std::string> make_wal_publication() = 0;
   [[nodiscard]] virtual Result<SchemaState> schema_state() = 0;
   /// Checks that the server can be reached and is a primary, that the schema is neither too old nor
   /// too new, and that lineage and sequence are right. The error's hint says what to do.
@@ -106,7 +115,7 @@ class Store : public Interface {
   /// nothing that an earlier object wrote can count late.
   [[nodiscard]] virtual Result<std::unique_ptr<LaneOwners>> lane_owners(const EventId& relay) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Catalog>> catalog() = 0;
-  [[nodiscard]] virtual Result<std::unique_ptr<Wakeup>> wakeup(bool armed) = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<Wakeup>> wakeup(const WakeupOptions& options) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Maintenance>> maintenance() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Writer>> writer() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<ParkedEvents>> parked_events() = 0;

@@ -92,6 +92,8 @@ struct RelayRow {
   std::int64_t generation{0};
   std::string heartbeat_at;
   std::map<std::string, std::int64_t> lanes{};  ///< How many lanes it owns, by group.
+  std::string feed{"poll"};    ///< How it learns of new events at the moment: "poll" or "wal".
+  std::string feed_trouble{};  ///< Why it polls, if it is to follow the store's log.
 };
 
 /// How large a store is and how far it reaches, for metrics. Times: microseconds since 1970, UTC.

@@ -169,6 +169,7 @@ class Store final : public store::Store {
   Result<std::vector<std::string>> make_lookup_indexes() override {
     return real_->make_lookup_indexes();
   }
+  Result<std::string> make_wal_publication() override { return real_->make_wal_publication(); }
   Result<store::SchemaState> schema_state() override { return real_->schema_state(); }
   Status check() override { return real_->check(); }
   Result<store::LineageRepair> plan_lineage_repair() override {
@@ -184,7 +185,9 @@ class Store final : public store::Store {
     return decorated<LaneOwners>(real_->lane_owners(relay));
   }
   Made<store::Catalog> catalog() override { return real_->catalog(); }
-  Made<store::Wakeup> wakeup(bool armed) override { return real_->wakeup(armed); }
+  Made<store::Wakeup> wakeup(const store::WakeupOptions& options) override {
+    return real_->wakeup(options);
+  }
   Made<store::Maintenance> maintenance() override {
     return decorated<Maintenance>(real_->maintenance());
   }

@@ -123,6 +123,7 @@ void Doctor::look_at_store(const Checks::Report& report) {
   Findings about_store = judge(diagnosis, patient_.store);
   if (diagnosis.postgres && diagnosis.postgres->server && !diagnosis.postgres->server->standby)
     judge_standbys(patient_.loaded.config.relay, *diagnosis.postgres, about_store);
+  judge_feed(diagnosis, patient_.loaded.config.relay.feed, patient_.store, about_store);
   report(std::move(about_store));
   note_sizes(diagnosis);
   if (can_be_read(diagnosis)) {

@@ -26,6 +26,9 @@ struct StoreName {
 
 /// All findings about the store itself.
 [[nodiscard]] Findings judge(const store::Diagnosis& diagnosis, const StoreName& name);
+/// Findings about how relays with this setting learn of new events.
+void judge_feed(const store::Diagnosis& diagnosis, Feed feed, const StoreName& name,
+                Findings& findings);
 /// Whether the deliveries in the store can be read: its schema is that of this program, this login
 /// may read it, and the server is a primary.
 [[nodiscard]] bool can_be_read(const store::Diagnosis& diagnosis);

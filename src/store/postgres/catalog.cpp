@@ -20,14 +20,19 @@ namespace outbox::store::postgres {
 namespace {
 
 RelayRow read_relay(const Rows& rows, int row) {
+  constexpr std::string_view kPolls = "poll: ";
   const bool owner = !rows.is_null(row, 2);
+  const std::string_view feed = rows.bytes(row, 6);
+  const bool troubled = feed.starts_with(kPolls);
   return {.id = rows.uuid(row, 0).str(),
           .name = rows.text(row, 1),
           .owner = owner,
           .alive = rows.boolean(row, 3),
           .generation = owner ? rows.int8(row, 2) : 0,
           .heartbeat_at = rows.text(row, 4),
-          .lanes = lanes_by_group(rows.text(row, 5))};
+          .lanes = lanes_by_group(rows.text(row, 5)),
+          .feed = troubled ? "poll" : std::string(feed),
+          .feed_trouble = troubled ? std::string(feed.substr(kPolls.size())) : ""};
 }
 
 class PostgresCatalog final : public sql::Catalog {

@@ -69,6 +69,7 @@ class Questions {
     facts.vacuum = vacuum();
     facts.sizes = sizes();
     facts.wake = wake(*facts.server);
+    facts.wal = wal();
     facts.adoptions = adoptions();
     if (facts.server->may_read) facts.recent_payload = recent_payload();
     return facts;
@@ -264,6 +265,11 @@ class Questions {
     if (server.pooler || server.standby) return facts;
     OUTBOX_TRY(facts.notified, hears_itself());
     return facts;
+  }
+
+  Result<WalFacts> wal() {
+    OUTBOX_TRY(in_time());
+    return read_wal_facts(connection_);
   }
 
   Result<std::int64_t> recent_payload() {

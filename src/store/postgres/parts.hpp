@@ -66,6 +66,11 @@ namespace outbox::store::postgres {
 /// interrupted run is continued.
 [[nodiscard]] Result<std::vector<std::string>> make_lookup_indexes(Connection& connection);
 
+/// Asks whether this login could follow the write-ahead log.
+[[nodiscard]] Result<WalFacts> read_wal_facts(Connection& connection);
+/// Makes the publication that names commits to relays. Returns what was made; empty if it is there.
+[[nodiscard]] Result<std::string> make_wal_publication(Connection& connection);
+
 struct FreeNotify {
   void operator()(PGnotify* notify) const noexcept { PQfreemem(notify); }
 };

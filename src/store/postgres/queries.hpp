@@ -290,10 +290,14 @@ SELECT coalesce((SELECT r.acked_total FROM {schema}.settlement r
                 WHERE t.subscription = $1::int AND t.l IS NOT NULL AND t.kind <> 'claim' AND t.kind = 'settle'
                 ORDER BY t.generation DESC, t.id DESC LIMIT 1) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))");
 
+  // With what the feed of its process says in the name of a session (wal_feed.hpp).
   Query relays = unprepared("list relays", R"(
 SELECT r.id, r.name, l.generation,
        greatest(clock_timestamp() - r.heartbeat_at, r.heartbeat_at - clock_timestamp()) <= r.lease,
-       to_char(r.heartbeat_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), l.lanes
+       to_char(r.heartbeat_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), l.lanes,
+       coalesce((SELECT substr(a.application_name, length(f.name) + 1)
+                 FROM (SELECT 'outbox feed ' || r.pid || '.' || r.started || ' ' AS name) f
+                 JOIN pg_stat_activity a ON a.datname = current_database() AND starts_with(a.application_name, f.name) LIMIT 1), 'poll')
 FROM {schema}.relay r LEFT JOIN (
   SELECT owner, max(generation) AS generation, json_object_agg(lane_group, lanes)::text AS lanes
   FROM (SELECT owner, lane_group, max(generation) AS generation, count(*) AS lanes FROM {schema}.lane GROUP BY owner, lane_group) g
@@ -447,6 +451,48 @@ SELECT pg_advisory_unlock(hashtextextended('outbox:wake:{name}', 0::bigint)),
 set_config('idle_session_timeout', '0', false))");
 
   Query ping = prepared("keep the wake-up armed", "SELECT 1");
+
+  // ---- The feed from the write-ahead log (docs/design/feed.md).
+
+  // What it needs. Catalogs and a few slots and senders, which every login may see. The publication
+  // is 2 if it publishes what is inserted into the log, 1 if it does not, 0 if there is none.
+  Query wal_conditions = unprepared("ask whether the log can be followed", R"(
+SELECT current_setting('wal_level'), pg_is_in_recovery(), pg_backend_pid(), session_user::text,
+  coalesce((SELECT r.rolreplication OR r.rolsuper FROM pg_roles r WHERE r.rolname = session_user), false),
+  '{name}_wal', coalesce((
+    SELECT CASE WHEN p.pubinsert AND EXISTS (
+             SELECT FROM pg_publication_tables t WHERE t.pubname = p.pubname AND t.schemaname = '{name}' AND t.tablename = 'event'
+               AND to_jsonb(t) ->> 'rowfilter' IS NULL) THEN 2 ELSE 1 END
+    FROM pg_publication p WHERE p.pubname = '{name}_wal'), 0),
+  current_setting('max_replication_slots')::bigint,
+  current_setting('max_replication_slots')::bigint - (SELECT count(*) FROM pg_replication_slots),
+  current_setting('max_wal_senders')::bigint,
+  current_setting('max_wal_senders')::bigint - (SELECT count(*) FROM pg_stat_get_wal_senders()),
+  strpos(current_setting('synchronous_standby_names'), '*') > 0)");
+
+  // $1 the backend that makes a slot. For whom it waits: pid 0 stands for a prepared transaction.
+  Query slot_blocker = unprepared("ask who blocks the slot", R"(
+SELECT b.pid, coalesce(a.application_name, ''),
+  coalesce((SELECT p.gid FROM pg_prepared_xacts p ORDER BY age(p.transaction) DESC LIMIT 1), '')
+FROM unnest(pg_blocking_pids($1::int)) b(pid) LEFT JOIN pg_stat_activity a ON a.pid = b.pid LIMIT 1)");
+
+  // $1 what the feed does. `outbox status` reads it from the list of sessions.
+  Query name_session =
+      unprepared("name the session", "SELECT set_config('application_name', $1::text, false)");
+
+  // These are sent on the replication connection, which has no parameters.
+  Query wal_session = unprepared("set up the stream", R"(
+SELECT pg_catalog.set_config('wal_sender_timeout', '15s', false), pg_catalog.set_config('statement_timeout', '0', false),
+  pg_catalog.set_config('lock_timeout', '0', false), pg_catalog.set_config('idle_session_timeout', '0', false))");
+  Query make_slot =
+      unprepared("make the slot",
+                 "CREATE_REPLICATION_SLOT {slot} TEMPORARY LOGICAL pgoutput NOEXPORT_SNAPSHOT");
+  Query start_stream = unprepared("start the stream", R"(
+START_REPLICATION SLOT {slot} LOGICAL 0/0 (proto_version '1', publication_names '"{name}_wal"'))");
+
+  // A list of columns, which PostgreSQL 14 does not have, keeps the payload out of the stream.
+  Query make_publication = unprepared("make the publication", R"(
+CREATE PUBLICATION "{name}_wal" FOR TABLE {schema}.event {published} WITH (publish = 'insert', publish_via_partition_root = true))");
 
   // ---- Marks.
 

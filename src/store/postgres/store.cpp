@@ -8,6 +8,7 @@
 #include "store/backends.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/schema.hpp"
+#include "store/postgres/wal_feed.hpp"
 #include "store/schema_name.hpp"
 #include "store/sql/audit.hpp"
 #include "store/sql/parts.hpp"
@@ -28,6 +29,11 @@ class PostgresStore final : public Store {
   Result<std::vector<std::string>> make_lookup_indexes() override {
     OUTBOX_TRY(Connection connection, connect("migrate"));
     return postgres::make_lookup_indexes(connection);
+  }
+
+  Result<std::string> make_wal_publication() override {
+    OUTBOX_TRY(Connection connection, connect("migrate"));
+    return postgres::make_wal_publication(connection);
   }
 
   Result<SchemaState> schema_state() override {
@@ -112,10 +118,15 @@ class PostgresStore final : public Store {
   }
   Result<std::unique_ptr<Inbox>> inbox() override { return make("inbox", sql::make_inbox); }
 
-  Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
-    if (!armed) return make_wakeup(std::nullopt);
-    OUTBOX_TRY(Connection connection, connect("wake-up"));
-    return make_wakeup(std::move(connection));
+  Result<std::unique_ptr<Wakeup>> wakeup(const WakeupOptions& options) override {
+    std::optional<Connection> connection;
+    if (options.armed) {
+      OUTBOX_TRY(connection, connect("wake-up"));
+    }
+    OUTBOX_TRY(auto wakeup, make_wakeup(std::move(connection)));
+    if (options.feed == Feed::poll) return wakeup;
+    OUTBOX_TRY(auto feed, WalFeed::of_process(options_, options.feed));
+    return make_wal_wakeup(std::move(wakeup), std::move(feed));
   }
 
  private:

@@ -47,6 +47,11 @@ class SqliteStore final : public Store {
     return sqlite::make_lookup_indexes(connection);
   }
 
+  Result<std::string> make_wal_publication() override {
+    return fail(Errc::unsupported, "a SQLite store has no log that a relay could follow",
+                "leave it out: a relay sees each commit in the file");
+  }
+
   Result<SchemaState> schema_state() override {
     OUTBOX_TRY(Connection connection, connect());
     return sqlite::schema_state(connection);
@@ -144,9 +149,9 @@ class SqliteStore final : public Store {
     return make_lane_owners(std::move(connection), relay);
   }
 
-  Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
+  Result<std::unique_ptr<Wakeup>> wakeup(const WakeupOptions& options) override {
     OUTBOX_TRY(Connection connection, connect());
-    return make_wakeup(std::move(connection), armed);
+    return make_wakeup(std::move(connection), options.armed);
   }
 
  private:

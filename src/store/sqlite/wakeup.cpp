@@ -61,6 +61,8 @@ class SqliteWakeup final : public Wakeup {
     }
   }
 
+  [[nodiscard]] Result<Told> told(std::string_view /*snapshot*/) override { return Told::nothing; }
+  [[nodiscard]] FeedState feed() const override { return {}; }
   [[nodiscard]] bool stays_armed() const override { return true; }
   void interrupt() noexcept override { interrupted_.signal(); }
   [[nodiscard]] std::uint64_t statements() const override { return connection_.statements(); }

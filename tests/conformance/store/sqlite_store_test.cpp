@@ -399,7 +399,7 @@ TEST_F(SqliteStore, a_position_of_tables_that_were_dropped_is_not_written_into_t
 TEST_F(SqliteStore, a_settlement_does_not_wake) {
   auto store = migrated();
   auto progress = store->progress();
-  auto wakeup = store->wakeup(true);
+  auto wakeup = store->wakeup({});
   ASSERT_TRUE((*wakeup)->arm().value_or(false));
   store::Settlement row;
   row.position = 1;

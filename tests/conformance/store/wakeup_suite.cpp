@@ -15,7 +15,7 @@ using Wake = store::Wakeup::Wake;
 class WakeupSuite : public StoreTest {
  protected:
   std::unique_ptr<store::Wakeup> make(bool armed = true) {
-    auto wakeup = store_->wakeup(armed);
+    auto wakeup = store_->wakeup({.armed = armed});
     EXPECT_TRUE(ok(wakeup));
     return wakeup ? std::move(*wakeup) : nullptr;
   }

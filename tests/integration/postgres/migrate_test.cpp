@@ -264,7 +264,7 @@ TEST_F(PostgresMigrate, what_others_planted_in_the_search_path_is_never_called) 
     ASSERT_TRUE(ok(page));
     EXPECT_EQ(page->events.size(), 4U);
   }
-  auto wakeup = store_->wakeup(true);
+  auto wakeup = store_->wakeup({});
   ASSERT_TRUE(ok(wakeup));
   EXPECT_TRUE(ok((*wakeup)->arm()));
   (void)connection.exec("SELECT outbox.enqueue('a', '1', 'E', '{}')");

@@ -157,7 +157,7 @@ TEST_F(PostgresRoles, a_relay_with_the_relays_role_works) {
   LaneOwner relay(*store, "test");
   EXPECT_TRUE(ok(relay.keep(std::chrono::seconds(15))));
   EXPECT_TRUE(ok(relay.leave()));
-  auto wakeup = store->wakeup(true);
+  auto wakeup = store->wakeup({});
   ASSERT_TRUE(ok(wakeup));
   EXPECT_TRUE(ok((*wakeup)->arm()));
   EXPECT_TRUE(ok((*wakeup)->disarm()));

@@ -18,7 +18,7 @@ using Wake = store::Wakeup::Wake;
 class PostgresWakeup : public PostgresTest {
  protected:
   [[nodiscard]] std::unique_ptr<store::Wakeup> wakeup(bool armed = true) const {
-    auto made = store_->wakeup(armed);
+    auto made = store_->wakeup({.armed = armed});
     EXPECT_TRUE(ok(made));
     return made ? std::move(*made) : nullptr;
   }
@@ -192,7 +192,7 @@ TEST_F(PostgresWakeup, behind_a_pooler_it_is_never_armed) {
   OUTBOX_NEEDS("OUTBOX_TEST_PGBOUNCER", "pgbouncer in transaction mode");
   const auto pooled =
       open_at(url_of_database(*environment("OUTBOX_TEST_PGBOUNCER"), database_->name()));
-  auto sleeper = pooled->wakeup(true);
+  auto sleeper = pooled->wakeup({});
   ASSERT_TRUE(ok(sleeper));
   EXPECT_FALSE((*sleeper)->arm().value());
   EXPECT_EQ(wait(**sleeper, milliseconds(10)), Wake::timeout);

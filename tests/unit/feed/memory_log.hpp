@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <condition_variable>
 #include <memory>
 #include <set>
 #include <span>
@@ -127,9 +128,76 @@ class NoWakeup final : public store::Wakeup {
   [[nodiscard]] Result<bool> arm() override { return false; }
   [[nodiscard]] Status disarm() override { return {}; }
   [[nodiscard]] Result<Wake> wait(Duration /*longest*/) override { return Wake::timeout; }
+  [[nodiscard]] Result<Told> told(std::string_view /*snapshot*/) override { return Told::nothing; }
+  [[nodiscard]] store::FeedState feed() const override { return {}; }
   [[nodiscard]] bool stays_armed() const override { return false; }
   void interrupt() noexcept override {}
   [[nodiscard]] std::uint64_t statements() const override { return 0; }
+};
+
+/// A stream that tells of commits of one event each. It cannot be armed.
+class StreamWakeup final : public store::Wakeup {
+ public:
+  /// Says that an event was committed, which a snapshot may not have yet.
+  void tell() {
+    {
+      const MutexLock lock(mutex_);
+      ++commits_;
+    }
+    changed_.notify_all();
+  }
+  /// Begins or ends the stream.
+  void run(bool runs) {
+    {
+      const MutexLock lock(mutex_);
+      runs_ = runs;
+    }
+    changed_.notify_all();
+  }
+  bool is_asleep() const {
+    const MutexLock lock(mutex_);
+    return asleep_;
+  }
+
+  [[nodiscard]] Result<Told> told(std::string_view snapshot) override {
+    const MutexLock lock(mutex_);
+    const bool more = std::exchange(known_, commits_) != commits_;
+    if (!runs_) return Told::nothing;
+    if (std::stoll(std::string(snapshot)) >= commits_) return Told::all;
+    return more ? Told::more : Told::late;
+  }
+  [[nodiscard]] store::FeedState feed() const override { return {.streams = true, .trouble = {}}; }
+  [[nodiscard]] Result<bool> arm() override { return false; }
+  [[nodiscard]] Status disarm() override { return {}; }
+  [[nodiscard]] Result<Wake> wait(Duration longest) override {
+    const MutexLock lock(mutex_);
+    asleep_ = true;
+    changed_.notify_all();
+    const bool woken = changed_.wait_for(mutex_, longest, [this]() OUTBOX_REQUIRES(mutex_) {
+      return known_ != commits_ || interrupted_ || !runs_;
+    });
+    asleep_ = false;
+    if (std::exchange(interrupted_, false) || !runs_) return Wake::interrupted;
+    return woken ? Wake::notified : Wake::timeout;
+  }
+  [[nodiscard]] bool stays_armed() const override { return false; }
+  void interrupt() noexcept override {
+    {
+      const MutexLock lock(mutex_);
+      interrupted_ = true;
+    }
+    changed_.notify_all();
+  }
+  [[nodiscard]] std::uint64_t statements() const override { return 0; }
+
+ private:
+  mutable Mutex mutex_;
+  std::condition_variable_any changed_;
+  bool runs_ OUTBOX_GUARDED_BY(mutex_){true};
+  std::int64_t commits_ OUTBOX_GUARDED_BY(mutex_){0};
+  std::int64_t known_ OUTBOX_GUARDED_BY(mutex_){0};  ///< Commits that told() has counted.
+  bool interrupted_ OUTBOX_GUARDED_BY(mutex_){false};
+  bool asleep_ OUTBOX_GUARDED_BY(mutex_){false};
 };
 
 }  // namespace outbox::feed

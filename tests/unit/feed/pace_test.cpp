@@ -7,6 +7,7 @@ namespace outbox::feed {
 namespace {
 
 using What = Pace::Step::What;
+using Told = store::Wakeup::Told;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -124,6 +125,48 @@ TEST(Pace, no_pause_is_longer_than_the_idle_interval) {
   for (int refusal = 0; refusal < 6; ++refusal) EXPECT_LE(pace.armed(false).pause, milliseconds(5));
   (void)pace.armed(true);
   expect(pace.found_nothing(), What::sleep, milliseconds(5));
+}
+
+TEST(Pace, beside_a_stream_it_sleeps_as_soon_as_all_was_seen) {
+  Pace pace(options());
+  expect(pace.told(Told::all, 0), What::sleep, seconds(1));
+  expect(pace.told(Told::all, 1), What::sleep, seconds(1));
+  EXPECT_FALSE(pace.is_armed());
+}
+
+TEST(Pace, beside_a_stream_it_polls_again_soon_while_a_commit_is_unseen) {
+  Pace pace(options());
+  for (const int pause : {100, 200, 400, 800, 1600})
+    expect(pace.told(Told::late, 0), What::pause, std::chrono::microseconds(pause));
+  for (int i = 0; i < 10; ++i) (void)pace.told(Told::late, 0);
+  expect(pace.told(Told::late, 1), What::pause, milliseconds(20));
+  (void)pace.told(Told::all, 0);
+  expect(pace.told(Told::late, 0), What::pause, std::chrono::microseconds(100));
+}
+
+TEST(Pace, beside_a_stream_it_polls_at_once_for_what_came_since) {
+  Pace pace(options());
+  (void)pace.told(Told::late, 0);
+  expect(pace.told(Told::more, 0), What::pause, milliseconds(0));
+  expect(pace.told(Told::more, 2), What::pause, milliseconds(0));
+  expect(pace.told(Told::late, 0), What::pause, std::chrono::microseconds(100));
+}
+
+TEST(Pace, beside_a_stream_a_busy_log_is_read_in_pages) {
+  Pace pace(options());
+  expect(pace.told(Told::all, 3), What::pause, milliseconds(1));
+  expect(pace.told(Told::late, 3), What::pause, milliseconds(1));
+  expect(pace.told(Told::all, 2), What::sleep, seconds(1));
+}
+
+TEST(Pace, when_the_stream_ends_it_polls_before_it_arms) {
+  Pace pace(options());
+  tire(pace);
+  (void)pace.armed(true);
+  (void)pace.told(Told::all, 0);
+  EXPECT_FALSE(pace.is_armed());
+  pace.woken(false);
+  EXPECT_EQ(pace.found_nothing().what, What::arm);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "support/eventually.hpp"
 #include "unit/feed/memory_log.hpp"
 
 namespace outbox::feed {
@@ -373,6 +374,65 @@ TEST_F(StandbyPump, stops_and_removes_consumers_while_events_wait) {
   pump_->remove(one_);
   pump_->stop();
   EXPECT_EQ(one_.last(), 0);
+}
+
+// ---- beside a stream
+
+class PumpBesideStream : public ::testing::Test {
+ protected:
+  PumpBesideStream() {
+    EXPECT_TRUE(pump_.start());
+    pump_.add(one_, store::kAllLanes, Cursor{.s1 = "0"});
+  }
+  /// Waits until the pump sleeps and has nothing left to do.
+  void expect_sleep() {
+    EXPECT_TRUE(test::eventually([this] { return stream_->is_asleep(); }));
+  }
+  void commit() {
+    log_.commit(1);
+    stream_->tell();
+  }
+
+  MemoryLog log_;
+  Consumer one_{log_};
+  StreamWakeup* stream_ = new StreamWakeup;
+  Wakeups wakeups_;
+  Pump pump_{std::make_unique<MemoryReader>(log_), std::unique_ptr<store::Wakeup>(stream_),
+             PumpOptions{.pace = {.idle = std::chrono::hours(1)}, .wakeups = &wakeups_},
+             [](const Error& error) { ADD_FAILURE() << error.text(); }};
+};
+
+TEST_F(PumpBesideStream, each_commit_wakes_it_and_one_read_is_enough) {
+  expect_sleep();
+  for (std::int64_t seq = 1; seq <= 50; ++seq) {
+    const auto fetches = pump_.fetches();
+    commit();
+    ASSERT_TRUE(one_.wait_for(seq));
+    expect_sleep();
+    EXPECT_LE(pump_.fetches() - fetches, 2U);
+  }
+  EXPECT_EQ(wakeups_.by_commit, 50U);
+}
+
+TEST_F(PumpBesideStream, a_commit_that_is_not_visible_yet_is_read_as_soon_as_it_is) {
+  expect_sleep();
+  for (std::int64_t seq = 1; seq <= 20; ++seq) {
+    stream_->tell();
+    std::jthread late([this] { log_.commit(1); });
+    ASSERT_TRUE(one_.wait_for(seq)) << "the next thing that would wake it is an hour away";
+    expect_sleep();
+  }
+}
+
+TEST_F(PumpBesideStream, when_the_stream_ends_it_polls) {
+  expect_sleep();
+  stream_->run(false);
+  commit();
+  ASSERT_TRUE(one_.wait_for(1));
+  stream_->run(true);
+  expect_sleep();
+  commit();
+  EXPECT_TRUE(one_.wait_for(2));
 }
 
 }  // namespace

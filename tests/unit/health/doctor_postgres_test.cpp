@@ -434,6 +434,58 @@ TEST(DoctorPostgres, standbys_that_events_wait_for) {
   EXPECT_FALSE(found().complains("standbys"));
 }
 
+store::WalFacts followed_log() {
+  return {.wal_level = "logical",
+          .login = "relay1",
+          .may_replicate = true,
+          .publication_name = "outbox_wal",
+          .publication = store::WalFacts::Publication::good,
+          .slots = 10,
+          .free_slots = 5,
+          .senders = 10,
+          .free_senders = 5};
+}
+
+Findings judged_feed(const store::WalFacts& wal, Feed feed) {
+  auto facts = sound_server();
+  facts.wal = wal;
+  Findings findings;
+  judge_feed({.reached = {}, .postgres = std::move(facts), .sqlite = {}}, feed, kPostgresName,
+             findings);
+  return findings;
+}
+
+TEST(DoctorPostgres, what_following_the_log_needs_and_costs) {
+  EXPECT_TRUE(judged_feed({}, Feed::poll).all().empty()) << "nobody wants it";
+  const Findings sound = judged_feed(followed_log(), Feed::wal);
+  ASSERT_EQ(sound.all().size(), 2U);
+  EXPECT_EQ(sound.all().front().severity, Severity::ok);
+  EXPECT_THAT(sound.all().back().what, HasSubstr("decodes its whole write-ahead log"));
+  const auto command = [](auto&& spoil, Feed feed, Severity severity) {
+    store::WalFacts facts = followed_log();
+    spoil(facts);
+    const Finding found = complaint(judged_feed(facts, feed), "feed");
+    EXPECT_EQ(found.severity, severity) << found.what;
+    return found.command;
+  };
+  for (const auto& [feed, severity] :
+       {std::pair(Feed::wal, Severity::warning), std::pair(Feed::automatic, Severity::note)}) {
+    EXPECT_EQ(command([](auto& facts) { facts.wal_level = "replica"; }, feed, severity),
+              "ALTER SYSTEM SET wal_level = logical;");
+    EXPECT_EQ(command([](auto& facts) { facts.may_replicate = false; }, feed, severity),
+              "ALTER ROLE \"relay1\" REPLICATION;");
+    EXPECT_THAT(command([](auto& facts) { facts.publication = {}; }, feed, severity),
+                HasSubstr("outbox migrate --with-wal"));
+    EXPECT_EQ(command([](auto& facts) { facts.publication = store::WalFacts::Publication::wrong; },
+                      feed, severity),
+              "DROP PUBLICATION \"outbox_wal\";");
+    EXPECT_NE(command([](auto& facts) { facts.pooler = true; }, feed, severity), "");
+    EXPECT_NE(command([](auto& facts) { facts.any_is_standby = true; }, feed, severity), "");
+    EXPECT_EQ(command([](auto& facts) { facts.free_slots = 0; }, feed, Severity::note),
+              "ALTER SYSTEM SET max_replication_slots = 20;");
+  }
+}
+
 TEST(DoctorPostgres, connections_that_run_out) {
   auto facts = sound_server();
   facts.connections->used = 90;

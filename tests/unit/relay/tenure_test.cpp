@@ -96,6 +96,7 @@ class GatedStore final : public store::Store {
   Result<std::vector<std::string>> make_lookup_indexes() override {
     return inner_->make_lookup_indexes();
   }
+  Result<std::string> make_wal_publication() override { return inner_->make_wal_publication(); }
   Result<store::SchemaState> schema_state() override { return inner_->schema_state(); }
   Status check() override { return inner_->check(); }
   Result<store::LineageRepair> plan_lineage_repair() override {
@@ -137,8 +138,8 @@ class GatedStore final : public store::Store {
     return inner_->lane_owners(relay);
   }
   Result<std::unique_ptr<store::Catalog>> catalog() override { return inner_->catalog(); }
-  Result<std::unique_ptr<store::Wakeup>> wakeup(bool armed) override {
-    return inner_->wakeup(armed);
+  Result<std::unique_ptr<store::Wakeup>> wakeup(const store::WakeupOptions& options) override {
+    return inner_->wakeup(options);
   }
   Result<std::unique_ptr<store::Maintenance>> maintenance() override {
     return inner_->maintenance();
