@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/steady.hpp"
 #include "event/headers.hpp"
 #include "pg/connect.hpp"
 #include "pg/errors.hpp"
@@ -22,6 +23,9 @@ namespace {
 /// over is back within seconds.
 constexpr int kMostConnections = 10;
 constexpr std::chrono::milliseconds kFirstPause{50};
+/// A worker that stands still in its transaction would hold the row of the task, for which the
+/// worker waits that has taken the task over. Not before this long after the deadline of the run.
+constexpr std::chrono::seconds kIdleGrace{10};
 
 /// The connections of a thread of a worker, one for each store.
 class ThreadConnections {
@@ -58,8 +62,11 @@ bool lost_connection(const Exception& thrown, PGconn* connection) {
 
 bool TaskTransaction<postgres::Transaction>::run(
     const TaskRun& run, const std::function<bool(postgres::Transaction&)>& body) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::max(run.deadline - now_steady(), std::chrono::steady_clock::duration{}));
   const postgres::TransactionOptions options{.retry = {.stop = run.stop},
-                                             .outbox = {.schema = std::string(run.schema)}};
+                                             .outbox = {.schema = std::string(run.schema)},
+                                             .idle_limit = left + kIdleGrace};
   auto pause = kFirstPause;
   for (int attempt = 1;; ++attempt) {
     PGconn* connection = nullptr;
