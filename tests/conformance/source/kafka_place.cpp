@@ -45,6 +45,8 @@ class KafkaPlace final : public Place {
     if (rd_kafka_flush(client.get(), 60'000) != RD_KAFKA_RESP_ERR_NO_ERROR)
       test::give_up(Errc::deadline_exceeded, "the broker has not confirmed the messages");
   }
+  /// The next process is the same member of the group.
+  void take_back_soon(ConsumerSpec& spec) override { spec.settings["group.instance.id"] = "one"; }
 
  private:
   [[nodiscard]] static ConsumerSpec spec_of(const std::string& topic, const std::string& brokers) {
