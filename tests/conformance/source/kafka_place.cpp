@@ -27,8 +27,9 @@ class KafkaPlace final : public Place {
   }
 
   void send(const std::vector<Sent>& messages) override {
-    const auto client =
-        test::kafka_client(RD_KAFKA_PRODUCER, topic_.brokers(), {{"enable.idempotence", "true"}});
+    const auto client = test::kafka_client(
+        RD_KAFKA_PRODUCER, topic_.brokers(),
+        {{"enable.idempotence", "true"}, {"queue.buffering.max.messages", "1000000"}});
     for (const Sent& one : messages) {
       rd_kafka_headers_t* const headers = rd_kafka_headers_new(one.headers.size());
       for (const auto& [name, value] : one.headers)
