@@ -38,6 +38,7 @@
 //         with_transaction() then throws InDoubt.
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -76,6 +77,9 @@ struct TransactionOptions {
   Isolation isolation{Isolation::database_default};
   RetryOptions retry{};
   Options outbox{};
+  /// The server ends the transaction, and the connection, when it waits for its next statement for
+  /// longer than this, unless the server has a limit of its own. Default: none.
+  std::optional<std::chrono::milliseconds> idle_limit{};
 };
 
 class Transaction;

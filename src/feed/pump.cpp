@@ -343,7 +343,7 @@ void Pump::end_where_another_stands(const Group& group, store::Page& page) const
 // ---- between turns
 
 Status Pump::after_turn(const Turn& turn) {
-  if (!turn.fetched) {
+  if (!turn.fetched || (awaits_standbys_ && !turn.more)) {
     wait_for_bell(std::min<std::chrono::nanoseconds>(turn.patience, kNoRoom));
     return {};
   }

@@ -1,108 +1,24 @@
-// Tests that each message has its effect once, and those of a key in order, although the broker has
-// every message twice, and consumers and workers are killed and suspended all the time.
-#include <gtest/gtest.h>
-
-#include <deque>
-#include <fstream>
-#include <map>
-#include <memory>
+// Tests that each message has its effect once, and those of a key in order, although brokers have
+// messages twice, and consumers, workers, the database and the broker are killed.
+#include <csignal>
 #include <random>
-#include <set>
-#include <string>
-#include <vector>
 
-#include "conformance/source/place.hpp"
-#include "support/child_process.hpp"
-#include "support/eventually.hpp"
-#include "support/postgres_database.hpp"
+#include "fault/consumer_harness.hpp"
+#include "support/fault_points.hpp"
+#include "support/own_postgres.hpp"
 #include "support/random.hpp"
-#include "support/servers.hpp"
-#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {
 
-using conformance::Place;
-using conformance::Sent;
 using std::chrono::milliseconds;
 
-class ConsumerKilled : public ::testing::Test {
- protected:
-  void SetUp() override {
-    OUTBOX_NEEDS_POSTGRES();
-    OUTBOX_NEEDS(conformance::variable(), "a broker");
-    place_ = conformance::make_place();
-    spec_ = place_->spec();
-    database_ = std::make_unique<PostgresDatabase>();
-    Pg(database_->url())
-        .run(
-            "CREATE TABLE effect (n bigserial PRIMARY KEY, number int NOT NULL, key text NOT NULL)");
-  }
-
-  [[nodiscard]] std::unique_ptr<ChildProcess> start() const {
-    std::vector<std::string> command{OUTBOX_TEST_CONSUMER, database_->url(), "effects",
-                                     spec_.source,         spec_.read.at(0), spec_.name};
-    for (const auto& [name, value] : spec_.settings) command.push_back(name + "=" + value);
-    return std::make_unique<ChildProcess>(ChildProcess::Options{
-        .command = std::move(command), .environment = {}, .output = folder_.file("log")});
-  }
-  [[nodiscard]] std::string value(const std::string& sql) const {
-    return Pg(database_->url()).value(sql);
-  }
-  [[nodiscard]] int effects() const {
-    return std::stoi(value("SELECT count(DISTINCT number) FROM effect"));
-  }
-  /// Sends messages with ids of their own, each of them twice. The second one is far behind the
-  /// first.
-  void send_twice(int messages) {
-    std::vector<Sent> sent;
-    for (int i = 0; i < messages; ++i) {
-      sent.push_back({.key = std::to_string(i % kKeys),
-                      .payload = std::to_string(i),
-                      .headers = {{"outbox-id", EventId::generate().str()}}});
-    }
-    const std::vector<Sent> again = sent;
-    sent.insert(sent.end(), again.begin(), again.end());
-    place_->send(sent);
-  }
-  void expect_each_once(int messages) const {
-    EXPECT_EQ(value("SELECT count(*) FROM effect"), std::to_string(messages));
-    EXPECT_EQ(effects(), messages);
-    EXPECT_EQ(value("SELECT count(*) FROM outbox.inbox WHERE consumer = 'effects'"),
-              std::to_string(messages));
-    if (!conformance::limits().keys || !conformance::limits().ordered_after_kill) return;
-    EXPECT_EQ(
-        value(
-            "SELECT count(*) FROM (SELECT number < lag(number) OVER (PARTITION BY key ORDER BY n) AS late "
-            "FROM effect) e WHERE late"),
-        "0")
-        << "an effect came before an earlier one of its key";
-  }
-
-  [[nodiscard]] std::string last_lines() const {
-    std::ifstream file(folder_.file("log"));
-    std::deque<std::string> lines;
-    for (std::string line; std::getline(file, line);) {
-      lines.push_back(line);
-      if (lines.size() > 20) lines.pop_front();
-    }
-    std::string text;
-    for (const std::string& line : lines) text += line + "\n";
-    return text;
-  }
-
-  static constexpr int kKeys = 20;
-  const TempDir folder_;
-  std::unique_ptr<Place> place_;
-  ConsumerSpec spec_;
-  std::unique_ptr<PostgresDatabase> database_;
-};
+class ConsumerKilled : public ConsumerTest {};
 
 TEST_F(ConsumerKilled, each_message_has_one_effect) {
-  const int messages = 4000 * soak_factor();
-  send_twice(messages);
+  send_twice(soak_factor() > 1 ? 100'000 : 4000);
   Random random(std::random_device{}());
-  std::vector<std::unique_ptr<ChildProcess>> processes;
+  std::vector<Process> processes;
   // Brokers that share messages out keep no order among the members of a group.
   const std::size_t members = conformance::limits().parts ? 2 : 1;
   for (std::size_t i = 0; i < members; ++i) processes.push_back(start());
@@ -122,22 +38,74 @@ TEST_F(ConsumerKilled, each_message_has_one_effect) {
           victim->kill();
           victim = start();
         }
-        return ++rounds > least && effects() == messages;
+        return ++rounds > least && effects() == sent_;
       },
       std::chrono::seconds(300 * soak_factor()));
-  EXPECT_TRUE(done) << effects() << " of " << messages << " after " << rounds << " rounds";
+  EXPECT_TRUE(done) << effects() << " of " << sent_ << " after " << rounds << " rounds";
   // What comes late must change nothing.
   EXPECT_TRUE(eventually([&] {
-    return value("SELECT coalesce(sum(arrivals), 0) >= " + std::to_string(2 * messages) +
+    return value("SELECT coalesce(sum(arrivals), 0) >= " + std::to_string(2 * sent_) +
                  " FROM outbox.inbox WHERE consumer = 'effects'") == "t";
   }));
-  for (auto& process : processes) {
-    process->signal(SIGTERM);
-    const auto status = process->wait();
-    // One that has just been started may not have blocked the signal yet.
-    EXPECT_TRUE(status == 0 || status == SIGTERM) << process->ended_with() << "\n" << last_lines();
+  for (auto& process : processes) stop(*process);
+  expect_each_once();
+}
+
+TEST_F(ConsumerKilled, it_dies_at_each_step_of_a_batch) {
+  place_->take_back_soon(spec_);
+  const std::size_t rounds = soak_factor() > 1 ? 200 : 3 * kConsumerFaultPoints.size();
+  for (std::size_t round = 0; round < rounds; ++round) {
+    const std::string point = kConsumerFaultPoints.at(round % kConsumerFaultPoints.size());
+    // At the first or the second batch. There are at least three.
+    const std::string nth = std::to_string(1 + round / kConsumerFaultPoints.size() % 2);
+    send(120);
+    const auto victim = start({{"OUTBOX_FAULT_POINT", point + " " + nth + " 9"},
+                               {"OUTBOX_FAULT_FILE", folder_.file("hit")}});
+    ASSERT_TRUE(eventually([&] { return !victim->running(); })) << point << " is never reached\n"
+                                                                << last_lines();
+    ASSERT_EQ(victim->ended_with(), "signal 9") << point << "\n" << last_lines();
   }
-  expect_each_once(messages);
+  const auto last = start();
+  EXPECT_TRUE(all_done()) << effects() << " of " << sent_;
+  stop(*last);
+  expect_each_once();
+}
+
+TEST_F(ConsumerKilled, what_the_database_loses_in_a_crash_was_not_acknowledged) {
+  OUTBOX_NEEDS_PGBIN();
+  // Only commits that ask for it flush the log. All others are lost in a crash.
+  OwnPostgres server({"synchronous_commit = off", "wal_writer_delay = '10s'",
+                      "wal_writer_flush_after = '1GB'", "checkpoint_timeout = '1h'"});
+  use(std::make_unique<PostgresDatabase>(server.url(), PostgresDatabase::Schema::migrated));
+  const auto consumer = start();
+  for (int round = 0; round < 4 * soak_factor(); ++round) {
+    const int seen = received();
+    send(1000);
+    ASSERT_TRUE(eventually([&] { return received() > seen + 100; })) << last_lines();
+    server.stop_immediate();
+    server.start();
+  }
+  EXPECT_TRUE(all_done()) << effects() << " of " << sent_ << "\n" << last_lines();
+  stop(*consumer);
+  expect_each_once();
+  database_.reset();
+}
+
+// ctest runs it apart from the others, because it kills the broker of all.
+TEST_F(ConsumerKilled, the_broker_is_killed) {
+  OUTBOX_NEEDS("OUTBOX_TEST_SERVERS", "a broker that may be killed");
+  place_->take_back_soon(spec_);
+  const auto consumer = start();
+  for (int round = 0; round < soak_factor(); ++round) {
+    const int seen = received();
+    send(1000);
+    ASSERT_TRUE(eventually([&] { return received() > seen + 100; })) << last_lines();
+    kill_server(spec_.source);
+    start_server(spec_.source);
+  }
+  EXPECT_TRUE(all_done()) << effects() << " of " << sent_ << "\n" << last_lines();
+  stop(*consumer);
+  expect_each_once();
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // A consumer and a worker in a process of their own, for tests to kill and stop. The effect of a
 // message is a row of the table effect (number, key) in the database of both, and an event "Effect"
-// with the same key and payload.
+// with the same key and payload. The payload "fail" makes the handler throw, and "crash" ends the
+// process. support/fault_points.hpp says what OUTBOX_FAULT_POINT and OUTBOX_FAULT_FILE do.
 //
 //   outbox_test_consumer STORE NAME SOURCE READ GROUP [SETTING=VALUE ...]
 #include <libpq-fe.h>
@@ -10,6 +11,7 @@
 #include <outbox/consumer.hpp>
 #include <outbox/postgres.hpp>
 #include <outbox/worker.hpp>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,8 @@ using outbox::postgres::Transaction;
 /// The payload is the number.
 void write_effect(Transaction& tx, const std::string_view& payload, const TaskRun& run) {
   const std::string number(payload);
+  if (number == "fail") throw std::runtime_error("poison");
+  if (number == "crash") (void)std::raise(SIGSEGV);
   const std::string key(run.key);
   const char* const values[] = {number.c_str(), key.c_str()};
   PGresult* const result =
@@ -68,13 +72,12 @@ int main(int argc, char** argv) {
     options.consumer.settings.emplace(setting.substr(0, equals), setting.substr(equals + 1));
   }
   outbox::Handlers handlers;
-  handlers.on_tx("effect",
-                 {.delays = {std::chrono::milliseconds(100), std::chrono::seconds(1),
-                             std::chrono::seconds(1), std::chrono::seconds(1)}},
-                 write_effect);
+  handlers.on_tx("effect", {.deadline = std::chrono::seconds(5)}, write_effect);
   const auto worker = must(
       outbox::Worker::create({.relay = {.store_url = argv[1], .lease = std::chrono::seconds(2)},
                               .queues = {"effects"},
+                              .delays = {std::chrono::milliseconds(100), std::chrono::seconds(1),
+                                         std::chrono::seconds(1), std::chrono::seconds(1)},
                               .heartbeat = std::chrono::milliseconds(300)},
                              std::move(handlers)));
   const auto consumer = must(outbox::Consumer::create(std::move(options)));

@@ -22,8 +22,10 @@ struct Fault {
     const char* const text = std::getenv("OUTBOX_FAULT_POINT");
     if (text == nullptr) return;
     std::istringstream(text) >> point >> nth >> signal;
-    if (std::find(kFaultPoints.begin(), kFaultPoints.end(), point) == kFaultPoints.end())
-      std::abort();
+    const auto is_one_of = [&](const auto& points) {
+      return std::find(points.begin(), points.end(), point) != points.end();
+    };
+    if (!is_one_of(kFaultPoints) && !is_one_of(kConsumerFaultPoints)) std::abort();
   }
 };
 

@@ -1,5 +1,6 @@
-// Named points at which a relay of the tests kills or suspends itself. Only outbox_test_relay has
-// them. They stand around the interfaces of store and sink, so the product contains none.
+// Named points at which a relay or a consumer of the tests kills or suspends itself. Only
+// outbox_test_relay and outbox_test_consumer have them. They stand around the interfaces of store,
+// sink and source, so the product contains none.
 #pragma once
 
 #include <array>
@@ -7,8 +8,8 @@
 
 namespace outbox::test {
 
-/// The points are "before" and "after" a call. What a call sends to the store is committed when it
-/// returns.
+/// Those of a relay. They are "before" and "after" a call. What a call sends to the store is
+/// committed when it returns.
 inline constexpr std::array kFaultPoints{
     "register.before",    "register.after",     // the relay gets its row and lease
     "heartbeat.before",   "heartbeat.after",    // the lease is renewed
@@ -27,6 +28,14 @@ inline constexpr std::array kFaultPoints{
     "maintenance.before", "maintenance.after",  // partitions are made
     "removal.before",     "removal.after",      // delivered history is removed
     "tidy.before",        "tidy.after",         // so is what is left of its events
+};
+
+/// Those of a consumer, in the order of a batch.
+inline constexpr std::array kConsumerFaultPoints{
+    "receive.after",                            // messages are in its hands
+    "commit.before",                            // their rows and tasks are written
+    "commit.after",                             // and committed
+    "acknowledge.before", "acknowledge.after",  // the broker, or its client, learns of it
 };
 
 /// Marks that the point is reached. If OUTBOX_FAULT_POINT is "POINT N SIGNAL" and this is the Nth

@@ -20,6 +20,8 @@ constexpr std::chrono::seconds kReadLimit{60};
 using Queue = std::unique_ptr<rd_kafka_queue_t, KafkaDelete<rd_kafka_queue_destroy>>;
 using Answer = std::unique_ptr<rd_kafka_event_t, KafkaDelete<rd_kafka_event_destroy>>;
 using NewTopic = std::unique_ptr<rd_kafka_NewTopic_t, KafkaDelete<rd_kafka_NewTopic_destroy>>;
+using NewPartitions =
+    std::unique_ptr<rd_kafka_NewPartitions_t, KafkaDelete<rd_kafka_NewPartitions_destroy>>;
 using OldTopic = std::unique_ptr<rd_kafka_DeleteTopic_t, KafkaDelete<rd_kafka_DeleteTopic_destroy>>;
 using Resource =
     std::unique_ptr<rd_kafka_ConfigResource_t, KafkaDelete<rd_kafka_ConfigResource_destroy>>;
@@ -224,9 +226,25 @@ void KafkaTopic::create(int partitions, const KafkaProperties& settings) {
   }
   made_ = true;
   partitions_ = partitions;
+  await_partitions(partitions);
+}
+
+void KafkaTopic::await_partitions(int partitions) const {
   const KafkaClient client = kafka_client(RD_KAFKA_PRODUCER, brokers_);
-  for (int partition = 0; partition < partitions_; ++partition)
+  for (int partition = 0; partition < partitions; ++partition)
     (void)read_end(client.get(), name_, partition);
+}
+
+void KafkaTopic::grow(int partitions) const {
+  std::array<char, 256> text{};
+  const NewPartitions more(rd_kafka_NewPartitions_new(
+      name_.c_str(), static_cast<std::size_t>(partitions), text.data(), text.size()));
+  if (!more) give_up(Errc::invalid_argument, text.data());
+  (void)administer(brokers_, "add partitions to topic " + name_, [&](auto* client, auto* queue) {
+    rd_kafka_NewPartitions_t* all[] = {more.get()};
+    rd_kafka_CreatePartitions(client, all, 1, nullptr, queue);
+  });
+  await_partitions(partitions);
 }
 
 void KafkaTopic::adopt(int partitions) {

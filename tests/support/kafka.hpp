@@ -94,6 +94,8 @@ class KafkaTopic {
   void create(int partitions, const KafkaProperties& settings = {});
   /// Takes over a topic that somebody else made. It is deleted at the end all the same.
   void adopt(int partitions);
+  /// Gives the topic more partitions. Returns once all can be used.
+  void grow(int partitions) const;
   /// Changes settings of the topic.
   void change(const KafkaProperties& settings) const;
   /// Keeps the topic from being deleted.
@@ -109,6 +111,8 @@ class KafkaTopic {
   [[nodiscard]] std::vector<KafkaRecord> read() const;
 
  private:
+  void await_partitions(int partitions) const;
+
   const std::string brokers_;
   const std::string name_;
   int partitions_{1};

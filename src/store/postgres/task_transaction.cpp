@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/steady.hpp"
 #include "event/headers.hpp"
 #include "pg/connect.hpp"
 #include "pg/errors.hpp"
@@ -22,6 +23,11 @@ namespace {
 /// over is back within seconds.
 constexpr int kMostConnections = 10;
 constexpr std::chrono::milliseconds kFirstPause{50};
+/// A worker that stands still in its transaction would hold the row of the task, for which the
+/// worker waits that has taken the task over. Not before this long after the deadline of the run.
+constexpr std::chrono::seconds kIdleGrace{10};
+/// The server takes no longer limit than 24 days.
+constexpr std::chrono::hours kLongestIdle{24 * 20};
 
 /// The connections of a thread of a worker, one for each store.
 class ThreadConnections {
@@ -58,8 +64,12 @@ bool lost_connection(const Exception& thrown, PGconn* connection) {
 
 bool TaskTransaction<postgres::Transaction>::run(
     const TaskRun& run, const std::function<bool(postgres::Transaction&)>& body) {
+  const auto left = std::clamp<std::chrono::milliseconds>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(run.deadline - now_steady()),
+      std::chrono::milliseconds(0), kLongestIdle);
   const postgres::TransactionOptions options{.retry = {.stop = run.stop},
-                                             .outbox = {.schema = std::string(run.schema)}};
+                                             .outbox = {.schema = std::string(run.schema)},
+                                             .idle_limit = left + kIdleGrace};
   auto pause = kFirstPause;
   for (int attempt = 1;; ++attempt) {
     PGconn* connection = nullptr;

@@ -212,8 +212,13 @@ void check(PGconn* connection, const PGresult* result, std::string_view what) {
 void detail::run_transaction(PGconn* connection, const std::function<void(Transaction&)>& body,
                              const TransactionOptions& options) {
   store::Attempts attempts(options.retry);
-  const std::string sql = std::string(begin_statement(options.isolation)) +
-                          "; SELECT pg_catalog.pg_current_xact_id()::text";
+  std::string sql(begin_statement(options.isolation));
+  if (options.idle_limit) {
+    sql += "; SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '" +
+           std::to_string(options.idle_limit->count()) +
+           "', true) WHERE pg_catalog.current_setting('idle_in_transaction_session_timeout') = '0'";
+  }
+  sql += "; SELECT pg_catalog.pg_current_xact_id()::text";
   const Target& target = find_target(options.outbox.schema);
   for (;;) {
     Transaction tx(std::unique_ptr<Transaction::State>(

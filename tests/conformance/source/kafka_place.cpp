@@ -27,8 +27,9 @@ class KafkaPlace final : public Place {
   }
 
   void send(const std::vector<Sent>& messages) override {
-    const auto client =
-        test::kafka_client(RD_KAFKA_PRODUCER, topic_.brokers(), {{"enable.idempotence", "true"}});
+    const auto client = test::kafka_client(
+        RD_KAFKA_PRODUCER, topic_.brokers(),
+        {{"enable.idempotence", "true"}, {"queue.buffering.max.messages", "1000000"}});
     for (const Sent& one : messages) {
       rd_kafka_headers_t* const headers = rd_kafka_headers_new(one.headers.size());
       for (const auto& [name, value] : one.headers)
@@ -45,6 +46,8 @@ class KafkaPlace final : public Place {
     if (rd_kafka_flush(client.get(), 60'000) != RD_KAFKA_RESP_ERR_NO_ERROR)
       test::give_up(Errc::deadline_exceeded, "the broker has not confirmed the messages");
   }
+  /// The next process is the same member of the group.
+  void take_back_soon(ConsumerSpec& spec) override { spec.settings["group.instance.id"] = "one"; }
 
  private:
   [[nodiscard]] static ConsumerSpec spec_of(const std::string& topic, const std::string& brokers) {

@@ -1,6 +1,8 @@
 // Streams of NATS JetStream, for the suite of sources.
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "conformance/source/place.hpp"
 #include "integration/nats/server.hpp"
 
@@ -28,6 +30,15 @@ class NatsPlace final : public Place {
       if (!one.key.empty()) stored.headers["outbox-key"] = one.key;
     }
     stream_.send(all);
+  }
+  void take_back_soon(ConsumerSpec& spec) override {
+    stream_.api("CONSUMER.DURABLE.CREATE." + stream_.name() + "." + spec.name,
+                {{"stream_name", stream_.name()},
+                 {"config",
+                  {{"durable_name", spec.name},
+                   {"ack_policy", "explicit"},
+                   {"ack_wait", std::chrono::nanoseconds(std::chrono::seconds(1)).count()},
+                   {"max_ack_pending", 1000}}}});
   }
 
  private:

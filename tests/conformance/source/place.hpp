@@ -37,6 +37,9 @@ class Place {
   [[nodiscard]] virtual ConsumerSpec nowhere() const = 0;
   /// Returns when the broker has all of them. Messages of one key are kept in this order.
   virtual void send(const std::vector<Sent>& messages) = 0;
+  /// Makes the broker take messages back sooner from a consumer of `spec` that is killed and
+  /// started again, one at a time.
+  virtual void take_back_soon(ConsumerSpec& /*spec*/) {}
 };
 
 /// Makes an empty place with at least two parts, if the broker has parts. Null with a skipped test

@@ -169,6 +169,26 @@ TEST_P(OnTxTest, two_runs_of_a_task_at_once_have_one_effect) {
   EXPECT_EQ(invoices(), "30");
 }
 
+TEST_P(OnTxTest, a_handler_that_stands_still_past_its_deadline_holds_nobody_up) {
+  if (!pg_) GTEST_SKIP() << "SQLite has one writer";
+  const auto runs = std::make_shared<std::atomic<int>>(0);
+  const auto still = std::make_shared<std::atomic<bool>>(true);
+  handle([runs, still](auto& tx, std::string_view payload, const TaskRun&) {
+    if ((*runs)++ == 0) still->wait(true);
+    write(tx, payload);
+  });
+  const EventId id = EventId::generate();
+  {
+    const std::jthread beside([&] { (void)run(id, "1"); });
+    EXPECT_TRUE(eventually([&] { return *runs == 1; }));
+    (void)run(id, "1");
+    EXPECT_EQ(invoices(), "1");
+    *still = false;
+    still->notify_all();
+  }
+  EXPECT_EQ(invoices(), "1");
+}
+
 TEST_P(OnTxTest, a_worker_does_it) {
   handle([](auto& tx, std::string_view payload, const TaskRun&) { write(tx, payload); });
   std::vector<Event> tasks;
