@@ -156,13 +156,24 @@ struct Target {
   std::string text;  ///< Where it begins, for people.
 };
 
+constexpr std::string_view kSlot = "slot:";
+
+Target choose_slot(const std::string& slot, const OpenChange& open) {
+  if (slot.empty()) throw Failure(kUsage, "--to slot: names no slot", "--to slot:outbox_debezium");
+  store::NewStart start = must(open.changes->find_slot(slot));
+  std::string text = "where the slot " + slot + " stands, seq " + std::to_string(start.after + 1);
+  return {std::move(start), std::move(text)};
+}
+
 Target choose_target(const ChangeOptions& options, const OpenChange& open) {
   using Kind = store::NewStart::Kind;
   if (!options.to)
     throw Failure(kUsage, "--to: where should " + options.name + " begin?",
-                  "--to beginning, --to now, or --to TIME (2026-01-05T08:09:12Z, 15m ago: 15m)");
+                  "--to beginning, --to now, --to TIME (2026-01-05T08:09:12Z, 15m ago: 15m), or "
+                  "--to slot:NAME");
   if (*options.to == "beginning") return {{.kind = Kind::beginning}, "the beginning of the log"};
   if (*options.to == "now") return {{.kind = Kind::now}, "the end of the log"};
+  if (options.to->starts_with(kSlot)) return choose_slot(options.to->substr(kSlot.size()), open);
   const std::int64_t time_us = parse_moment("--to", *options.to);
   if (time_us > parse_moment("--to", "0s"))
     throw Failure(kUsage, "--to " + *options.to + ": is in the future",
@@ -323,8 +334,10 @@ void add_subscription_changes(CLI::App& verb, Context& context) {
       add_verb(verb, "reset", "Let one begin anew elsewhere in the log, or show what that does",
                [options, &context] { return reset(*options, context); });
   add_argument(resetting, "NAME", &options->name, "Which one");
-  add_option(resetting, "--to", &options->to, "WHERE",
-             "beginning, now, or a time: 2026-01-05T08:09:12Z, or how long ago: 15m");
+  add_option(
+      resetting, "--to", &options->to, "WHERE",
+      "beginning, now, a time: 2026-01-05T08:09:12Z, how long ago: 15m, or where a replication "
+      "slot stands: slot:NAME");
   add_option(resetting, "--apply", &options->apply, {}, "Do it; without it only shows");
   add_option(resetting, "--json", &options->json, {}, "As JSON");
   add_footer(

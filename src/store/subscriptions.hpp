@@ -158,6 +158,9 @@ struct NewStart {
   enum class Kind : std::uint8_t { beginning, now, after };
   Kind kind{Kind::beginning};
   std::int64_t after{0};  ///< The events up to this seq are not sent.
+  /// PostgreSQL: of those, events that are not visible in this snapshot are sent. Empty: in one that
+  /// is taken by reset().
+  std::string snapshot{};
 };
 
 /// Events of one type, and what a new start does to them.
@@ -189,6 +192,9 @@ class SubscriptionChanges : public Interface {
   [[nodiscard]] virtual Result<std::vector<FormerName>> former_names() = 0;
   /// The subscription keeps everything that it has: position, parked events, ledger, replays.
   [[nodiscard]] virtual Status rename(std::string_view name, std::string_view new_name) = 0;
+  /// Where the replication slot stands: what another program, which has stopped, has not confirmed
+  /// to it is sent. Events of transactions that ran beside those may be sent, too.
+  [[nodiscard]] virtual Result<NewStart> find_slot(std::string_view slot) = 0;
   /// Returns what reset() would do, and changes nothing. `with_headers` counts events with
   /// different headers apart.
   [[nodiscard]] virtual Result<ResetPlan> plan_reset(std::string_view name, const NewStart& start,

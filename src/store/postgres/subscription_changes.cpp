@@ -31,6 +31,24 @@ class PostgresSubscriptionChanges final : public sql::SubscriptionChanges {
         connection_(static_cast<Connection&>(db())),
         queries_(connection_.queries().schema) {}
 
+  [[nodiscard]] Result<NewStart> find_slot(std::string_view slot) override {
+    OUTBOX_TRY(check_slot(slot));
+    // First a snapshot, then the stream: what the stream lacks was confirmed, or comes later than
+    // the snapshot. So all that the snapshot has must be in the log of the server, to its end.
+    OUTBOX_TRY(const Rows snapshot, connection_.exec(&Queries::moment));
+    OUTBOX_TRY(connection_.exec(&Queries::force_flush));
+    OUTBOX_TRY(const SequenceReading newest, read_sequence(connection_));
+    OUTBOX_TRY(const Rows found, read_unconfirmed(slot, snapshot.text(0, 0)));
+    if (found.int8(0, 1) > 0)
+      return fail(Errc::not_found,
+                  "of " + std::to_string(found.int8(0, 1)) + " transactions that the slot " +
+                      std::string(slot) + " has not confirmed the events were removed from the log",
+                  "let the connector send them before it stops for good");
+    return NewStart{.kind = NewStart::Kind::after,
+                    .after = found.is_null(0, 0) ? newest.value : found.int8(0, 0) - 1,
+                    .snapshot = snapshot.text(0, 0)};
+  }
+
   [[nodiscard]] Result<ResetPlan> plan_reset(std::string_view name, const NewStart& start,
                                              bool with_headers) override {
     OUTBOX_TRY(const sql::FoundSubscription found, find(name));
@@ -78,6 +96,44 @@ class PostgresSubscriptionChanges final : public sql::SubscriptionChanges {
   }
 
  private:
+  [[nodiscard]] Status check_slot(std::string_view slot) {
+    OUTBOX_TRY(const Rows found, connection_.exec(queries_.slot, {slot}));
+    const std::string name(slot);
+    if (found.empty())
+      return fail(Errc::not_found, "there is no replication slot " + name,
+                  "SELECT slot_name FROM pg_replication_slots");
+    if (found.text(0, 0) != "logical")
+      return fail(Errc::invalid_argument, "the slot " + name + " is " + found.text(0, 0),
+                  "that of a connector is logical");
+    if (found.text(0, 1) != "pgoutput")
+      return fail(Errc::invalid_argument, "the slot " + name + " uses " + found.text(0, 1),
+                  "only what pgoutput sends can be read: plugin.name = pgoutput");
+    if (!found.boolean(0, 3))
+      return fail(Errc::invalid_argument,
+                  "the slot " + name + " is of the database " + found.text(0, 2),
+                  "the slot of a connector that reads this database");
+    if (found.int4(0, 4) != 0)
+      return fail(Errc::unavailable,
+                  "the slot " + name + " is in use by pid " + std::to_string(found.int4(0, 4)),
+                  "stop the connector first");
+    return {};
+  }
+
+  /// The stream can only be read with a publication that was there when the slot stood where it
+  /// stands. Which one the connector uses is not told, so each is tried.
+  [[nodiscard]] Result<Rows> read_unconfirmed(std::string_view slot, const std::string& snapshot) {
+    OUTBOX_TRY(const Rows publications, connection_.exec(queries_.publications));
+    for (int row = 0; row < publications.size(); ++row) {
+      auto found = connection_.exec_with(&Queries::no_limits, queries_.unconfirmed,
+                                         {slot, publications.text(row, 0), snapshot});
+      if (found || found.error().origin != "pg:42704") return found;
+    }
+    return fail(Errc::not_found,
+                "no publication has had the log since the slot " + std::string(slot) +
+                    " stands where it does",
+                "make the connector's publication again, and let the connector run once");
+  }
+
   /// A place in a pair that begins with nothing; all members are null if there is none.
   struct Place {
     Param snapshot{Param::null()};
@@ -91,13 +147,13 @@ class PostgresSubscriptionChanges final : public sql::SubscriptionChanges {
   /// below its first snapshot, as a new one does.
   [[nodiscard]] Result<Place> read_place(const NewStart& start) {
     if (start.kind == NewStart::Kind::beginning) return Place{};
-    OUTBOX_TRY(const Rows snapshot, connection_.exec(&Queries::moment));
+    OUTBOX_TRY(const Rows moment, connection_.exec(&Queries::moment));
     OUTBOX_TRY(const SequenceReading reading, read_sequence(connection_));
     if (start.kind == NewStart::Kind::now) {
       OUTBOX_TRY(write_mark(connection_, reading));
       return Place{};
     }
-    return Place{.snapshot = snapshot.text(0, 0),
+    return Place{.snapshot = start.snapshot.empty() ? moment.text(0, 0) : start.snapshot,
                  .position = start.after,
                  .bound = reading.value,
                  .incarnation = reading.incarnation};

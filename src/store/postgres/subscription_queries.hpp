@@ -14,6 +14,32 @@ struct SubscriptionQueries {
 
   const std::string schema;
 
+  // $1 the slot.
+  Query slot = of("look at the slot", R"(
+SELECT s.slot_type, coalesce(s.plugin, ''), coalesce(s.database, ''), s.database = current_database(), coalesce(s.active_pid, 0)
+FROM pg_replication_slots s WHERE s.slot_name = $1::name)");
+
+  // A publication of partitions names those.
+  Query publications = of("list publications of the log", R"(
+SELECT DISTINCT pubname::text FROM pg_publication_tables WHERE schemaname = '{name}' AND tablename ~ '^event(_|$)' ORDER BY 1)");
+
+  // $1 the slot, $2 a publication, $3 a snapshot that was taken before. The first event that the
+  // slot was not told to be done with and the snapshot has; and how many transactions are in the
+  // stream, whose events were removed from the table. The stream has the lower half of ids; byte 0 of
+  // an insert is I, and its table follows. event_by_xid.
+  Query unconfirmed = of("ask what the slot has not confirmed", R"(
+WITH stream AS MATERIALIZED (
+  SELECT p.xid::text::bigint AS half, bool_or(get_byte(p.data, 0) = 73 AND
+           substring(p.data FROM 2 FOR 4) = int4send('{schema}.event'::regclass::oid::bigint::bit(32)::int)) AS inserted
+  FROM pg_logical_slot_peek_binary_changes($1::name, NULL, NULL, 'proto_version', '1', 'publication_names', $2::text) p
+  GROUP BY p.xid),
+known AS (
+  SELECT s.inserted, x.xmax + 2147483648 - mod(x.xmax - s.half + 6442450944, 4294967296) AS xid
+  FROM stream s CROSS JOIN (SELECT pg_snapshot_xmax($3::pg_snapshot)::text::bigint AS xmax) x)
+SELECT min(e.first), count(*) FILTER (WHERE k.inserted AND e.first IS NULL)
+FROM known k CROSS JOIN LATERAL (SELECT min(t.seq) AS first FROM {schema}.event t WHERE t.xid = k.xid::text::xid8) e
+WHERE k.xid > 0 AND pg_visible_in_snapshot(k.xid::text::xid8, $3::pg_snapshot))");
+
   // $1 subscription, $2 the seq after which it starts, or null, $3 the snapshot of that place, or
   // null.
   Query restart = of("reset a subscription",

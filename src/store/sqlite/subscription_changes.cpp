@@ -38,6 +38,10 @@ class SqliteSubscriptionChanges final : public sql::SubscriptionChanges {
       : sql::SubscriptionChanges(std::move(connection)),
         connection_(static_cast<Connection&>(db())) {}
 
+  [[nodiscard]] Result<NewStart> find_slot(std::string_view /*slot*/) override {
+    return fail(Errc::unsupported, "a SQLite store has no replication slots", "--to TIME");
+  }
+
   [[nodiscard]] Result<ResetPlan> plan_reset(std::string_view name, const NewStart& start,
                                              bool with_headers) override {
     OUTBOX_TRY(const sql::FoundSubscription found, find(name));
