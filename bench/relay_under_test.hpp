@@ -4,6 +4,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -17,14 +18,17 @@ inline constexpr std::chrono::seconds kLeaseUnderTest{2};
 
 class RelayUnderTest {
  public:
-  /// `settings` are lines for the subscription.
+  /// `settings` are lines for the subscription, `environment` has variables in addition to ours.
   RelayUnderTest(const BenchOptions& options, const std::string& name, const std::string& folder,
-                 const std::string& settings = {})
-      : output_(folder + "/" + name), process_(started(options, name, output_, settings)) {}
+                 const std::string& settings = {},
+                 std::map<std::string, std::string> environment = {})
+      : output_(folder + "/" + name),
+        process_(started(options, name, output_, settings, std::move(environment))) {}
 
   void kill() { process_.kill(); }
   void freeze() { process_.signal(SIGSTOP); }
   void thaw() { process_.signal(SIGCONT); }
+  [[nodiscard]] pid_t pid() const { return process_.pid(); }
   /// The bytes delivered so far, which grow with each event.
   [[nodiscard]] std::uintmax_t bytes() const {
     std::error_code none;
@@ -39,8 +43,8 @@ class RelayUnderTest {
 
  private:
   static test::ChildProcess::Options started(const BenchOptions& options, const std::string& name,
-                                             const std::string& output,
-                                             const std::string& settings) {
+                                             const std::string& output, const std::string& settings,
+                                             std::map<std::string, std::string> environment) {
     const std::string config = output + ".toml";
     std::ofstream(config) << "[store]\nurl = \"" << options.store_url << "\"\nschema = \""
                           << kSchema << "\"\n[relay]\nname = \"" << name << "\"\nlease = \""
@@ -49,6 +53,7 @@ class RelayUnderTest {
                           << settings;
     return {.command = {"outbox", "relay", "-c", config, "--log-level", "off"},
             .program = test::program_beside_us("outbox"),
+            .environment = std::move(environment),
             .output = output};
   }
 

@@ -1,6 +1,8 @@
 // The feed from the write-ahead log (docs/design/feed.md), on a server of its own: whatever ends
 // the stream, the relay polls, says so, and returns to it; nothing is lost, invented or reordered,
 // and nothing keeps the server's log.
+#include <gmock/gmock.h>
+
 #include <csignal>
 #include <fstream>
 #include <optional>
@@ -21,6 +23,8 @@ namespace outbox::test {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 const char* const kSlots = "SELECT count(*) FROM pg_replication_slots";
 const char* const kSenders = "SELECT count(*) FROM pg_stat_replication";
@@ -31,7 +35,8 @@ class FeedTest : public ::testing::Test {
  protected:
   void SetUp() override {
     OUTBOX_NEEDS_PGBIN();
-    server_.emplace(std::vector<std::string>{"wal_level = logical", "max_replication_slots = 2"});
+    server_.emplace(std::vector<std::string>{"wal_level = logical", "max_replication_slots = 2",
+                                             "max_slot_wal_keep_size = '16MB'"});
     database_.emplace(server_->url(), PostgresDatabase::Schema::migrated);
     make_publication();
   }
@@ -242,10 +247,8 @@ TEST_F(FeedTest, a_server_that_restarts_or_stops_is_not_held_up) {
   for (const bool immediately : {true, false, true}) {
     ASSERT_TRUE(streams(*relay));
     expect_delivery(*recording);
-    const auto began = std::chrono::steady_clock::now();
     immediately ? server_->stop_immediate() : server_->stop();
-    EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(14))
-        << "the server ends a silent session after 15 s";
+    EXPECT_THAT(server_->log(), Not(HasSubstr("replication timeout"))) << "it waited for us";
     server_->start();
     EXPECT_TRUE(eventually([&] { return relay->report().owner; })) << relay->report().last_error;
     expect_delivery(*recording);
@@ -255,13 +258,11 @@ TEST_F(FeedTest, a_server_that_restarts_or_stops_is_not_held_up) {
 }
 
 /// Writes about 16 MB of log that has nothing to do with the outbox.
-void write_log(Pg& pg) {
-  pg.exec("CREATE TABLE noise (text text)");
-  pg.exec(
-      "INSERT INTO noise SELECT (SELECT string_agg(md5(random()::text || i || j), '') FROM "
-      "generate_series(1, 60) j) FROM generate_series(1, 8000) i");
-  pg.exec("DROP TABLE noise");
-}
+const char* const kNoise =
+    "CREATE TABLE noise (text text); INSERT INTO noise SELECT (SELECT string_agg(md5(random()::text || "
+    "i || j), '') FROM generate_series(1, 60) j) FROM generate_series(1, 8000) i; DROP TABLE noise";
+
+void write_log(Pg& pg) { pg.exec(kNoise); }
 
 TEST_F(FeedTest, a_sink_that_takes_nothing_keeps_no_log) {
   const auto relay = make_relay(options());
@@ -351,6 +352,9 @@ void disturb(int what, OwnPostgres& server, const PostgresDatabase& database) {
       return run(
           "CREATE PUBLICATION outbox_wal FOR TABLE outbox.event WITH (publish = 'insert', publish_via_partition_root)");
     case 5: server.stop_immediate(); return server.start();
+    case 6:  // more log than a slot may keep
+      run(kNoise);
+      return run("CHECKPOINT");
     default: return;
   }
 }
@@ -403,7 +407,7 @@ TEST_F(FeedTest, whatever_happens_to_the_stream_the_promises_are_kept) {
     const std::size_t seen = arrivals->count();
     ASSERT_TRUE(eventually([&] { return arrivals->count() > seen + 50; }))
         << round << ' ' << relay->report().last_error << server_->log();
-    disturb(static_cast<int>(random() % 6), *server_, *database_);
+    disturb(static_cast<int>(random() % 7), *server_, *database_);
   }
   for (const int repair : {3, 1, 4}) disturb(repair, *server_, *database_);
   EXPECT_TRUE(streams(*relay)) << relay->report().last_error;
