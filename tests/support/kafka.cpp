@@ -20,6 +20,10 @@ constexpr std::chrono::seconds kReadLimit{60};
 using Queue = std::unique_ptr<rd_kafka_queue_t, KafkaDelete<rd_kafka_queue_destroy>>;
 using Answer = std::unique_ptr<rd_kafka_event_t, KafkaDelete<rd_kafka_event_destroy>>;
 using NewTopic = std::unique_ptr<rd_kafka_NewTopic_t, KafkaDelete<rd_kafka_NewTopic_destroy>>;
+using OldRecords =
+    std::unique_ptr<rd_kafka_DeleteRecords_t, KafkaDelete<rd_kafka_DeleteRecords_destroy>>;
+using Offsets = std::unique_ptr<rd_kafka_topic_partition_list_t,
+                                KafkaDelete<rd_kafka_topic_partition_list_destroy>>;
 using NewPartitions =
     std::unique_ptr<rd_kafka_NewPartitions_t, KafkaDelete<rd_kafka_NewPartitions_destroy>>;
 using OldTopic = std::unique_ptr<rd_kafka_DeleteTopic_t, KafkaDelete<rd_kafka_DeleteTopic_destroy>>;
@@ -193,14 +197,19 @@ std::string unique_name(const std::string& prefix) {
 KafkaTopic::~KafkaTopic() {
   if (!made_) return;
   try {
-    const OldTopic topic(rd_kafka_DeleteTopic_new(name_.c_str()));
-    (void)administer(brokers_, "delete topic " + name_, [&](auto* client, auto* queue) {
-      rd_kafka_DeleteTopic_t* all[] = {topic.get()};
-      rd_kafka_DeleteTopics(client, all, 1, nullptr, queue);
-    });
+    remove();
   } catch (const std::exception&) {
     // A remaining topic does no harm, because its name is not used again.
   }
+}
+
+void KafkaTopic::remove() {
+  const OldTopic topic(rd_kafka_DeleteTopic_new(name_.c_str()));
+  (void)administer(brokers_, "delete topic " + name_, [&](auto* client, auto* queue) {
+    rd_kafka_DeleteTopic_t* all[] = {topic.get()};
+    rd_kafka_DeleteTopics(client, all, 1, nullptr, queue);
+  });
+  made_ = false;
 }
 
 void KafkaTopic::create(int partitions, const KafkaProperties& settings) {
@@ -233,6 +242,16 @@ void KafkaTopic::await_partitions(int partitions) const {
   const KafkaClient client = kafka_client(RD_KAFKA_PRODUCER, brokers_);
   for (int partition = 0; partition < partitions; ++partition)
     (void)read_end(client.get(), name_, partition);
+}
+
+void KafkaTopic::remove_before(int partition, std::int64_t offset) const {
+  const Offsets offsets(rd_kafka_topic_partition_list_new(1));
+  rd_kafka_topic_partition_list_add(offsets.get(), name_.c_str(), partition)->offset = offset;
+  const OldRecords records(rd_kafka_DeleteRecords_new(offsets.get()));
+  (void)administer(brokers_, "remove messages of topic " + name_, [&](auto* client, auto* queue) {
+    rd_kafka_DeleteRecords_t* all[] = {records.get()};
+    rd_kafka_DeleteRecords(client, all, 1, nullptr, queue);
+  });
 }
 
 void KafkaTopic::grow(int partitions) const {

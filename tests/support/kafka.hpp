@@ -92,10 +92,13 @@ class KafkaTopic {
 
   /// Returns once every partition can be used.
   void create(int partitions, const KafkaProperties& settings = {});
+  void remove();
   /// Takes over a topic that somebody else made. It is deleted at the end all the same.
   void adopt(int partitions);
   /// Gives the topic more partitions. Returns once all can be used.
   void grow(int partitions) const;
+  /// Removes the messages of the partition before this one, as the topic's retention would.
+  void remove_before(int partition, std::int64_t offset) const;
   /// Changes settings of the topic.
   void change(const KafkaProperties& settings) const;
   /// Keeps the topic from being deleted.

@@ -31,6 +31,9 @@ constexpr std::pair<const char*, const char*> kConsumerSettings[] = {
     {"auto.commit.interval.ms", "500"},
     {"enable.auto.offset.store", "false"},
     {"enable.partition.eof", "false"},
+    // find_beginning() decides. The client itself would not say that messages are gone, and with
+    // "latest" it would leave out what is still there.
+    {"auto.offset.reset", "error"},
     {"queued.max.messages.kbytes", "8192"},
     {"queued.min.messages", "100000"},
     {"fetch.wait.max.ms", "500"},
@@ -55,6 +58,7 @@ std::array<std::pair<const char*, const char*>, 2> consumer_defaults() {
 }
 
 constexpr std::chrono::milliseconds kCloseLimit{5000};
+constexpr std::chrono::milliseconds kAnswerLimit{5000};
 
 struct MessageDelete {
   void operator()(rd_kafka_message_t* message) const noexcept { rd_kafka_message_destroy(message); }
@@ -139,13 +143,9 @@ Status KafkaSource::open() {
     if (!settings_.properties.contains(name))
       OUTBOX_CHECK(!sink::kafka::set_property(conf.get(), name, value));
   }
-  for (const auto& [name, value] :
-       {std::pair("group.id", spec_.group.empty() ? spec_.name : spec_.group),
-        std::pair("auto.offset.reset",
-                  std::string(spec_.start == ConsumeFrom::earliest ? "earliest" : "latest"))}) {
-    if (const auto wrong = sink::kafka::set_property(conf.get(), name, value))
-      return tl::unexpected(wrong->error());
-  }
+  const std::string group = spec_.group.empty() ? spec_.name : spec_.group;
+  if (const auto wrong = sink::kafka::set_property(conf.get(), "group.id", group))
+    return tl::unexpected(wrong->error());
   rd_kafka_conf_set_opaque(conf.get(), this);
   rd_kafka_conf_set_error_cb(conf.get(), on_error);
   rd_kafka_conf_set_rebalance_cb(conf.get(), on_rebalance);
@@ -305,10 +305,63 @@ Status KafkaSource::judge(const rd_kafka_message_t& message) {
               {{"consumer", spec_.name}, {"topic", topic}});
     return {};
   }
+  if (message.err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET)
+    return find_beginning(topic, message.partition);
   Error error = sink::kafka::describe(message.err, topic);
   if (message.payload != nullptr && message.len > 0)
     error.message += "; librdkafka: " + std::string(bytes(message.payload, message.len));
   return fail(std::move(error));
+}
+
+/// Moves to where the partition is read from: the group has no position in it, or one that it does
+/// not have any more.
+Status KafkaSource::find_beginning(const std::string& topic, std::int32_t partition) {
+  const List list(rd_kafka_topic_partition_list_new(1));
+  rd_kafka_topic_partition_t& place =
+      *rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition);
+  const auto limit = static_cast<int>(kAnswerLimit.count());
+  auto code = rd_kafka_position(handle_.get(), list.get());
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR && place.offset < 0)
+    code = rd_kafka_committed(handle_.get(), list.get(), limit);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return fail(sink::kafka::describe(code, topic));
+  const std::int64_t wanted = place.offset;
+  if (wanted < 0) {
+    place.offset =
+        spec_.start == ConsumeFrom::earliest ? RD_KAFKA_OFFSET_BEGINNING : RD_KAFKA_OFFSET_END;
+  } else {
+    std::int64_t low = 0;
+    std::int64_t high = 0;
+    code = rd_kafka_query_watermark_offsets(handle_.get(), topic.c_str(), partition, &low, &high,
+                                            limit);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return fail(sink::kafka::describe(code, topic));
+    tell_of_gap(topic, partition, wanted, low, high);
+    if (wanted < low || wanted > high) place.offset = RD_KAFKA_OFFSET_BEGINNING;
+  }
+  rd_kafka_error_t* const error = rd_kafka_seek_partitions(handle_.get(), list.get(), limit);
+  if (error == nullptr) {
+    if (place.err == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
+    return fail(sink::kafka::describe(place.err, topic));
+  }
+  code = rd_kafka_error_code(error);
+  rd_kafka_error_destroy(error);
+  return fail(sink::kafka::describe(code, topic));
+}
+
+void KafkaSource::tell_of_gap(const std::string& topic, std::int32_t partition, std::int64_t wanted,
+                              std::int64_t low, std::int64_t high) const {
+  if (wanted < low) {
+    log::error("messages were removed from the topic before the consumer had read them",
+               {{"consumer", spec_.name},
+                {"partition", fmt::format("{}/{}", topic, partition)},
+                {"messages", low - wanted}});
+  } else if (wanted > high) {
+    log::error(
+        "the topic ends before the position of the consumer, which reads it from its beginning",
+        {{"consumer", spec_.name},
+         {"partition", fmt::format("{}/{}", topic, partition)},
+         {"position", wanted},
+         {"end", high}});
+  }
 }
 
 Status KafkaSource::acknowledge(std::span<const Received> messages) {

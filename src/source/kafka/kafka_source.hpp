@@ -50,6 +50,9 @@ class KafkaSource final : public Source {
   void leave();
   [[nodiscard]] Status take(const rd_kafka_message_t& message, std::vector<Received>& into);
   [[nodiscard]] Status judge(const rd_kafka_message_t& message);
+  [[nodiscard]] Status find_beginning(const std::string& topic, std::int32_t partition);
+  void tell_of_gap(const std::string& topic, std::int32_t partition, std::int64_t wanted,
+                   std::int64_t low, std::int64_t high) const;
   [[nodiscard]] Status pause(bool pause);
   [[nodiscard]] List assignment() const;
 
