@@ -62,7 +62,7 @@ class PostgresCore : public ::testing::TestWithParam<std::string> {
         std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
     const std::string before = environment("OUTBOX_TEST_PGBIN").value_or("");
     ASSERT_EQ(::setenv("OUTBOX_TEST_PGBIN", (copy / "bin").c_str(), 1), 0);
-    server_ = std::make_unique<OwnPostgres>();
+    server_ = std::make_unique<OwnPostgres>(std::vector<std::string>{"wal_level = logical"});
     ASSERT_EQ(::setenv("OUTBOX_TEST_PGBIN", before.c_str(), 1), 0);
     EXPECT_TRUE(Pg(server_->url()).value("SHOW server_version").starts_with(GetParam() + "."));
   }
@@ -237,6 +237,40 @@ TEST_P(PostgresCore, does_all_that_is_promised) {
   }
   relay->signal(SIGTERM);
   EXPECT_EQ(relay->wait(), 0);
+}
+
+TEST_P(PostgresCore, tells_a_relay_of_commits_by_the_write_ahead_log) {
+  ASSERT_EQ(outbox({"migrate", "--with-wal"}), 0) << said_;
+  RelayOptions options{.store_url = url_, .subscriptions = {custom("all")}, .feed = Feed::wal};
+  options.wake_up = false;
+  const auto relay = make_relay(options);
+  const auto recording = record(*relay, "all");
+  ASSERT_TRUE(relay->start());
+  const auto comes_to = [&](const std::string& feed) {
+    return eventually([&] { return relay->report().feed == feed; });
+  };
+  if (GetParam() == "PgBouncer") {
+    EXPECT_TRUE(eventually([&] { return relay->report().feed_trouble == "behind a pooler"; }))
+        << relay->report().feed_trouble;
+    write_in_every_way();
+    EXPECT_TRUE(recording->wait_for(written_));
+    EXPECT_EQ(relay->report().feed, "poll");
+    return;
+  }
+  ASSERT_TRUE(comes_to("wal")) << relay->report().feed_trouble;
+  write_in_every_way();
+  ASSERT_TRUE(recording->wait_for(written_));
+  // Without the log a relay that may not be notified is woken by no commit.
+  const std::uint64_t before = relay->report().wakeups_by_commit;
+  EXPECT_TRUE(eventually([&] {
+    admin_->run("SELECT outbox.enqueue('order', '1', 'Later', '{}'::jsonb)");
+    return relay->report().wakeups_by_commit > before;
+  }));
+  admin_->run("SELECT pg_terminate_backend(pid) FROM pg_stat_replication");
+  EXPECT_TRUE(comes_to("poll"));
+  EXPECT_TRUE(comes_to("wal")) << relay->report().feed_trouble;
+  written_ = std::stoul(admin_->value("SELECT count(*) FROM outbox.event"));
+  EXPECT_TRUE(recording->wait_for(written_));
 }
 
 }  // namespace
