@@ -31,9 +31,9 @@ constexpr std::pair<const char*, const char*> kConsumerSettings[] = {
     {"auto.commit.interval.ms", "500"},
     {"enable.auto.offset.store", "false"},
     {"enable.partition.eof", "false"},
-    // find_beginning() decides. The client itself would not say that messages are gone, and with
-    // "latest" it would leave out what is still there.
-    {"auto.offset.reset", "error"},
+    // Also for start = "latest", which find_positions() sees to: if what comes next was removed, the
+    // client would leave out what is still there.
+    {"auto.offset.reset", "earliest"},
     {"queued.max.messages.kbytes", "8192"},
     {"queued.min.messages", "100000"},
     {"fetch.wait.max.ms", "500"},
@@ -58,7 +58,9 @@ std::array<std::pair<const char*, const char*>, 2> consumer_defaults() {
 }
 
 constexpr std::chrono::milliseconds kCloseLimit{5000};
-constexpr std::chrono::milliseconds kAnswerLimit{5000};
+constexpr int kAnswerMs = 5000;
+/// How often the broker is asked where a partition begins that has gaps.
+constexpr std::chrono::seconds kAskEvery{10};
 
 struct MessageDelete {
   void operator()(rd_kafka_message_t* message) const noexcept { rd_kafka_message_destroy(message); }
@@ -178,6 +180,8 @@ void KafkaSource::close() noexcept {
   if (handle_) leave();
   handle_.reset();
   paused_ = false;
+  next_.clear();
+  unanswered_.reset();
 }
 
 /// Commits the offsets that are stored and gives the partitions back, which runs rebalance().
@@ -206,6 +210,7 @@ void KafkaSource::rebalance(rd_kafka_resp_err_t code, rd_kafka_topic_partition_l
   const std::string changed = names_of(*partitions);
   std::string wrong;
   if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
+    find_positions(*partitions);
     wrong = assign(partitions, true);
     if (paused_) (void)rd_kafka_pause_partitions(handle_.get(), partitions);
     log::info("the consumer got partitions", {{"consumer", spec_.name}, {"partitions", changed}});
@@ -213,6 +218,8 @@ void KafkaSource::rebalance(rd_kafka_resp_err_t code, rd_kafka_topic_partition_l
     // Whoever gets them begins where the last commit was. Messages that this consumer has received
     // and not written yet are written twice then, and in the same order.
     const bool lost = rd_kafka_assignment_lost(handle_.get()) != 0;
+    for (int i = 0; i < partitions->cnt; ++i)
+      next_[partitions->elems[i].topic].erase(partitions->elems[i].partition);
     wrong = assign(partitions, false);
     if (lost) {
       log::warn("the group has given this consumer's partitions to others",
@@ -225,6 +232,26 @@ void KafkaSource::rebalance(rd_kafka_resp_err_t code, rd_kafka_topic_partition_l
   if (wrong.empty()) return;
   log::warn("the consumer's partitions could not be changed",
             {{"consumer", spec_.name}, {"reason", wrong}});
+}
+
+/// Learns which messages come next, and sets the position of partitions of which the group has none.
+void KafkaSource::find_positions(rd_kafka_topic_partition_list_t& partitions) {
+  const List committed(rd_kafka_topic_partition_list_copy(&partitions));
+  const auto code = rd_kafka_committed(handle_.get(), committed.get(), kAnswerMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    // Without an answer messages of a new group would be read which it does not want.
+    unanswered_ = sink::kafka::describe(code, {});
+    return;
+  }
+  for (int i = 0; i < committed->cnt; ++i) {
+    const rd_kafka_topic_partition_t& one = committed->elems[i];
+    if (one.offset >= 0) {
+      next_[one.topic][one.partition] = {.offset = one.offset};
+    } else if (spec_.start == ConsumeFrom::latest) {
+      rd_kafka_topic_partition_list_set_offset(&partitions, one.topic, one.partition,
+                                               RD_KAFKA_OFFSET_END);
+    }
+  }
 }
 
 /// Returns what went wrong.
@@ -263,6 +290,7 @@ Status KafkaSource::pause(bool pause) {
 
 Status KafkaSource::receive(const Wanted& wanted, std::vector<Received>& into) {
   OUTBOX_TRY(pause(wanted.messages == 0));
+  if (unanswered_) return fail(*std::exchange(unanswered_, std::nullopt));
   std::size_t taken = 0;
   std::size_t bytes = 0;
   auto wait = static_cast<int>(wanted.wait.count());
@@ -284,6 +312,7 @@ Status KafkaSource::receive(const Wanted& wanted, std::vector<Received>& into) {
 
 Status KafkaSource::take(const rd_kafka_message_t& message, std::vector<Received>& into) {
   const std::string topic = rd_kafka_topic_name(message.rkt);
+  look_for_gap(topic, message);
   into.push_back({.payload = std::string(bytes(message.payload, message.len)),
                   .headers = read_headers(message),
                   .place = fmt::format("{}/{}/{}", topic, message.partition, message.offset),
@@ -296,6 +325,34 @@ Status KafkaSource::take(const rd_kafka_message_t& message, std::vector<Received
   return {};
 }
 
+/// Says if messages were removed before they were read. Compaction and transactions leave gaps, too,
+/// but the partition does not begin behind those.
+void KafkaSource::look_for_gap(const std::string& topic, const rd_kafka_message_t& message) {
+  Next& next = next_[topic][message.partition];
+  const std::int64_t expected = std::exchange(next.offset, message.offset + 1);
+  if (expected == kUnknown || message.offset == expected) return;
+  if (message.offset < expected) {
+    log::warn("the topic ended before the consumer's position, the consumer reads it anew",
+              {{"consumer", spec_.name},
+               {"partition", fmt::format("{}/{}", topic, message.partition)},
+               {"position", expected}});
+    return;
+  }
+  const auto now = now_steady();
+  if (now - next.asked_at < kAskEvery) return;
+  next.asked_at = now;
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  if (rd_kafka_query_watermark_offsets(handle_.get(), topic.c_str(), message.partition, &low, &high,
+                                       kAnswerMs) != RD_KAFKA_RESP_ERR_NO_ERROR ||
+      low <= expected)
+    return;
+  log::error("messages were removed from the topic before the consumer had read them",
+             {{"consumer", spec_.name},
+              {"partition", fmt::format("{}/{}", topic, message.partition)},
+              {"messages", std::min(low, message.offset) - expected}});
+}
+
 /// Returns an error for what the client does not repair itself.
 Status KafkaSource::judge(const rd_kafka_message_t& message) {
   const std::string topic =
@@ -305,63 +362,10 @@ Status KafkaSource::judge(const rd_kafka_message_t& message) {
               {{"consumer", spec_.name}, {"topic", topic}});
     return {};
   }
-  if (message.err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET)
-    return find_beginning(topic, message.partition);
   Error error = sink::kafka::describe(message.err, topic);
   if (message.payload != nullptr && message.len > 0)
     error.message += "; librdkafka: " + std::string(bytes(message.payload, message.len));
   return fail(std::move(error));
-}
-
-/// Moves to where the partition is read from: the group has no position in it, or one that it does
-/// not have any more.
-Status KafkaSource::find_beginning(const std::string& topic, std::int32_t partition) {
-  const List list(rd_kafka_topic_partition_list_new(1));
-  rd_kafka_topic_partition_t& place =
-      *rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition);
-  const auto limit = static_cast<int>(kAnswerLimit.count());
-  auto code = rd_kafka_position(handle_.get(), list.get());
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR && place.offset < 0)
-    code = rd_kafka_committed(handle_.get(), list.get(), limit);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return fail(sink::kafka::describe(code, topic));
-  const std::int64_t wanted = place.offset;
-  if (wanted < 0) {
-    place.offset =
-        spec_.start == ConsumeFrom::earliest ? RD_KAFKA_OFFSET_BEGINNING : RD_KAFKA_OFFSET_END;
-  } else {
-    std::int64_t low = 0;
-    std::int64_t high = 0;
-    code = rd_kafka_query_watermark_offsets(handle_.get(), topic.c_str(), partition, &low, &high,
-                                            limit);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return fail(sink::kafka::describe(code, topic));
-    tell_of_gap(topic, partition, wanted, low, high);
-    if (wanted < low || wanted > high) place.offset = RD_KAFKA_OFFSET_BEGINNING;
-  }
-  rd_kafka_error_t* const error = rd_kafka_seek_partitions(handle_.get(), list.get(), limit);
-  if (error == nullptr) {
-    if (place.err == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
-    return fail(sink::kafka::describe(place.err, topic));
-  }
-  code = rd_kafka_error_code(error);
-  rd_kafka_error_destroy(error);
-  return fail(sink::kafka::describe(code, topic));
-}
-
-void KafkaSource::tell_of_gap(const std::string& topic, std::int32_t partition, std::int64_t wanted,
-                              std::int64_t low, std::int64_t high) const {
-  if (wanted < low) {
-    log::error("messages were removed from the topic before the consumer had read them",
-               {{"consumer", spec_.name},
-                {"partition", fmt::format("{}/{}", topic, partition)},
-                {"messages", low - wanted}});
-  } else if (wanted > high) {
-    log::error(
-        "the topic ends before the position of the consumer, which reads it from its beginning",
-        {{"consumer", spec_.name},
-         {"partition", fmt::format("{}/{}", topic, partition)},
-         {"position", wanted},
-         {"end", high}});
-  }
 }
 
 Status KafkaSource::acknowledge(std::span<const Received> messages) {

@@ -4,7 +4,10 @@
 #include <librdkafka/rdkafka.h>
 
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,14 +48,13 @@ class KafkaSource final : public Source {
   static void on_rebalance(rd_kafka_t* handle, rd_kafka_resp_err_t code,
                            rd_kafka_topic_partition_list_t* partitions, void* opaque);
   void rebalance(rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t* partitions);
+  void find_positions(rd_kafka_topic_partition_list_t& partitions);
   [[nodiscard]] std::string assign(rd_kafka_topic_partition_list_t* partitions, bool more);
   [[nodiscard]] Status subscribe();
   void leave();
   [[nodiscard]] Status take(const rd_kafka_message_t& message, std::vector<Received>& into);
   [[nodiscard]] Status judge(const rd_kafka_message_t& message);
-  [[nodiscard]] Status find_beginning(const std::string& topic, std::int32_t partition);
-  void tell_of_gap(const std::string& topic, std::int32_t partition, std::int64_t wanted,
-                   std::int64_t low, std::int64_t high) const;
+  void look_for_gap(const std::string& topic, const rd_kafka_message_t& message);
   [[nodiscard]] Status pause(bool pause);
   [[nodiscard]] List assignment() const;
 
@@ -61,6 +63,14 @@ class KafkaSource final : public Source {
   sink::kafka::Reported reported_;
   std::unique_ptr<rd_kafka_t, sink::kafka::HandleDelete> handle_;
   bool paused_{false};
+  static constexpr std::int64_t kUnknown = -1;
+  /// The message that should come next.
+  struct Next {
+    std::int64_t offset{kUnknown};
+    std::chrono::steady_clock::time_point asked_at{};
+  };
+  std::map<std::string, std::map<std::int32_t, Next>> next_;
+  std::optional<Error> unanswered_;  ///< Why the positions of new partitions are not known.
 };
 
 [[nodiscard]] SourceKind kind();

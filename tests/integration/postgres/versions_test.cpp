@@ -253,13 +253,13 @@ TEST_P(PostgresCore, tells_a_relay_of_commits_by_the_write_ahead_log) {
     EXPECT_TRUE(eventually([&] { return relay->report().feed_trouble == "behind a pooler"; }))
         << relay->report().feed_trouble;
     write_in_every_way();
-    EXPECT_TRUE(recording->wait_for(written_));
+    EXPECT_TRUE(recording->wait_for(written_, std::chrono::seconds(60)));
     EXPECT_EQ(relay->report().feed, "poll");
     return;
   }
   ASSERT_TRUE(comes_to("wal")) << relay->report().feed_trouble;
   write_in_every_way();
-  ASSERT_TRUE(recording->wait_for(written_));
+  ASSERT_TRUE(recording->wait_for(written_, std::chrono::seconds(60)));
   // Without the log a relay that may not be notified is woken by no commit.
   const std::uint64_t before = relay->report().wakeups_by_commit;
   EXPECT_TRUE(eventually([&] {
@@ -270,7 +270,7 @@ TEST_P(PostgresCore, tells_a_relay_of_commits_by_the_write_ahead_log) {
   EXPECT_TRUE(comes_to("poll"));
   EXPECT_TRUE(comes_to("wal")) << relay->report().feed_trouble;
   written_ = std::stoul(admin_->value("SELECT count(*) FROM outbox.event"));
-  EXPECT_TRUE(recording->wait_for(written_));
+  EXPECT_TRUE(recording->wait_for(written_, std::chrono::seconds(60)));
 }
 
 }  // namespace
