@@ -95,6 +95,7 @@ TEST_F(ConsumerKilled, what_the_database_loses_in_a_crash_was_not_acknowledged) 
 TEST_F(ConsumerKilled, the_broker_is_killed) {
   OUTBOX_NEEDS("OUTBOX_TEST_SERVERS", "a broker that may be killed");
   place_->take_back_soon(spec_);
+  place_->wait_until_kept();
   const auto consumer = start();
   for (int round = 0; round < soak_factor(); ++round) {
     const int seen = received();

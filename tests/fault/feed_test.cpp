@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 const char* const kSlots = "SELECT count(*) FROM pg_replication_slots";
-const char* const kSenders = "SELECT count(*) FROM pg_stat_replication";
+const char* const kSenders = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'";
 const char* const kEndSenders = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_replication";
 const char* const kEnqueue = "SELECT outbox.enqueue('Order', 'k', 'Placed', '{}'::jsonb)";
 
@@ -35,8 +35,7 @@ class FeedTest : public ::testing::Test {
  protected:
   void SetUp() override {
     OUTBOX_NEEDS_PGBIN();
-    server_.emplace(std::vector<std::string>{"wal_level = logical", "max_replication_slots = 2",
-                                             "max_slot_wal_keep_size = '16MB'"});
+    server_.emplace(std::vector<std::string>{"wal_level = logical", "max_replication_slots = 2"});
     database_.emplace(server_->url(), PostgresDatabase::Schema::migrated);
     make_publication();
   }
@@ -330,6 +329,21 @@ TEST_F(FeedTest, a_relay_that_is_stopped_loses_its_slot_and_comes_back) {
   EXPECT_TRUE(eventually([&] { return pg.value(kSlots) == "0"; }));
 }
 
+TEST_F(FeedTest, a_relay_that_is_stopped_while_its_slot_waits_keeps_no_log_either) {
+  const TempDir folder;
+  Pg late(database_->url());
+  late.exec("BEGIN; SELECT pg_current_xact_id()");
+  const auto relay = start_relay_with_feed(*database_, folder);
+  Pg pg(database_->url());
+  ASSERT_TRUE(eventually([&] { return pg.value(kSlots) == "1"; }));
+  relay->signal(SIGSTOP);
+  late.exec("COMMIT");
+  write_log(pg);
+  EXPECT_TRUE(eventually([&] { return pg.value(kSlots) == "0"; }));
+  relay->signal(SIGCONT);
+  EXPECT_TRUE(eventually([&] { return pg.value(kSenders) == "1"; }));
+}
+
 /// Does something to the stream, with which the relay must cope.
 void disturb(int what, OwnPostgres& server, const PostgresDatabase& database) {
   const auto run = [&](const std::string& sql) {
@@ -396,6 +410,9 @@ TEST_F(FeedTest, whatever_happens_to_the_stream_the_promises_are_kept) {
   const auto arrivals = std::make_shared<Arrivals>();
   ASSERT_TRUE(relay->use("all", std::make_unique<ScatterSink>(arrivals, ScatterOptions{})));
   ASSERT_TRUE(relay->start());
+  Pg admin(database_->url());
+  admin.exec("ALTER SYSTEM SET max_slot_wal_keep_size = '16MB'");
+  admin.exec("SELECT pg_reload_conf()");
   Shop shop(database_->url(), {.writers = 8,
                                .transactions = 0,
                                .longest_pause = std::chrono::milliseconds(5),

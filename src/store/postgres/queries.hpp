@@ -481,9 +481,11 @@ FROM unnest(pg_blocking_pids($1::int)) b(pid) LEFT JOIN pg_stat_activity a ON a.
       unprepared("name the session", "SELECT set_config('application_name', $1::text, false)");
 
   // These are sent on the replication connection, which has no parameters.
+  // A relay that is suspended keeps no log: wal_sender_timeout ends its stream, lock_timeout a slot
+  // that still waits for a transaction, and idle_session_timeout the session between both.
   Query wal_session = unprepared("set up the stream", R"(
 SELECT pg_catalog.set_config('wal_sender_timeout', '15s', false), pg_catalog.set_config('statement_timeout', '0', false),
-  pg_catalog.set_config('lock_timeout', '0', false), pg_catalog.set_config('idle_session_timeout', '0', false))");
+  pg_catalog.set_config('lock_timeout', '6min', false), pg_catalog.set_config('idle_session_timeout', '15s', false))");
   Query make_slot =
       unprepared("make the slot",
                  "CREATE_REPLICATION_SLOT {slot} TEMPORARY LOGICAL pgoutput NOEXPORT_SNAPSHOT");

@@ -40,6 +40,8 @@ class Place {
   /// Makes the broker take messages back sooner from a consumer of `spec` that is killed and
   /// started again, one at a time.
   virtual void take_back_soon(ConsumerSpec& /*spec*/) {}
+  /// Returns when the broker would find the place again after it was killed.
+  virtual void wait_until_kept() {}
 };
 
 /// Makes an empty place with at least two parts, if the broker has parts. Null with a skipped test

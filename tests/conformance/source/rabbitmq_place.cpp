@@ -1,4 +1,7 @@
 // A queue of RabbitMQ of the type OUTBOX_TEST_QUEUE_TYPE, for the suite of sources.
+#include <chrono>
+#include <thread>
+
 #include "conformance/source/place.hpp"
 #include "integration/rabbitmq/rabbit_client.hpp"
 #include "sink/rabbitmq/table.hpp"
@@ -39,6 +42,9 @@ class RabbitPlace final : public Place {
     }
     client.confirm();
   }
+  /// The register of quorum queues is a file that is written when it has been quiet for half a
+  /// second (ra_directory). RabbitMQ 3.10 never starts a queue again that is not in it.
+  void wait_until_kept() override { std::this_thread::sleep_for(std::chrono::seconds(3)); }
 
  private:
   [[nodiscard]] ConsumerSpec spec_of(const std::string& queue, int port) const {
