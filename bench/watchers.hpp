@@ -33,6 +33,8 @@ class Watchers {
   Watchers& operator=(const Watchers&) = delete;
   ~Watchers() = default;
 
+  /// Where the metrics are.
+  [[nodiscard]] int port() const { return monitor_->address().port; }
   /// The processor time that verification has used so far, in seconds.
   [[nodiscard]] double verify_seconds() const;
 
