@@ -158,8 +158,8 @@ struct NewStart {
   enum class Kind : std::uint8_t { beginning, now, after };
   Kind kind{Kind::beginning};
   std::int64_t after{0};  ///< The events up to this seq are not sent.
-  /// PostgreSQL: of those, events that are not visible in this snapshot are sent. Empty: in one that
-  /// is taken by reset().
+  /// PostgreSQL: those of them that are not visible in this snapshot are sent. If it is empty,
+  /// reset() takes one.
   std::string snapshot{};
 };
 

@@ -275,6 +275,8 @@ class Switch(Debezium):
         self.fails(1, "subscription", "reset", "ours", "--to", "slot:other", says="test_decoding")
         self.sql("SELECT outbox.enqueue('order', '1', 'Placed', '{}'::jsonb)")
         self.assertIn("would begin at where the slot outbox_debezium stands, seq 1", self.succeeds("subscription", "reset", "ours", "--to", f"slot:{SLOT}").out)
+        self.sql("DELETE FROM outbox.event")
+        self.fails(1, "subscription", "reset", "ours", "--to", f"slot:{SLOT}", says="were removed from the log")
         process = self.start_connect()
         self.fails(1, "subscription", "reset", "ours", "--to", f"slot:{SLOT}", says=("is in use", "stop the connector"))
         self.stop_connect(process)

@@ -31,8 +31,8 @@ constexpr std::pair<const char*, const char*> kConsumerSettings[] = {
     {"auto.commit.interval.ms", "500"},
     {"enable.auto.offset.store", "false"},
     {"enable.partition.eof", "false"},
-    // Also for start = "latest", which find_positions() sees to: if what comes next was removed, the
-    // client would leave out what is still there.
+    // Also for start = "latest", which find_positions() sees to: if what comes next was removed,
+    // the client would leave out what is still there.
     {"auto.offset.reset", "earliest"},
     {"queued.max.messages.kbytes", "8192"},
     {"queued.min.messages", "100000"},
@@ -234,7 +234,8 @@ void KafkaSource::rebalance(rd_kafka_resp_err_t code, rd_kafka_topic_partition_l
             {{"consumer", spec_.name}, {"reason", wrong}});
 }
 
-/// Learns which messages come next, and sets the position of partitions of which the group has none.
+/// Learns which messages come next, and sets the position in partitions in which the group has
+/// none.
 void KafkaSource::find_positions(rd_kafka_topic_partition_list_t& partitions) {
   const List committed(rd_kafka_topic_partition_list_copy(&partitions));
   const auto code = rd_kafka_committed(handle_.get(), committed.get(), kAnswerMs);
@@ -325,8 +326,8 @@ Status KafkaSource::take(const rd_kafka_message_t& message, std::vector<Received
   return {};
 }
 
-/// Says if messages were removed before they were read. Compaction and transactions leave gaps, too,
-/// but the partition does not begin behind those.
+/// Says if messages were removed before they were read. Compaction and transactions leave gaps,
+/// too, but the partition does not begin behind those.
 void KafkaSource::look_for_gap(const std::string& topic, const rd_kafka_message_t& message) {
   Next& next = next_[topic][message.partition];
   const std::int64_t expected = std::exchange(next.offset, message.offset + 1);

@@ -23,10 +23,10 @@ FROM pg_replication_slots s WHERE s.slot_name = $1::name)");
   Query publications = of("list publications of the log", R"(
 SELECT DISTINCT pubname::text FROM pg_publication_tables WHERE schemaname = '{name}' AND tablename ~ '^event(_|$)' ORDER BY 1)");
 
-  // $1 the slot, $2 a publication, $3 a snapshot that was taken before. The first event that the
-  // slot was not told to be done with and the snapshot has; and how many transactions are in the
-  // stream, whose events were removed from the table. The stream has the lower half of ids; byte 0 of
-  // an insert is I, and its table follows. event_by_xid.
+  // $1 the slot, $2 a publication, $3 a snapshot that was taken before. Returns the first event in
+  // the snapshot that was not confirmed to the slot, and the number of transactions in the stream
+  // whose events were removed from the table. The stream has the lower half of transaction ids; an
+  // insert begins with the byte I and the id of its table. Index event_by_xid.
   Query unconfirmed = of("ask what the slot has not confirmed", R"(
 WITH stream AS MATERIALIZED (
   SELECT p.xid::text::bigint AS half, bool_or(get_byte(p.data, 0) = 73 AND

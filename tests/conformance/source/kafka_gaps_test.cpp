@@ -1,4 +1,4 @@
-// What the source for Kafka does when the topic does not have any more what the consumer wants next.
+// Tests what the source for Kafka does when the topic does not have what the consumer wants next.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
