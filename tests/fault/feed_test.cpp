@@ -222,10 +222,13 @@ TEST_F(FeedTest, a_slot_that_waits_for_a_transaction_names_it_and_delays_nothing
     const auto recording = record(*relay, "all");
     ASSERT_TRUE(relay->start());
     ASSERT_TRUE(polls(*relay, "waits for pid " + pid));
-    EXPECT_EQ(pg.value("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE "
-                       "'outbox feed % poll: waits for pid " +
-                       pid + "'"),
-              "1");
+    // The session's name, which `outbox status` reads.
+    EXPECT_TRUE(eventually([&] {
+      return pg.value(
+                 "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE "
+                 "'outbox feed % poll: waits for pid " +
+                 pid + "'") == "1";
+    }));
     expect_delivery(*recording);
     EXPECT_TRUE(relay->stop(seconds(30)).drained) << "a stop waits for no slot";
     EXPECT_TRUE(eventually([&] { return pg.value(kSlots) == "0"; })) << "and leaves none";
