@@ -246,7 +246,9 @@ void KafkaSource::find_positions(rd_kafka_topic_partition_list_t& partitions) {
   }
   for (int i = 0; i < committed->cnt; ++i) {
     const rd_kafka_topic_partition_t& one = committed->elems[i];
-    if (one.offset >= 0) {
+    if (one.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      unanswered_ = sink::kafka::describe(one.err, one.topic);
+    } else if (one.offset >= 0) {
       next_[one.topic][one.partition] = {.offset = one.offset};
     } else if (spec_.start == ConsumeFrom::latest) {
       rd_kafka_topic_partition_list_set_offset(&partitions, one.topic, one.partition,
