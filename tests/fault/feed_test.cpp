@@ -27,7 +27,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 const char* const kSlots = "SELECT count(*) FROM pg_replication_slots";
-const char* const kSenders = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'";
+const char* const kSenders = "SELECT count(*) FROM pg_stat_replication";
+const char* const kStreams =
+    "SELECT count(*) FROM pg_stat_replication WHERE state IN ('catchup', 'streaming')";
 const char* const kEndSenders = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_replication";
 const char* const kEnqueue = "SELECT outbox.enqueue('Order', 'k', 'Placed', '{}'::jsonb)";
 

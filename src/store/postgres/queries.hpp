@@ -296,8 +296,8 @@ SELECT r.id, r.name, l.generation,
        greatest(clock_timestamp() - r.heartbeat_at, r.heartbeat_at - clock_timestamp()) <= r.lease,
        to_char(r.heartbeat_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), l.lanes,
        coalesce((SELECT substr(a.application_name, length(f.name) + 1)
-                 FROM (SELECT 'outbox feed ' || r.pid || '.' || r.started || ' ' AS name) f
-                 JOIN pg_stat_activity a ON a.datname = current_database() AND starts_with(a.application_name, f.name) LIMIT 1), 'poll')
+                 FROM (SELECT pg_catalog.concat('outbox feed ', r.pid, '.', r.started, ' ') AS name) f
+                 JOIN pg_stat_activity a ON a.datname = current_database() AND pg_catalog.starts_with(a.application_name, f.name) LIMIT 1), 'poll')
 FROM {schema}.relay r LEFT JOIN (
   SELECT owner, max(generation) AS generation, json_object_agg(lane_group, lanes)::text AS lanes
   FROM (SELECT owner, lane_group, max(generation) AS generation, count(*) AS lanes FROM {schema}.lane GROUP BY owner, lane_group) g
@@ -457,28 +457,28 @@ set_config('idle_session_timeout', '0', false))");
   // What it needs. Catalogs and a few slots and senders, which every login may see. The publication
   // is 2 if it publishes what is inserted into the log, 1 if it does not, 0 if there is none.
   Query wal_conditions = unprepared("ask whether the log can be followed", R"(
-SELECT current_setting('wal_level'), pg_is_in_recovery(), pg_backend_pid(), session_user::text,
+SELECT pg_catalog.current_setting('wal_level'), pg_is_in_recovery(), pg_backend_pid(), session_user::text,
   coalesce((SELECT r.rolreplication OR r.rolsuper FROM pg_roles r WHERE r.rolname = session_user), false),
   '{name}_wal', coalesce((
     SELECT CASE WHEN p.pubinsert AND EXISTS (
              SELECT FROM pg_publication_tables t WHERE t.pubname = p.pubname AND t.schemaname = '{name}' AND t.tablename = 'event'
-               AND to_jsonb(t) ->> 'rowfilter' IS NULL) THEN 2 ELSE 1 END
+               AND pg_catalog.to_jsonb(t) ->> 'rowfilter'::text IS NULL) THEN 2 ELSE 1 END
     FROM pg_publication p WHERE p.pubname = '{name}_wal'), 0),
-  current_setting('max_replication_slots')::bigint,
-  current_setting('max_replication_slots')::bigint - (SELECT count(*) FROM pg_replication_slots),
-  current_setting('max_wal_senders')::bigint,
-  current_setting('max_wal_senders')::bigint - (SELECT count(*) FROM pg_stat_get_wal_senders()),
-  strpos(current_setting('synchronous_standby_names'), '*') > 0)");
+  pg_catalog.current_setting('max_replication_slots')::bigint,
+  pg_catalog.current_setting('max_replication_slots')::bigint - (SELECT count(*) FROM pg_replication_slots),
+  pg_catalog.current_setting('max_wal_senders')::bigint,
+  pg_catalog.current_setting('max_wal_senders')::bigint - (SELECT count(*) FROM pg_stat_get_wal_senders()),
+  pg_catalog.strpos(pg_catalog.current_setting('synchronous_standby_names'), '*') > 0)");
 
   // $1 the backend that makes a slot. For whom it waits: pid 0 stands for a prepared transaction.
   Query slot_blocker = unprepared("ask who blocks the slot", R"(
 SELECT b.pid, coalesce(a.application_name, ''),
-  coalesce((SELECT p.gid FROM pg_prepared_xacts p ORDER BY age(p.transaction) DESC LIMIT 1), '')
-FROM unnest(pg_blocking_pids($1::int)) b(pid) LEFT JOIN pg_stat_activity a ON a.pid = b.pid LIMIT 1)");
+  coalesce((SELECT p.gid FROM pg_prepared_xacts p ORDER BY pg_catalog.age(p.transaction) DESC LIMIT 1), '')
+FROM pg_catalog.unnest(pg_blocking_pids($1::int)) b(pid) LEFT JOIN pg_stat_activity a ON a.pid = b.pid LIMIT 1)");
 
   // $1 what the feed does. `outbox status` reads it from the list of sessions.
-  Query name_session =
-      unprepared("name the session", "SELECT set_config('application_name', $1::text, false)");
+  Query name_session = unprepared(
+      "name the session", "SELECT pg_catalog.set_config('application_name', $1::text, false)");
 
   // These are sent on the replication connection, which has no parameters.
   // A relay that is suspended keeps no log: wal_sender_timeout ends its stream, lock_timeout a slot

@@ -21,7 +21,7 @@ FROM pg_replication_slots s WHERE s.slot_name = $1::name)");
 
   // A publication of partitions names those.
   Query publications = of("list publications of the log", R"(
-SELECT DISTINCT pubname::text FROM pg_publication_tables WHERE schemaname = '{name}' AND tablename ~ '^event(_|$)' ORDER BY 1)");
+SELECT DISTINCT pubname::text FROM pg_publication_tables WHERE schemaname = '{name}' AND tablename ~ '^event(_|$)'::text ORDER BY 1)");
 
   // $1 the slot, $2 a publication, $3 a snapshot that was taken before. Returns the first event in
   // the snapshot that was not confirmed to the slot, and the number of transactions in the stream
@@ -29,9 +29,9 @@ SELECT DISTINCT pubname::text FROM pg_publication_tables WHERE schemaname = '{na
   // insert begins with the byte I and the id of its table. Index event_by_xid.
   Query unconfirmed = of("ask what the slot has not confirmed", R"(
 WITH stream AS MATERIALIZED (
-  SELECT p.xid::text::bigint AS half, bool_or(get_byte(p.data, 0) = 73 AND
-           substring(p.data FROM 2 FOR 4) = int4send('{schema}.event'::regclass::oid::bigint::bit(32)::int)) AS inserted
-  FROM pg_logical_slot_peek_binary_changes($1::name, NULL, NULL, 'proto_version', '1', 'publication_names', $2::text) p
+  SELECT p.xid::text::bigint AS half, bool_or(pg_catalog.get_byte(p.data, 0) = 73 AND
+           substring(p.data FROM 2 FOR 4) = pg_catalog.int4send('{schema}.event'::regclass::oid::bigint::bit(32)::int)) AS inserted
+  FROM pg_catalog.pg_logical_slot_peek_binary_changes($1::name, NULL, NULL, 'proto_version', '1', 'publication_names', $2::text) p
   GROUP BY p.xid),
 known AS (
   SELECT s.inserted, x.xmax + 2147483648 - mod(x.xmax - s.half + 6442450944, 4294967296) AS xid
