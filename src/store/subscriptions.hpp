@@ -161,6 +161,10 @@ struct NewStart {
   /// PostgreSQL: those of them that are not visible in this snapshot are sent. If it is empty,
   /// reset() takes one.
   std::string snapshot{};
+  // With a snapshot: the value of the sequence, which was read after it, and the incarnation of the
+  // server that it is of.
+  std::int64_t bound{0};
+  std::int64_t incarnation{0};
 };
 
 /// Events of one type, and what a new start does to them.

@@ -269,6 +269,8 @@ class Switch(Debezium):
         self.succeeds("subscription", "apply")
         self.fails(1, "subscription", "reset", "ours", "--to", f"slot:{SLOT}", says=f"there is no replication slot {SLOT}")
         self.fails(2, "subscription", "reset", "ours", "--to", "slot:", says="--to")
+        # It comes first by name, and leaves the event out.
+        self.sql("CREATE PUBLICATION a FOR TABLE outbox.event WHERE (aggregate_type = 'other') WITH (publish = 'insert', publish_via_partition_root)")
         self.sql(f"SELECT pg_create_logical_replication_slot('{SLOT}', 'pgoutput'); SELECT pg_create_physical_replication_slot('physical'); "
                  "SELECT pg_create_logical_replication_slot('other', 'test_decoding')")
         self.fails(1, "subscription", "reset", "ours", "--to", "slot:physical", says="physical")
@@ -280,7 +282,7 @@ class Switch(Debezium):
         process = self.start_connect()
         self.fails(1, "subscription", "reset", "ours", "--to", f"slot:{SLOT}", says=("is in use", "stop the connector"))
         self.stop_connect(process)
-        self.sql("DROP PUBLICATION outbox_debezium; SELECT outbox.enqueue('order', '1', 'Placed', '{}'::jsonb)")
+        self.sql("DROP PUBLICATION outbox_debezium, a; SELECT outbox.enqueue('order', '1', 'Placed', '{}'::jsonb)")
         self.fails(1, "subscription", "reset", "ours", "--to", f"slot:{SLOT}", says="publication")
 
 

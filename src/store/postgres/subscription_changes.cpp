@@ -1,4 +1,5 @@
 // Resets a subscription's cursor; the functions of 0009_subscriptions.sql change its rows.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,15 +39,17 @@ class PostgresSubscriptionChanges final : public sql::SubscriptionChanges {
     OUTBOX_TRY(const Rows snapshot, connection_.exec(&Queries::moment));
     OUTBOX_TRY(connection_.exec(&Queries::force_flush));
     OUTBOX_TRY(const SequenceReading newest, read_sequence(connection_));
-    OUTBOX_TRY(const Rows found, read_unconfirmed(slot, snapshot.text(0, 0)));
-    if (found.int8(0, 1) > 0)
+    OUTBOX_TRY(const Unconfirmed found, read_unconfirmed(slot, snapshot.text(0, 0)));
+    if (found.removed > 0)
       return fail(Errc::not_found,
-                  "of " + std::to_string(found.int8(0, 1)) + " transactions that the slot " +
+                  "of " + std::to_string(found.removed) + " transactions that the slot " +
                       std::string(slot) + " has not confirmed the events were removed from the log",
                   "let the connector send them before it stops for good");
     return NewStart{.kind = NewStart::Kind::after,
-                    .after = found.is_null(0, 0) ? newest.value : found.int8(0, 0) - 1,
-                    .snapshot = snapshot.text(0, 0)};
+                    .after = found.first ? *found.first - 1 : newest.value,
+                    .snapshot = snapshot.text(0, 0),
+                    .bound = newest.value,
+                    .incarnation = newest.incarnation};
   }
 
   [[nodiscard]] Result<ResetPlan> plan_reset(std::string_view name, const NewStart& start,
@@ -119,15 +122,29 @@ class PostgresSubscriptionChanges final : public sql::SubscriptionChanges {
     return {};
   }
 
+  struct Unconfirmed {
+    std::optional<std::int64_t> first{};  ///< The first event.
+    std::int64_t removed{0};              ///< Transactions whose events were removed.
+  };
+
   /// The stream can only be read with a publication that was there when the slot stood where it
-  /// stands. Which one the connector uses is not told, so each is tried.
-  [[nodiscard]] Result<Rows> read_unconfirmed(std::string_view slot, const std::string& snapshot) {
+  /// stands. Which one the connector uses is not told, and each may leave out other events, so what
+  /// any of them has counts.
+  [[nodiscard]] Result<Unconfirmed> read_unconfirmed(std::string_view slot,
+                                                     const std::string& snapshot) {
     OUTBOX_TRY(const Rows publications, connection_.exec(queries_.publications));
+    std::optional<Unconfirmed> all;
     for (int row = 0; row < publications.size(); ++row) {
       auto found = connection_.exec_with(&Queries::no_limits, queries_.unconfirmed,
                                          {slot, publications.text(row, 0), snapshot});
-      if (found || found.error().origin != "pg:42704") return found;
+      if (!found && found.error().origin == "pg:42704") continue;
+      if (!found) return pass(found);
+      if (!all) all.emplace();
+      all->removed = std::max(all->removed, found->int8(0, 1));
+      if (found->is_null(0, 0)) continue;
+      all->first = std::min(all->first.value_or(found->int8(0, 0)), found->int8(0, 0));
     }
+    if (all) return *all;
     return fail(Errc::not_found,
                 "no publication has had the log since the slot " + std::string(slot) +
                     " stands where it does",
@@ -147,13 +164,18 @@ class PostgresSubscriptionChanges final : public sql::SubscriptionChanges {
   /// below its first snapshot, as a new one does.
   [[nodiscard]] Result<Place> read_place(const NewStart& start) {
     if (start.kind == NewStart::Kind::beginning) return Place{};
-    OUTBOX_TRY(const Rows moment, connection_.exec(&Queries::moment));
+    if (!start.snapshot.empty())
+      return Place{.snapshot = start.snapshot,
+                   .position = start.after,
+                   .bound = start.bound,
+                   .incarnation = start.incarnation};
+    OUTBOX_TRY(const Rows snapshot, connection_.exec(&Queries::moment));
     OUTBOX_TRY(const SequenceReading reading, read_sequence(connection_));
     if (start.kind == NewStart::Kind::now) {
       OUTBOX_TRY(write_mark(connection_, reading));
       return Place{};
     }
-    return Place{.snapshot = start.snapshot.empty() ? moment.text(0, 0) : start.snapshot,
+    return Place{.snapshot = snapshot.text(0, 0),
                  .position = start.after,
                  .bound = reading.value,
                  .incarnation = reading.incarnation};

@@ -21,7 +21,8 @@ FROM pg_replication_slots s WHERE s.slot_name = $1::name)");
 
   // A publication of partitions names those.
   Query publications = of("list publications of the log", R"(
-SELECT DISTINCT pubname::text FROM pg_publication_tables WHERE schemaname = '{name}' AND tablename ~ '^event(_|$)'::text ORDER BY 1)");
+SELECT DISTINCT t.pubname::text FROM pg_publication_tables t JOIN pg_publication p ON p.pubname = t.pubname
+WHERE p.pubinsert AND t.schemaname = '{name}' AND t.tablename ~ '^event(_|$)'::text ORDER BY 1)");
 
   // $1 the slot, $2 a publication, $3 a snapshot that was taken before. Returns the first event in
   // the snapshot that was not confirmed to the slot, and the number of transactions in the stream
