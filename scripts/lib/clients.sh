@@ -86,40 +86,12 @@ CLIENTS_JDBC=42.7.8
 CLIENTS_SQLITE_JDBC=3.46.1.3
 CLIENTS_HIBERNATE=7.4.13.Final
 
-clients_pom() {
-  cat <<END
-<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>outbox</groupId>
-  <artifactId>clients-for-tests</artifactId>
-  <version>1</version>
-  <packaging>pom</packaging>
-  <dependencies>
-    <dependency>
-      <groupId>org.postgresql</groupId>
-      <artifactId>postgresql</artifactId>
-      <version>$CLIENTS_JDBC</version>
-    </dependency>
-    <dependency>
-      <groupId>org.xerial</groupId>
-      <artifactId>sqlite-jdbc</artifactId>
-      <version>$CLIENTS_SQLITE_JDBC</version>
-    </dependency>
-    <dependency>
-      <groupId>org.hibernate.orm</groupId>
-      <artifactId>hibernate-core</artifactId>
-      <version>$CLIENTS_HIBERNATE</version>
-    </dependency>
-  </dependencies>
-</project>
-END
-}
-
 client_java() {
   if ! command -v javac >/dev/null; then
     echo "no javac on this machine"
     return 1
   fi
   jars=$(cache_dir)/java-clients-$CLIENTS_JDBC-$CLIENTS_SQLITE_JDBC-$CLIENTS_HIBERNATE
-  maven_fetch "$jars" "JDBC $CLIENTS_JDBC and Hibernate $CLIENTS_HIBERNATE" clients_pom && printf '%s\n' "$jars/libs"
+  maven_fetch "$jars" "JDBC $CLIENTS_JDBC and Hibernate $CLIENTS_HIBERNATE" "org.postgresql:postgresql:$CLIENTS_JDBC" \
+    "org.xerial:sqlite-jdbc:$CLIENTS_SQLITE_JDBC" "org.hibernate.orm:hibernate-core:$CLIENTS_HIBERNATE" && printf '%s\n' "$jars/libs"
 }

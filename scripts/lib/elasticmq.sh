@@ -9,35 +9,12 @@ elasticmq_home() {
   printf '%s/elasticmq-%s-sqlite-%s\n' "$(cache_dir)" "$ELASTICMQ_VERSION" "$ELASTICMQ_SQLITE_VERSION"
 }
 
-elasticmq_pom() {
-  cat <<EOF
-<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>outbox</groupId>
-  <artifactId>elasticmq-for-tests</artifactId>
-  <version>1</version>
-  <packaging>pom</packaging>
-  <dependencies>
-    <dependency>
-      <groupId>org.elasticmq</groupId>
-      <artifactId>elasticmq-server_2.13</artifactId>
-      <version>$ELASTICMQ_VERSION</version>
-    </dependency>
-    <dependency>
-      <groupId>org.xerial</groupId>
-      <artifactId>sqlite-jdbc</artifactId>
-      <version>$ELASTICMQ_SQLITE_VERSION</version>
-    </dependency>
-  </dependencies>
-</project>
-EOF
-}
-
 elasticmq_unavailable() {
   for tool in java python3; do
     if ! command -v $tool >/dev/null; then echo "no $tool on this machine"; return 0; fi
   done
-  if maven_fetch "$(elasticmq_home)" "ElasticMQ $ELASTICMQ_VERSION" elasticmq_pom; then return 1; fi
+  if maven_fetch "$(elasticmq_home)" "ElasticMQ $ELASTICMQ_VERSION" "org.elasticmq:elasticmq-server_2.13:$ELASTICMQ_VERSION" \
+    "org.xerial:sqlite-jdbc:$ELASTICMQ_SQLITE_VERSION"; then return 1; fi
 }
 
 # What the system has been given survives a kill of the server: nothing is synced.

@@ -7,35 +7,7 @@ kafka_home() {
 }
 
 # kafka-tools has the command-line tools; slf4j-simple makes the broker write a log.
-kafka_pom() {
-  cat <<EOF
-<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>outbox</groupId>
-  <artifactId>kafka-for-tests</artifactId>
-  <version>1</version>
-  <packaging>pom</packaging>
-  <dependencies>
-    <dependency>
-      <groupId>org.apache.kafka</groupId>
-      <artifactId>kafka_2.13</artifactId>
-      <version>$KAFKA_VERSION</version>
-    </dependency>
-    <dependency>
-      <groupId>org.apache.kafka</groupId>
-      <artifactId>kafka-tools</artifactId>
-      <version>$KAFKA_VERSION</version>
-    </dependency>
-    <dependency>
-      <groupId>org.slf4j</groupId>
-      <artifactId>slf4j-simple</artifactId>
-      <version>1.7.36</version>
-    </dependency>
-  </dependencies>
-</project>
-EOF
-}
-
 kafka_fetch() {
-  maven_fetch "$(kafka_home)" "Kafka $KAFKA_VERSION" kafka_pom
+  maven_fetch "$(kafka_home)" "Kafka $KAFKA_VERSION" "org.apache.kafka:kafka_2.13:$KAFKA_VERSION" "org.apache.kafka:kafka-tools:$KAFKA_VERSION" \
+    org.slf4j:slf4j-simple:1.7.36
 }
