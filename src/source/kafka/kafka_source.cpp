@@ -246,6 +246,7 @@ void KafkaSource::find_positions(rd_kafka_topic_partition_list_t& partitions) {
   }
   for (int i = 0; i < committed->cnt; ++i) {
     const rd_kafka_topic_partition_t& one = committed->elems[i];
+    next_[one.topic].erase(one.partition);
     if (one.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
       unanswered_ = sink::kafka::describe(one.err, one.topic);
     } else if (one.offset >= 0) {
@@ -293,13 +294,13 @@ Status KafkaSource::pause(bool pause) {
 
 Status KafkaSource::receive(const Wanted& wanted, std::vector<Received>& into) {
   OUTBOX_TRY(pause(wanted.messages == 0));
-  if (unanswered_) return fail(*std::exchange(unanswered_, std::nullopt));
   std::size_t taken = 0;
   std::size_t bytes = 0;
   auto wait = static_cast<int>(wanted.wait.count());
   // A paused source still gets what the client had taken from its queue already.
   while (taken < std::max<std::size_t>(wanted.messages, 1) && bytes < wanted.bytes) {
     const MessagePtr message(rd_kafka_consumer_poll(handle_.get(), wait));
+    if (unanswered_) return fail(*std::exchange(unanswered_, std::nullopt));
     if (!message) break;
     wait = 0;
     if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {

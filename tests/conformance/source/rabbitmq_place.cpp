@@ -1,10 +1,14 @@
 // A queue of RabbitMQ of the type OUTBOX_TEST_QUEUE_TYPE, for the suite of sources.
-#include <chrono>
-#include <thread>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "conformance/source/place.hpp"
 #include "integration/rabbitmq/rabbit_client.hpp"
 #include "sink/rabbitmq/table.hpp"
+#include "support/eventually.hpp"
 #include "support/servers.hpp"
 
 namespace outbox::conformance {
@@ -42,9 +46,22 @@ class RabbitPlace final : public Place {
     }
     client.confirm();
   }
-  /// The register of quorum queues is a file that is written when it has been quiet for half a
-  /// second (ra_directory). RabbitMQ 3.10 never starts a queue again that is not in it.
-  void wait_until_kept() override { std::this_thread::sleep_for(std::chrono::seconds(3)); }
+  /// RabbitMQ 3.10 never starts a quorum queue again that is not yet in the file names.dets, which
+  /// it writes when nothing has been registered for half a second (ra_directory).
+  void wait_until_kept() override {
+    const auto folder = test::environment("OUTBOX_TEST_SERVERS");
+    if (!folder) return;
+    EXPECT_TRUE(test::eventually([&] {
+      for (const auto& entry :
+           std::filesystem::recursive_directory_iterator(*folder + "/rabbitmq/data")) {
+        if (entry.path().filename() != "names.dets") continue;
+        std::ifstream file(entry.path(), std::ios::binary);
+        const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+        if (bytes.find(queue_.name()) != std::string::npos) return true;
+      }
+      return false;
+    }));
+  }
 
  private:
   [[nodiscard]] ConsumerSpec spec_of(const std::string& queue, int port) const {

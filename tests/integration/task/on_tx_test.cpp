@@ -170,7 +170,7 @@ TEST_P(OnTxTest, two_runs_of_a_task_at_once_have_one_effect) {
 }
 
 TEST_P(OnTxTest, a_handler_that_stands_still_past_its_deadline_holds_nobody_up) {
-  if (!pg_) GTEST_SKIP() << "SQLite has one writer";
+  if (!pg_) GTEST_SKIP() << "needs PostgreSQL: on SQLite another worker waits for the only writer";
   const auto runs = std::make_shared<std::atomic<int>>(0);
   const auto still = std::make_shared<std::atomic<bool>>(true);
   handle([runs, still](auto& tx, std::string_view payload, const TaskRun&) {
