@@ -3,17 +3,15 @@
 // the write-ahead log. Then what 64 writers can do beside each of them, and what it costs to follow
 // the log.
 #include <fmt/format.h>
-#include <unistd.h>
+#include <sys/types.h>
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
 #include <outbox/postgres.hpp>
 #include <outbox/relay.hpp>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -105,29 +103,8 @@ std::vector<Figure> compare_ways(PostgresFixture& log, const Pace& pace) {
 constexpr std::size_t kFeedWriters = 64;
 constexpr double kMostMemoryMib = 64;
 
-/// The CPU time of a process of this machine, in seconds, as of proc(5).
-double cpu_seconds(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string text;
-  std::getline(file, text);
-  // The name may have spaces; the 14th and the 15th field are user and system time.
-  std::istringstream fields(text.substr(text.rfind(')') + 1));
-  std::string skipped;
-  for (int i = 3; i < 14; ++i) fields >> skipped;
-  double user = 0;
-  double system = 0;
-  fields >> user >> system;
-  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
-}
-
-double peak_mib(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/status", pid));
-  for (std::string word; file >> word;) {
-    double kib = 0;
-    if (word == "VmHWM:" && file >> kib) return kib / 1024;
-  }
-  return 0;
-}
+double used_seconds(pid_t pid) { return cpu_seconds("/proc/" + std::to_string(pid)); }
+double peak_mib(pid_t pid) { return peak_rss_mib(std::to_string(pid)); }
 
 /// An `outbox relay` process that learns of events in one way.
 class FeedProcess {
@@ -205,14 +182,14 @@ void write_at_full_speed(PostgresFixture& log, const FeedWay& way, FeedCost& cos
     side.push_back([&writer](int number) { writer.transact(number); });
   }
   const pid_t sender = process.sender();
-  const double sender_before = sender == 0 ? 0 : cpu_seconds(sender);
-  const double relay_before = cpu_seconds(process.relay().pid());
+  const double sender_before = sender == 0 ? 0 : used_seconds(sender);
+  const double relay_before = used_seconds(process.relay().pid());
   cost.per_second.push_back(rates({side}, 1, log.options().seconds)[0]);
   process.wait_until_quiet();
   const double events =
       std::stod(log.admin().value(fmt::format("SELECT count(*) FROM {}.event", kSchema)));
-  if (sender != 0) cost.sender_us.push_back((cpu_seconds(sender) - sender_before) * 1e6 / events);
-  cost.relay_us.push_back((cpu_seconds(process.relay().pid()) - relay_before) * 1e6 / events);
+  if (sender != 0) cost.sender_us.push_back((used_seconds(sender) - sender_before) * 1e6 / events);
+  cost.relay_us.push_back((used_seconds(process.relay().pid()) - relay_before) * 1e6 / events);
   cost.peak_mib = std::max(cost.peak_mib, peak_mib(process.relay().pid()));
   log.say(fmt::format("feed: {} writers beside {}: {:.0f} tx/s, relay {:.1f} us per event",
                       kFeedWriters, way.name, cost.per_second.back(), cost.relay_us.back()));
@@ -260,8 +237,8 @@ std::vector<Figure> measure_others(PostgresFixture& log) {
       return std::stod(log.admin().value("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"));
     };
     const double from = position();
-    const double sender_before = cpu_seconds(sender);
-    const double relay_before = cpu_seconds(relay);
+    const double sender_before = used_seconds(sender);
+    const double relay_before = used_seconds(relay);
     write();
     const std::string end = log.admin().value("SELECT pg_current_wal_insert_lsn()");
     const bool passed = test::eventually(
@@ -274,8 +251,8 @@ std::vector<Figure> measure_others(PostgresFixture& log) {
     if (!passed) test::give_up(Errc::deadline_exceeded, "the stream stands still");
     const double gigabytes = (position() - from) / (1 << 30);
     return std::vector<Figure>{
-        Figure(name + ".sender-cpu", (cpu_seconds(sender) - sender_before) / gigabytes, "s/GiB"),
-        Figure(name + ".relay-cpu", (cpu_seconds(relay) - relay_before) / gigabytes, "s/GiB")};
+        Figure(name + ".sender-cpu", (used_seconds(sender) - sender_before) / gigabytes, "s/GiB"),
+        Figure(name + ".relay-cpu", (used_seconds(relay) - relay_before) / gigabytes, "s/GiB")};
   };
   log.say("feed: writing a gigabyte beside it, twice");
   auto figures = measure("feed.wal.others", [&] {

@@ -3,12 +3,14 @@
 #include <endian.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <fstream>
 #include <future>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -94,12 +96,27 @@ void too_few_tasks(std::int64_t runs, std::int64_t enough) {
 
 void reset_peak_rss() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
-double peak_rss_mib() {
-  std::ifstream status("/proc/self/status");
+double peak_rss_mib(const std::string& process) {
+  std::ifstream status("/proc/" + process + "/status");
   for (std::string line; std::getline(status, line);) {
     if (line.starts_with("VmHWM:")) return std::stod(line.substr(6)) / 1024;
   }
   return 0;
+}
+
+double cpu_seconds(const std::filesystem::path& folder) {
+  std::ifstream file(folder / "stat");
+  std::string text;
+  std::getline(file, text);
+  // utime and stime of proc(5) are the 12th and the 13th field behind the name in parentheses.
+  std::istringstream rest(text.substr(text.rfind(')') + 1));
+  constexpr int kFieldsBefore = 11;
+  std::string skipped;
+  for (int i = 0; i < kFieldsBefore; ++i) rest >> skipped;
+  double user = 0;
+  double system = 0;
+  rest >> user >> system;
+  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 Drain median_drain(int repeats, const std::function<Drain(int number)>& drain) {

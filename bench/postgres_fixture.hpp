@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <outbox/relay.hpp>
 #include <string>
@@ -48,9 +49,11 @@ void wait_for_tasks(std::int64_t enough, std::chrono::microseconds pause,
   }
 }
 
-/// These are about this process.
+/// The peak of the memory of this process, or of the one with this id.
 void reset_peak_rss();
-[[nodiscard]] double peak_rss_mib();
+[[nodiscard]] double peak_rss_mib(const std::string& process = "self");
+/// The processor time, in seconds, of the process or thread with this folder in /proc.
+[[nodiscard]] double cpu_seconds(const std::filesystem::path& folder);
 
 /// SQL expressions that fill a log, in which `i` counts.
 struct Rows {

@@ -1,13 +1,11 @@
 #include "bench/watchers.hpp"
 
 #include <httplib.h>
-#include <unistd.h>
 
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
-#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -45,22 +43,6 @@ void scrape(int port, std::chrono::milliseconds every, const std::stop_token& st
   }
 }
 
-/// The processor time of a thread of this process, in seconds: the fields utime and stime of
-/// proc(5), which follow the name in parentheses.
-double thread_seconds(const std::filesystem::path& task) {
-  std::ifstream file(task / "stat");
-  std::string text;
-  std::getline(file, text);
-  std::istringstream rest(text.substr(text.rfind(')') + 1));
-  constexpr int kFieldsBefore = 11;
-  std::string skipped;
-  for (int i = 0; i < kFieldsBefore; ++i) rest >> skipped;
-  double user = 0;
-  double system = 0;
-  rest >> user >> system;
-  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
-}
-
 }  // namespace
 
 Watchers::Watchers(const BenchOptions& options, const WatchOptions& watch,
@@ -78,7 +60,7 @@ double Watchers::verify_seconds() const {
     std::ifstream file(task.path() / "comm");
     std::string name;
     std::getline(file, name);
-    if (name == "ob-verify") return thread_seconds(task.path());
+    if (name == "ob-verify") return cpu_seconds(task.path());
   }
   test::give_up(Errc::internal, "the thread of continuous verification is not there");
 }
