@@ -443,5 +443,39 @@ TEST_F(FeedTest, whatever_happens_to_the_stream_the_promises_are_kept) {
   EXPECT_TRUE(verdict.kept()) << verdict;
 }
 
+TEST_F(FeedTest, the_place_of_a_slot_holds_only_for_the_server_it_was_read_from) {
+  const store::StoreOptions where{.url = database_->url()};
+  {
+    const auto opened = store::open_store(where);
+    ASSERT_TRUE(opened);
+    ASSERT_TRUE((*opened)->catalog().value()->create(custom("all")));
+  }
+  Pg(database_->url()).exec("SELECT pg_create_logical_replication_slot('place', 'pgoutput')");
+  for (int i = 0; i < 3; ++i) Pg(database_->url()).exec(kEnqueue);
+  const auto find = [&] {
+    return store::open_subscription_changes(where).value()->find_slot("place");
+  };
+  const auto reset = [&](const store::NewStart& start) {
+    return store::open_subscription_changes(where).value()->reset("all", start);
+  };
+  const auto before = find();
+  ASSERT_TRUE(before) << before.error().text();
+  server_->stop_immediate();
+  server_->start();
+  const auto refused = reset(*before);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().text(), HasSubstr("crashed or was replaced since its place was read"));
+  const auto after = find();
+  ASSERT_TRUE(after) << after.error().text();
+  const auto done = reset(*after);
+  ASSERT_TRUE(done) << done.error().text();
+  const auto relay = make_relay(options(Feed::poll));
+  const auto recording = record(*relay, "all");
+  ASSERT_TRUE(relay->start());
+  EXPECT_TRUE(recording->wait_for(3, seconds(60)));
+  EXPECT_TRUE(relay->stop(seconds(60)).drained);
+  EXPECT_EQ(recording->events().size(), 3U);
+}
+
 }  // namespace
 }  // namespace outbox::test

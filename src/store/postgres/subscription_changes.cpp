@@ -92,7 +92,11 @@ class PostgresSubscriptionChanges final : public sql::SubscriptionChanges {
                            {id, start.kind == NewStart::Kind::now, place.snapshot, place.position,
                             place.bound, place.incarnation, count(ledger.parked),
                             hash(ledger.parked), count(ledger.delivered), hash(ledger.delivered)}));
-      if (begun.empty()) return fail(other_incarnation().value());
+      if (begun.empty())
+        return fail(Errc::unavailable,
+                    "the database server crashed or was replaced since its place was read: nothing "
+                    "was changed",
+                    "run the command again");
       OUTBOX_TRY(sql::record(connection_, {.name = name}, 1));
       return Decision::commit;
     });
