@@ -272,9 +272,7 @@ Result<ReadPart> read_topic(TopicReader& reader, const TopicPartitions& topic,
 
 Result<ReadParts> read_back(const KafkaSettings& settings, const SubscriptionSpec& spec,
                             const TakeId& take) {
-  FieldErrors errors;
-  Conf conf = make_conf(settings, errors);
-  OUTBOX_TRY(errors.status());
+  OUTBOX_TRY(Conf conf, read_valid(make_conf, settings));
   OUTBOX_TRY(const format::Template topic, format::Template::compile("topic", spec.topic));
   OUTBOX_TRY(const auto reader, TopicReader::open(std::move(conf)));
   OUTBOX_TRY(const auto topics, list_topics(*reader, topic));

@@ -109,9 +109,7 @@ void check_here(const NatsSettings& settings, FieldErrors& errors) {
 }
 
 Result<std::unique_ptr<NetworkSink>> make(NatsSettings settings, const SubscriptionSpec& spec) {
-  FieldErrors errors;
-  auto servers = parse_servers(settings, errors);
-  OUTBOX_TRY(errors.status());
+  OUTBOX_TRY(auto servers, read_valid(parse_servers, settings));
   return std::make_unique<NatsSink>(spec.name, std::move(settings), std::move(servers));
 }
 

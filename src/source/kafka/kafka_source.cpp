@@ -17,7 +17,6 @@ namespace outbox::source::kafka {
 namespace {
 
 using namespace std::chrono_literals;
-using sink::kafka::Conf;
 
 /// What a consumer needs whatever the settings say. Messages of aborted transactions are not read.
 /// The client commits only the offsets that acknowledge() stored. It does so by itself, because it
@@ -131,9 +130,7 @@ void KafkaSource::on_rebalance(rd_kafka_t* /*handle*/, rd_kafka_resp_err_t code,
 
 Status KafkaSource::open() {
   close();
-  FieldErrors errors;
-  Conf conf = sink::kafka::make_conf(settings_, errors);
-  OUTBOX_TRY(errors.status());
+  OUTBOX_TRY(sink::kafka::Conf conf, read_valid(sink::kafka::make_conf, settings_));
   for (const auto& [name, value] : kConsumerSettings)
     OUTBOX_CHECK(!sink::kafka::set_property(conf.get(), name, value));
   for (const auto& [name, value] : consumer_defaults()) {

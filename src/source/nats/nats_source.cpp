@@ -419,9 +419,7 @@ struct Parts {
 Result<Parts> read_parts(const ConsumerSpec& spec) {
   Parts parts;
   OUTBOX_TRY(parts.settings, read_connection(sink::nats::declaration(), spec));
-  FieldErrors errors;
-  parts.servers = sink::nats::parse_servers(parts.settings, errors);
-  OUTBOX_TRY(errors.status());
+  OUTBOX_TRY(parts.servers, read_valid(sink::nats::parse_servers, parts.settings));
   const bool by_name = spec.group.empty();
   if (const auto wrong = sink::nats::wrong_name(by_name ? spec.name : spec.group); !wrong.empty()) {
     return bad_field(
