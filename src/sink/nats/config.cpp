@@ -199,10 +199,11 @@ Result<OptionsHandle> make_options(const NatsSettings& settings, const Endpoint&
   log_in(setup, settings, server);
   secure(setup, settings, server);
   if (setup.status() == NATS_OK) return setup.take();
-  natsStatus status = NATS_OK;
-  const char* const text = nats_GetLastError(&status);
-  return fail(describe(setup.status(), server.shown(),
-                       status == setup.status() && text != nullptr ? client_words(text) : ""));
+  return fail(describe(setup.status(), server.shown(), last_words(setup.status())));
+}
+
+std::string api_prefix(const NatsSettings& settings) {
+  return settings.domain.empty() ? "$JS.API" : "$JS." + settings.domain + ".API";
 }
 
 const Declaration<NatsSettings>& declaration() {
