@@ -5,6 +5,7 @@
 #include <outbox/error.hpp>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -58,5 +59,15 @@ class FieldErrors {
  private:
   std::vector<FieldError> all_;
 };
+
+/// What `read` makes of the rest, or the first error that it adds to its last argument.
+template <class Read, class... Given>
+[[nodiscard]] auto read_valid(Read read, Given&&... given)
+    -> Result<std::invoke_result_t<Read, Given..., FieldErrors&>> {
+  FieldErrors errors;
+  auto made = read(std::forward<Given>(given)..., errors);
+  OUTBOX_TRY(errors.status());
+  return made;
+}
 
 }  // namespace outbox

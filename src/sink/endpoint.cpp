@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <memory>
 
+#include "base/owned.hpp"
 #include "base/text.hpp"
 
 namespace outbox::sink {
@@ -15,10 +15,7 @@ namespace {
 constexpr std::string_view kShape =
     "write scheme://user:password@host:port/path; percent-encode special characters in user and password (%40 for @)";
 
-struct FreeUrl {
-  void operator()(CURLU* url) const { curl_url_cleanup(url); }
-};
-using Url = std::unique_ptr<CURLU, FreeUrl>;
+using Url = Owned<CURLU, curl_url_cleanup>;
 
 std::string read_part(CURLU* url, CURLUPart part, unsigned flags) {
   char* text = nullptr;

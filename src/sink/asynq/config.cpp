@@ -99,19 +99,15 @@ void check(const AsynqSettings& settings, FieldErrors& errors) {
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make
 Result<std::unique_ptr<Sink>> make(AsynqSettings settings) {
-  FieldErrors errors;
-  auto options = hiredis::parse_options("asynq", settings, kPlace, errors);
-  auto tasks = make_task_options(settings, errors);
-  OUTBOX_TRY(errors.status());
+  OUTBOX_TRY(auto options, read_valid(hiredis::parse_options, "asynq", settings, kPlace));
+  OUTBOX_TRY(auto tasks, read_valid(make_task_options, settings));
   return std::make_unique<hiredis::PipelineSink>(std::move(options), make_purpose(settings),
                                                  std::make_unique<Tasks>(std::move(tasks)));
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
 Result<Inspection> inspect(AsynqSettings settings, const SubscriptionSpec&) {
-  FieldErrors errors;
-  const auto options = hiredis::parse_options("asynq", settings, kPlace, errors);
-  OUTBOX_TRY(errors.status());
+  OUTBOX_TRY(const auto options, read_valid(hiredis::parse_options, "asynq", settings, kPlace));
   OUTBOX_TRY(hiredis::Session session, open_session(options, make_purpose(settings)));
   return std::move(session.inspection);
 }

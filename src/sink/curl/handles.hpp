@@ -3,33 +3,18 @@
 
 #include <curl/curl.h>
 
-#include <memory>
 #include <string>
 
 #include "base/error.hpp"
+#include "base/owned.hpp"
 #include "sink/tls_settings.hpp"
 
 namespace outbox::sink::curl {
 
-struct FreeEasy {
-  void operator()(CURL* easy) const noexcept { curl_easy_cleanup(easy); }
-};
-using Easy = std::unique_ptr<CURL, FreeEasy>;
-
-struct FreeMulti {
-  void operator()(CURLM* multi) const noexcept { curl_multi_cleanup(multi); }
-};
-using Multi = std::unique_ptr<CURLM, FreeMulti>;
-
-struct FreeList {
-  void operator()(curl_slist* list) const noexcept { curl_slist_free_all(list); }
-};
-using List = std::unique_ptr<curl_slist, FreeList>;
-
-struct FreeUrl {
-  void operator()(CURLU* url) const noexcept { curl_url_cleanup(url); }
-};
-using Url = std::unique_ptr<CURLU, FreeUrl>;
+using Easy = Owned<CURL, curl_easy_cleanup>;
+using Multi = Owned<CURLM, curl_multi_cleanup>;
+using List = Owned<curl_slist, curl_slist_free_all>;
+using Url = Owned<CURLU, curl_url_cleanup>;
 
 /// A new handle. Any thread may call this: the first call prepares libcurl.
 [[nodiscard]] inline Easy new_easy() {

@@ -190,10 +190,8 @@ void check_directory(const FileSettings& settings, FieldErrors& errors) {
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make
 Result<std::unique_ptr<Sink>> make(FileSettings settings) {
-  FieldErrors errors;
-  std::unique_ptr<Sink> sink = std::make_unique<FileSink>(parse_options(settings, errors));
-  OUTBOX_TRY(errors.status());
-  return sink;
+  OUTBOX_TRY(FileOptions options, read_valid(parse_options, settings));
+  return std::make_unique<FileSink>(std::move(options));
 }
 
 /// Does not open the file, because a relay may hold its lock.

@@ -23,14 +23,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/owned.hpp"
 #include "sink/byte_stream.hpp"
 
 namespace outbox::sink::hiredis {
 
-struct FreeReply {
-  void operator()(redisReply* reply) const noexcept { freeReplyObject(reply); }
-};
-using Reply = std::unique_ptr<redisReply, FreeReply>;
+using Reply = Owned<redisReply, freeReplyObject>;
 
 /// The text of a string, a status or an error; empty for other replies.
 [[nodiscard]] std::string_view to_text(const redisReply& reply) noexcept;
@@ -79,16 +77,12 @@ class Connection {
   void abort() noexcept { stream_->abort(); }
 
  private:
-  struct FreeReader {
-    void operator()(redisReader* reader) const noexcept { redisReaderFree(reader); }
-  };
-
   Connection(std::string sink, std::unique_ptr<ByteStream> stream);
   [[nodiscard]] Error not_redis() const;
 
   const std::string sink_;
   const std::unique_ptr<ByteStream> stream_;
-  std::unique_ptr<redisReader, FreeReader> reader_;
+  Owned<redisReader, redisReaderFree> reader_;
   std::vector<const char*> starts_;
   std::vector<std::size_t> lengths_;
 };

@@ -117,9 +117,7 @@ void check_use(const HttpSettings& settings, const SubscriptionSpec& spec, Field
 }
 
 Result<std::unique_ptr<NetworkSink>> make(HttpSettings settings, const SubscriptionSpec& /*spec*/) {
-  FieldErrors errors;
-  auto options = read_options(std::move(settings), errors);
-  if (!options) return tl::unexpected(errors.status().error());
+  OUTBOX_TRY(auto options, read_valid(read_options, std::move(settings)));
   return std::make_unique<HttpSink>(std::move(*options));
 }
 

@@ -12,13 +12,6 @@ namespace outbox::sink::kafka {
 namespace {
 
 constexpr std::chrono::milliseconds kLimit{10'000};
-
-struct ConfigResourceDelete {
-  void operator()(rd_kafka_ConfigResource_t* resource) const noexcept {
-    rd_kafka_ConfigResource_destroy(resource);
-  }
-};
-
 }  // namespace
 
 std::int64_t parse_number(const std::string& text) {
@@ -28,23 +21,12 @@ std::int64_t parse_number(const std::string& text) {
 }
 
 Status Brokers::connect(Conf conf) {
-  log_to_ours(conf.get());
-  rd_kafka_conf_set_opaque(conf.get(), &reported_);
-  rd_kafka_conf_set_error_cb(conf.get(),
-                             [](rd_kafka_t* handle, int code, const char* reason, void* reported) {
-                               static_cast<Reported*>(reported)->take(handle, code, reason);
-                             });
-  char why[512] = "";
-  handle_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), why, sizeof why));
-  if (!handle_) {
-    return fail(Errc::invalid_argument, std::string("kafka: ") + why,
-                "check the settings of this connection");
-  }
-  (void)conf.release();  // The handle owns it now.
+  reported_.listen(conf.get());
+  OUTBOX_TRY(handle_, make_handle(RD_KAFKA_PRODUCER, std::move(conf), "connection"));
   return reach(handle_.get(), reported_, kLimit);
 }
 
-Result<Brokers::Metadata> Brokers::ask(bool all, rd_kafka_topic_t* topic) {
+Result<Metadata> Brokers::ask(bool all, rd_kafka_topic_t* topic) {
   const rd_kafka_metadata_t* answer = nullptr;
   const auto code = rd_kafka_metadata(handle_.get(), all ? 1 : 0, topic, &answer,
                                       static_cast<int>(kLimit.count()));
@@ -60,8 +42,7 @@ Result<std::set<std::string>> Brokers::topics() {
 }
 
 Result<int> Brokers::replicas(const std::string& topic) {
-  const std::unique_ptr<rd_kafka_topic_t, TopicDelete> asked(
-      rd_kafka_topic_new(handle_.get(), topic.c_str(), nullptr));
+  const TopicHandle asked(rd_kafka_topic_new(handle_.get(), topic.c_str(), nullptr));
   OUTBOX_TRY(const Metadata answer, ask(false, asked.get()));
   if (answer->topic_cnt != 1) return fail(describe(RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, topic));
   const rd_kafka_metadata_topic& found = answer->topics[0];
@@ -85,15 +66,14 @@ std::optional<TopicConfig> Brokers::broker_config() {
 }
 
 std::optional<TopicConfig> Brokers::config(rd_kafka_ResourceType_t type, const std::string& name) {
-  const std::unique_ptr<rd_kafka_ConfigResource_t, ConfigResourceDelete> resource(
+  const Owned<rd_kafka_ConfigResource_t, rd_kafka_ConfigResource_destroy> resource(
       rd_kafka_ConfigResource_new(type, name.c_str()));
-  const std::unique_ptr<rd_kafka_AdminOptions_t, AdminOptionsDelete> options(
+  const AdminOptions options(
       rd_kafka_AdminOptions_new(handle_.get(), RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS));
-  const std::unique_ptr<rd_kafka_queue_t, QueueDelete> queue(rd_kafka_queue_new(handle_.get()));
+  const Queue queue(rd_kafka_queue_new(handle_.get()));
   rd_kafka_ConfigResource_t* only = resource.get();
   rd_kafka_DescribeConfigs(handle_.get(), &only, 1, options.get(), queue.get());
-  const std::unique_ptr<rd_kafka_event_t, EventDelete> event(
-      rd_kafka_queue_poll(queue.get(), static_cast<int>(kLimit.count())));
+  const Event event(rd_kafka_queue_poll(queue.get(), static_cast<int>(kLimit.count())));
   const auto* const result = event ? rd_kafka_event_DescribeConfigs_result(event.get()) : nullptr;
   if (result == nullptr || rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR)
     return std::nullopt;

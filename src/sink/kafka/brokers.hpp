@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <outbox/error.hpp>
 #include <set>
@@ -43,7 +42,6 @@ class Brokers {
   [[nodiscard]] std::optional<TopicConfig> broker_config();
 
  private:
-  using Metadata = std::unique_ptr<const rd_kafka_metadata_t, MetadataDelete>;
 
   /// What the brokers know of one topic, of all, or, without either, of themselves.
   [[nodiscard]] Result<Metadata> ask(bool all, rd_kafka_topic_t* topic);
@@ -51,7 +49,7 @@ class Brokers {
                                                   const std::string& name);
 
   Reported reported_;
-  std::unique_ptr<rd_kafka_t, HandleDelete> handle_;
+  Handle handle_;
 };
 
 }  // namespace outbox::sink::kafka

@@ -91,18 +91,11 @@ Result<std::unique_ptr<Client>> Client::create(const rd_kafka_conf_t& conf, cons
                                                Reports& reports, std::function<void()> bell) {
   std::unique_ptr<Client> client(new Client(reports, std::move(bell)));
   client->partitioner_ = read_partitioner(conf);
-  rd_kafka_conf_t* copy = rd_kafka_conf_dup(&conf);
-  rd_kafka_conf_set_opaque(copy, client.get());
-  rd_kafka_conf_set_dr_msg_cb(copy, on_report);
-  rd_kafka_conf_set_error_cb(copy, on_error);
-  log_to_ours(copy);
-  char why[512] = "";
-  client->handle_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, copy, why, sizeof why));
-  if (!client->handle_) {
-    rd_kafka_conf_destroy(copy);
-    return fail(Errc::invalid_argument, std::string("kafka: ") + why,
-                "check the settings of this sink");
-  }
+  Conf copy(rd_kafka_conf_dup(&conf));
+  rd_kafka_conf_set_opaque(copy.get(), client.get());
+  rd_kafka_conf_set_dr_msg_cb(copy.get(), on_report);
+  rd_kafka_conf_set_error_cb(copy.get(), on_error);
+  OUTBOX_TRY(client->handle_, make_handle(RD_KAFKA_PRODUCER, std::move(copy), "sink"));
   client->queue_.reset(rd_kafka_queue_get_main(client->handle_.get()));
   rd_kafka_queue_cb_event_enable(client->queue_.get(), on_bell, client.get());
   client->counts_ = std::make_unique<PartitionCounts>(client->handle_.get(), topics, client->bell_);

@@ -102,7 +102,7 @@ class Client {
   static void on_bell(rd_kafka_t*, void* opaque);
 
   struct Topic {
-    std::unique_ptr<rd_kafka_topic_t, TopicDelete> handle;
+    TopicHandle handle;
     std::int32_t partitions{0};  ///< 0 if not known.
     std::optional<TopicRefusal> refusal{};
     bool asking{false};
@@ -124,8 +124,8 @@ class Client {
   std::vector<rd_kafka_vu_t> arguments_;
 
   // The order matters: counts_ is destroyed before the topics, the handle after all of them.
-  std::unique_ptr<rd_kafka_t, HandleDelete> handle_;
-  std::unique_ptr<rd_kafka_queue_t, QueueDelete> queue_;
+  Handle handle_;
+  Queue queue_;
   std::unordered_map<std::string, Topic, Hash, std::equal_to<>> topics_;
   std::unique_ptr<PartitionCounts> counts_;
   std::string_view last_topic_name_;

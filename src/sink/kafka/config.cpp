@@ -371,9 +371,7 @@ void check(const KafkaSettings& settings, FieldErrors& errors) {
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make
 Result<std::unique_ptr<Sink>> make(KafkaSettings settings) {
-  FieldErrors errors;
-  Conf conf = make_conf(settings, errors);
-  if (auto status = errors.status(); !status) return tl::unexpected(status.error());
+  OUTBOX_TRY(Conf conf, read_valid(make_conf, settings));
   const std::vector<Weakness> weaknesses = find_weaknesses(settings, *conf);
   WeaknessLog("kafka").warn(settings.brokers, weaknesses);
   return std::make_unique<KafkaSink>(std::move(conf),

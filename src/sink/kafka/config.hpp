@@ -5,13 +5,13 @@
 #include <librdkafka/rdkafka.h>
 
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/field_error.hpp"
+#include "sink/kafka/reported.hpp"
 #include "sink/kind.hpp"
 #include "sink/tls_settings.hpp"
 
@@ -19,11 +19,6 @@ namespace outbox::sink::kafka {
 
 /// The prefix of CloudEvents attributes in headers: Kafka protocol binding, 3.2.3.1.
 inline constexpr std::string_view kAttributePrefix = "ce_";
-
-struct ConfDelete {
-  void operator()(rd_kafka_conf_t* conf) const noexcept { rd_kafka_conf_destroy(conf); }
-};
-using Conf = std::unique_ptr<rd_kafka_conf_t, ConfDelete>;
 
 /// How missing topics are made.
 struct NewTopics {

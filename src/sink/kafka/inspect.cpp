@@ -92,9 +92,7 @@ Status look_at_topic(Brokers& brokers, const std::string& topic, Inspection& fou
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
 Result<Inspection> inspect(KafkaSettings settings, const SubscriptionSpec& spec) {
-  FieldErrors errors;
-  Conf conf = make_conf(settings, errors);
-  OUTBOX_TRY(errors.status());
+  OUTBOX_TRY(Conf conf, read_valid(make_conf, settings));
   OUTBOX_TRY(const format::Template topic, format::Template::compile("topic", spec.topic));
   Inspection found{.destination = settings.brokers,
                    .acked = "all in-sync replicas have it",

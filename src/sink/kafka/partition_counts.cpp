@@ -19,11 +19,7 @@ constexpr std::chrono::milliseconds kLookForStop{100};
 /// With this many replicas one may fail while acked events are still on two.
 constexpr std::size_t kSafeReplication = 3;
 
-struct NewTopicDelete {
-  void operator()(rd_kafka_NewTopic_t* topic) const noexcept { rd_kafka_NewTopic_destroy(topic); }
-};
-using NewTopic = std::unique_ptr<rd_kafka_NewTopic_t, NewTopicDelete>;
-using Answer = std::unique_ptr<rd_kafka_event_t, EventDelete>;
+using NewTopic = Owned<rd_kafka_NewTopic_t, rd_kafka_NewTopic_destroy>;
 
 NewTopic new_topic(const char* name, const NewTopics& like) {
   std::array<char, 256> why{};
@@ -37,15 +33,15 @@ NewTopic new_topic(const char* name, const NewTopics& like) {
 }
 
 /// Asks a broker to make the topic; null if the stop was requested.
-Answer ask(rd_kafka_t* handle, rd_kafka_NewTopic_t* topic, const std::stop_token& stop) {
-  const std::unique_ptr<rd_kafka_AdminOptions_t, AdminOptionsDelete> options(
+Event ask(rd_kafka_t* handle, rd_kafka_NewTopic_t* topic, const std::stop_token& stop) {
+  const AdminOptions options(
       rd_kafka_AdminOptions_new(handle, RD_KAFKA_ADMIN_OP_CREATETOPICS));
   std::array<char, 256> why{};
   (void)rd_kafka_AdminOptions_set_request_timeout(
       options.get(), static_cast<int>(kCreateLimit.count()), why.data(), why.size());
-  const std::unique_ptr<rd_kafka_queue_t, QueueDelete> queue(rd_kafka_queue_new(handle));
+  const Queue queue(rd_kafka_queue_new(handle));
   rd_kafka_CreateTopics(handle, &topic, 1, options.get(), queue.get());
-  Answer answer;
+  Event answer;
   while (!answer && !stop.stop_requested())
     answer.reset(rd_kafka_queue_poll(queue.get(), static_cast<int>(kLookForStop.count())));
   return answer;
@@ -69,7 +65,7 @@ TopicRefusal read_result(rd_kafka_event_t* answer) {
 std::optional<TopicRefusal> make_topic(rd_kafka_t* handle, const char* name, const NewTopics& like,
                                        const std::stop_token& stop) {
   const NewTopic topic = new_topic(name, like);
-  const Answer answer = ask(handle, topic.get(), stop);
+  const Event answer = ask(handle, topic.get(), stop);
   if (!answer) return std::nullopt;
   TopicRefusal result = read_result(answer.get());
   // Another process made it.
@@ -154,7 +150,7 @@ std::optional<std::int32_t> PartitionCounts::count(rd_kafka_topic_t* topic) cons
   const rd_kafka_metadata_t* answer = nullptr;
   const auto code =
       rd_kafka_metadata(handle_, 0, topic, &answer, static_cast<int>(kAskLimit.count()));
-  const std::unique_ptr<const rd_kafka_metadata_t, MetadataDelete> metadata(answer);
+  const Metadata metadata(answer);
   if (is_missing(code)) return std::nullopt;
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR || metadata->topic_cnt != 1) return 0;
   if (is_missing(metadata->topics[0].err)) return std::nullopt;

@@ -40,13 +40,6 @@ constexpr std::chrono::milliseconds kReadPoll{100};
 constexpr const char* kRightToRead =
     "give the user of this sink the right to read the topic (ACL: Describe, Read)";
 
-struct MessageDelete {
-  void operator()(rd_kafka_message_t* message) const noexcept { rd_kafka_message_destroy(message); }
-};
-using MessagePtr = std::unique_ptr<rd_kafka_message_t, MessageDelete>;
-using Queue = std::unique_ptr<rd_kafka_queue_t, QueueDelete>;
-using Metadata = std::unique_ptr<const rd_kafka_metadata_t, MetadataDelete>;
-
 std::int64_t now_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -93,34 +86,21 @@ class Fetching {
 
 }  // namespace
 
-void TopicReader::on_error(rd_kafka_t* handle, int code, const char* reason, void* opaque) {
-  static_cast<TopicReader*>(opaque)->reported_.take(handle, code, reason);
-}
-
-// NOLINTNEXTLINE(performance-unnecessary-value-param): rd_kafka_new() takes it over
 Result<std::unique_ptr<TopicReader>> TopicReader::open(Conf conf) {
   for (const auto& [name, value] : kReaderSettings)
     OUTBOX_CHECK(!set_property(conf.get(), name, value));
   rd_kafka_conf_set(conf.get(), "group.id", nullptr, nullptr, 0);  // The settings may have one.
   std::unique_ptr<TopicReader> reader(new TopicReader());
-  rd_kafka_conf_set_opaque(conf.get(), reader.get());
-  rd_kafka_conf_set_error_cb(conf.get(), on_error);
-  log_to_ours(conf.get());
-  char why[512] = "";
-  reader->handle_.reset(rd_kafka_new(RD_KAFKA_CONSUMER, conf.get(), why, sizeof why));
-  if (!reader->handle_) {
-    return fail(Errc::invalid_argument, std::string("kafka: ") + why,
-                "check the settings of this sink");
-  }
-  (void)conf.release();
+  reader->reported_.listen(conf.get());
+  OUTBOX_TRY(reader->handle_, make_handle(RD_KAFKA_CONSUMER, std::move(conf), "sink"));
   OUTBOX_TRY(reach(reader->handle_.get(), reader->reported_, kRequestLimit));
   return reader;
 }
 
 // ---- which topics there are
 
-TopicReader::Topic TopicReader::open_handle(const std::string& name) const {
-  return Topic(rd_kafka_topic_new(handle_.get(), name.c_str(), nullptr));
+TopicHandle TopicReader::open_handle(const std::string& name) const {
+  return TopicHandle(rd_kafka_topic_new(handle_.get(), name.c_str(), nullptr));
 }
 
 /// Asks about one topic, or about all if `only` is null.
@@ -141,7 +121,7 @@ Result<std::vector<TopicPartitions>> TopicReader::ask(rd_kafka_topic_t* only) co
 }
 
 Result<std::optional<TopicPartitions>> TopicReader::topic(const std::string& name) const {
-  const Topic handle = open_handle(name);
+  const TopicHandle handle = open_handle(name);
   OUTBOX_TRY(const auto topics, ask(handle.get()));
   return topics.empty() ? std::nullopt : std::optional(topics.front());
 }
@@ -158,7 +138,7 @@ Result<std::vector<PartitionRead>> TopicReader::read(const TopicPartitions& topi
     OUTBOX_TRY(const std::int64_t end, read_end(topic.name, number));
     partitions.emplace_back(end);
   }
-  const Topic handle = open_handle(topic.name);
+  const TopicHandle handle = open_handle(topic.name);
   const std::span<PartitionRead> all(partitions);
   for (std::size_t first = 0; first < all.size(); first += kAtOnce) {
     const Some some{.first = static_cast<std::int32_t>(first),
@@ -292,9 +272,7 @@ Result<ReadPart> read_topic(TopicReader& reader, const TopicPartitions& topic,
 
 Result<ReadParts> read_back(const KafkaSettings& settings, const SubscriptionSpec& spec,
                             const TakeId& take) {
-  FieldErrors errors;
-  Conf conf = make_conf(settings, errors);
-  OUTBOX_TRY(errors.status());
+  OUTBOX_TRY(Conf conf, read_valid(make_conf, settings));
   OUTBOX_TRY(const format::Template topic, format::Template::compile("topic", spec.topic));
   OUTBOX_TRY(const auto reader, TopicReader::open(std::move(conf)));
   OUTBOX_TRY(const auto topics, list_topics(*reader, topic));

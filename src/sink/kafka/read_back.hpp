@@ -89,13 +89,10 @@ class TopicReader {
                                                         const Each& each);
 
  private:
-  using Topic = std::unique_ptr<rd_kafka_topic_t, TopicDelete>;
-
   TopicReader() = default;
-  static void on_error(rd_kafka_t* handle, int code, const char* reason, void* opaque);
 
   [[nodiscard]] Result<std::vector<TopicPartitions>> ask(rd_kafka_topic_t* only) const;
-  [[nodiscard]] Topic open_handle(const std::string& name) const;
+  [[nodiscard]] TopicHandle open_handle(const std::string& name) const;
   [[nodiscard]] Result<std::int64_t> read_end(const std::string& topic,
                                               std::int32_t partition) const;
   /// Partitions that are read at the same time.
@@ -109,7 +106,7 @@ class TopicReader {
   [[nodiscard]] Error silent(const std::string& topic) const;
 
   Reported reported_;
-  std::unique_ptr<rd_kafka_t, HandleDelete> handle_;
+  Handle handle_;
 };
 
 [[nodiscard]] Result<ReadParts> read_back(const KafkaSettings& settings,

@@ -57,7 +57,25 @@ void HandleDelete::operator()(rd_kafka_t* handle) const noexcept {
   rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
 
-void log_to_ours(rd_kafka_conf_t* conf) { rd_kafka_conf_set_log_cb(conf, on_log); }
+Result<Handle> make_handle(rd_kafka_type_t type, Conf conf, const char* whose) {
+  rd_kafka_conf_set_log_cb(conf.get(), on_log);
+  char why[512] = "";
+  Handle handle(rd_kafka_new(type, conf.get(), why, sizeof why));
+  if (!handle) {
+    return fail(Errc::invalid_argument, std::string("kafka: ") + why,
+                std::string("check the settings of this ") + whose);
+  }
+  (void)conf.release();  // The handle owns it now.
+  return handle;
+}
+
+void Reported::listen(rd_kafka_conf_t* conf) {
+  rd_kafka_conf_set_opaque(conf, this);
+  rd_kafka_conf_set_error_cb(conf,
+                             [](rd_kafka_t* handle, int error, const char* reason, void* reported) {
+                               static_cast<Reported*>(reported)->take(handle, error, reason);
+                             });
+}
 
 void Reported::take(rd_kafka_t* handle, int error, const char* reason) {
   // The error of a single broker is more specific than "all brokers are down".

@@ -4,43 +4,36 @@
 #include <librdkafka/rdkafka.h>
 
 #include <chrono>
+#include <memory>
 #include <outbox/error.hpp>
 #include <string>
+
+#include "base/owned.hpp"
 
 namespace outbox::sink::kafka {
 
 struct HandleDelete {
   void operator()(rd_kafka_t* handle) const noexcept;
 };
-struct TopicDelete {
-  void operator()(rd_kafka_topic_t* topic) const noexcept { rd_kafka_topic_destroy(topic); }
-};
-struct QueueDelete {
-  void operator()(rd_kafka_queue_t* queue) const noexcept { rd_kafka_queue_destroy(queue); }
-};
-struct MetadataDelete {
-  void operator()(const rd_kafka_metadata_t* metadata) const noexcept {
-    rd_kafka_metadata_destroy(metadata);
-  }
-};
+using Handle = std::unique_ptr<rd_kafka_t, HandleDelete>;
+using Conf = Owned<rd_kafka_conf_t, rd_kafka_conf_destroy>;
+using TopicHandle = Owned<rd_kafka_topic_t, rd_kafka_topic_destroy>;
+using Queue = Owned<rd_kafka_queue_t, rd_kafka_queue_destroy>;
+using Metadata = Owned<const rd_kafka_metadata_t, rd_kafka_metadata_destroy>;
+using Event = Owned<rd_kafka_event_t, rd_kafka_event_destroy>;
+using MessagePtr = Owned<rd_kafka_message_t, rd_kafka_message_destroy>;
+using AdminOptions = Owned<rd_kafka_AdminOptions_t, rd_kafka_AdminOptions_destroy>;
 
-struct EventDelete {
-  void operator()(rd_kafka_event_t* event) const noexcept { rd_kafka_event_destroy(event); }
-};
-struct AdminOptionsDelete {
-  void operator()(rd_kafka_AdminOptions_t* options) const noexcept {
-    rd_kafka_AdminOptions_destroy(options);
-  }
-};
-
-/// Sends librdkafka's log to ours.
-void log_to_ours(rd_kafka_conf_t* conf);
+/// A client whose log is ours. `whose` says what is configured: "sink".
+[[nodiscard]] Result<Handle> make_handle(rd_kafka_type_t type, Conf conf, const char* whose);
 
 /// The last error.
 struct Reported {
   std::string text{};  ///< Empty if there was no error.
   rd_kafka_resp_err_t code{RD_KAFKA_RESP_ERR_NO_ERROR};
 
+  /// Makes a client note its errors here. Must outlive the client.
+  void listen(rd_kafka_conf_t* conf);
   /// Notes what librdkafka told its error callback.
   void take(rd_kafka_t* handle, int error, const char* reason);
 };

@@ -109,9 +109,7 @@ void check_here(const NatsSettings& settings, FieldErrors& errors) {
 }
 
 Result<std::unique_ptr<NetworkSink>> make(NatsSettings settings, const SubscriptionSpec& spec) {
-  FieldErrors errors;
-  auto servers = parse_servers(settings, errors);
-  OUTBOX_TRY(errors.status());
+  OUTBOX_TRY(auto servers, read_valid(parse_servers, settings));
   return std::make_unique<NatsSink>(spec.name, std::move(settings), std::move(servers));
 }
 
@@ -201,10 +199,11 @@ Result<OptionsHandle> make_options(const NatsSettings& settings, const Endpoint&
   log_in(setup, settings, server);
   secure(setup, settings, server);
   if (setup.status() == NATS_OK) return setup.take();
-  natsStatus status = NATS_OK;
-  const char* const text = nats_GetLastError(&status);
-  return fail(describe(setup.status(), server.shown(),
-                       status == setup.status() && text != nullptr ? client_words(text) : ""));
+  return fail(describe(setup.status(), server.shown(), last_words(setup.status())));
+}
+
+std::string api_prefix(const NatsSettings& settings) {
+  return settings.domain.empty() ? "$JS.API" : "$JS." + settings.domain + ".API";
 }
 
 const Declaration<NatsSettings>& declaration() {

@@ -43,6 +43,8 @@ struct NatsSettings {
                                                  const Endpoint& server,
                                                  const std::string& address);
 
+/// What the subjects of JetStream's API begin with: "$JS.API".
+[[nodiscard]] std::string api_prefix(const NatsSettings& settings);
 /// The text escaped such that the client, which copies it into JSON, sends it unchanged.
 [[nodiscard]] std::string json_escaped(const std::string& text);
 

@@ -42,12 +42,6 @@ void watch_peer(int socket, std::chrono::milliseconds deadline) {
   set(IPPROTO_TCP, TCP_KEEPINTVL, 10);
 }
 
-std::string_view last_words(natsStatus status) {
-  natsStatus last = NATS_OK;
-  const char* const text = nats_GetLastError(&last);
-  return last == status && text != nullptr ? client_words(text) : std::string_view();
-}
-
 }  // namespace
 
 std::string make_inbox(const std::string& prefix) {
@@ -56,6 +50,37 @@ std::string make_inbox(const std::string& prefix) {
   const std::string name(made);
   natsInbox_Destroy(made);
   return prefix + name.substr(name.find('.')) + ".";
+}
+
+std::string_view last_words(natsStatus status) {
+  natsStatus last = NATS_OK;
+  const char* const text = nats_GetLastError(&last);
+  return last == status && text != nullptr ? client_words(text) : std::string_view();
+}
+
+Error describe_loss(natsConnection* client, const std::string& server) {
+  const char* text = nullptr;
+  natsStatus status = natsConnection_GetLastError(client, &text);
+  std::string_view words = status == NATS_OK || text == nullptr ? "" : text;
+  // The client keeps the text of an earlier error that had nothing to do with the end.
+  if (words.starts_with("Permissions Violation")) words = {};
+  if (status == NATS_OK) status = NATS_CONNECTION_CLOSED;
+  return describe(status, server + ": the connection is lost", words);
+}
+
+std::optional<Number> parse_number(std::string_view subject, std::string_view inbox) {
+  if (!subject.starts_with(inbox)) return std::nullopt;
+  Number number = 0;
+  const char* const end = subject.data() + subject.size();
+  const auto [stop, wrong] = std::from_chars(subject.data() + inbox.size(), end, number);
+  return wrong == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
+
+Error too_many_left(std::size_t count) {
+  return fail(Errc::unavailable, Remedy::reconnect,
+              fmt::format("nats: {} earlier attempts to connect still wait for an answer", count),
+              "the server accepts connections and then hangs: restart it")
+      .value();
 }
 
 // ---- the relay's thread
@@ -182,7 +207,7 @@ void Connection::run(TimePoint until) {
   Status done = connect(until);
   if (done) {
     serve();
-    done = fail(failure_ ? *failure_ : loss());
+    done = fail(failure_ ? *failure_ : describe_loss(client_.get(), server_.shown()));
   }
   close_client();
   end(std::move(done.error()));
@@ -226,16 +251,10 @@ Status Connection::connect_client(OptionsHandle options) {
 Status Connection::subscribe() {
   if (natsConnection_HasHeaderSupport(client_.get()) != NATS_OK)
     return fail(describe(NATS_NO_SERVER_SUPPORT, server_.shown(), "the server has no headers"));
-  // A synchronous subscription says that nobody listened, but not for which message.
-  auto held = std::make_unique<std::shared_ptr<Connection>>(shared_from_this());
-  natsSubscription* made = nullptr;
-  natsStatus status =
-      natsConnection_Subscribe(&made, client_.get(), (inbox_ + "*").c_str(), answered, held.get());
-  subscription_.reset(made);
-  if (status == NATS_OK)
-    status = natsSubscription_SetOnCompleteCB(made, unsubscribed, held.release());
-  // The number of answers needs no limit: there is one for each message in flight.
-  if (status == NATS_OK) status = natsSubscription_SetPendingLimits(made, -1, -1);
+  // A synchronous subscription says that nobody listened, but not for which message. The number of
+  // answers needs no limit: there is one for each message in flight.
+  const natsStatus status =
+      listen(client_.get(), inbox_, answered, shared_from_this(), subscription_);
   if (status == NATS_OK) return {};
   return fail(describe(status, server_.shown(), last_words(status)));
 }
@@ -317,16 +336,6 @@ void Connection::end(std::optional<Error> reason) {
   ring();
 }
 
-Error Connection::loss() const {
-  const char* text = nullptr;
-  natsStatus status = natsConnection_GetLastError(client_.get(), &text);
-  std::string_view words = status == NATS_OK || text == nullptr ? "" : text;
-  // The client keeps the text of an earlier error that had nothing to do with the end.
-  if (words.starts_with("Permissions Violation")) words = {};
-  if (status == NATS_OK) status = NATS_CONNECTION_CLOSED;
-  return describe(status, server_.shown() + ": the connection is lost", words);
-}
-
 bool Connection::is_connected() const {
   return natsConnection_Status(client_.get()) == NATS_CONN_STATUS_CONNECTED;
 }
@@ -337,16 +346,12 @@ bool Connection::stopping() {
 }
 
 void Connection::take_answer(natsMsg* message) {
-  const std::string_view subject = natsMsg_GetSubject(message);
-  if (!subject.starts_with(inbox_)) return;
-  Number number = 0;
-  const auto [stop, wrong] =
-      std::from_chars(subject.data() + inbox_.size(), subject.data() + subject.size(), number);
-  if (wrong != std::errc() || stop != subject.data() + subject.size()) return;
+  const auto number = parse_number(natsMsg_GetSubject(message), inbox_);
+  if (!number) return;
   const bool nobody = natsMsg_IsNoResponders(message);
   const std::string_view body(natsMsg_GetData(message),
                               static_cast<std::size_t>(natsMsg_GetDataLength(message)));
-  if (number == kAsked) {
+  if (*number == kAsked) {
     const MutexLock lock(mutex_);
     reply_ = Reply{.kind = nobody ? Reply::Kind::nobody : Reply::Kind::answered,
                    .body = std::string(body)};
@@ -358,7 +363,7 @@ void Connection::take_answer(natsMsg* message) {
   {
     const MutexLock lock(mutex_);
     first = news_.answers.empty();
-    news_.answers.emplace_back(number, std::move(answer));
+    news_.answers.emplace_back(*number, std::move(answer));
   }
   if (first) ring();
 }
@@ -412,10 +417,6 @@ void Connection::answered(natsConnection* /*client*/, natsSubscription* /*subscr
                           natsMsg* message, void* held) {
   (*static_cast<std::shared_ptr<Connection>*>(held))->take_answer(message);
   natsMsg_Destroy(message);
-}
-
-void Connection::unsubscribed(void* held) {
-  delete static_cast<std::shared_ptr<Connection>*>(held);
 }
 
 }  // namespace outbox::sink::nats

@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -20,6 +21,7 @@
 #include <optional>
 #include <outbox/error.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -66,6 +68,42 @@ struct Reply {
 
 /// What subjects for answers begin with that nobody else has: "_INBOX.xxxxxxxxxxxxxxxxxxxxxx.".
 [[nodiscard]] std::string make_inbox(const std::string& prefix);
+/// The number at the end of a subject for answers; nullopt for other subjects.
+[[nodiscard]] std::optional<Number> parse_number(std::string_view subject, std::string_view inbox);
+
+/// What the client says of the call that has just failed with this status on this thread.
+[[nodiscard]] std::string_view last_words(natsStatus status);
+/// Why the connection was lost.
+[[nodiscard]] Error describe_loss(natsConnection* client, const std::string& server);
+
+/// Subscribes to the answers. `arrived` gets a pointer to `held`, which lives until its last call.
+template <class Held>
+natsStatus listen(natsConnection* client, const std::string& inbox, natsMsgHandler arrived,
+                  std::shared_ptr<Held> held, SubscriptionHandle& into) {
+  using Pointer = std::shared_ptr<Held>;
+  auto kept = std::make_unique<Pointer>(std::move(held));
+  natsSubscription* made = nullptr;
+  natsStatus status =
+      natsConnection_Subscribe(&made, client, (inbox + "*").c_str(), arrived, kept.get());
+  into.reset(made);
+  const auto unsubscribed = [](void* last) { delete static_cast<Pointer*>(last); };
+  if (status == NATS_OK)
+    status = natsSubscription_SetOnCompleteCB(made, unsubscribed, kept.release());
+  return status == NATS_OK ? natsSubscription_SetPendingLimits(made, -1, -1) : status;
+}
+
+/// The most hanging attempts to connect that are left behind, because the client cannot be
+/// interrupted. They end when the server does, or its kernel.
+inline constexpr std::size_t kMostLeft = 16;
+[[nodiscard]] Error too_many_left(std::size_t count);
+
+/// Forgets the attempts that have ended. Fails if too many are left.
+template <class Attempt>
+[[nodiscard]] Status check_left(std::vector<std::weak_ptr<Attempt>>& left) {
+  std::erase_if(left, [](const auto& one) { return one.expired(); });
+  if (left.size() < kMostLeft) return {};
+  return tl::unexpected(too_many_left(left.size()));
+}
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
@@ -112,7 +150,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool hand_over(const Outgoing& outgoing);
   void close_client();
   void end(std::optional<Error> reason);
-  [[nodiscard]] Error loss() const;
   [[nodiscard]] bool is_connected() const;
   void ring();
 
@@ -129,7 +166,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   static void closed(natsConnection* client, void* held);
   static void answered(natsConnection* client, natsSubscription* subscription, natsMsg* message,
                        void* held);
-  static void unsubscribed(void* held);
 
   [[nodiscard]] bool stopping();
   [[nodiscard]] News take_locked() OUTBOX_REQUIRES(mutex_);

@@ -3,21 +3,13 @@
 
 #include <nats/nats.h>
 
-#include <memory>
+#include "base/owned.hpp"
 
 namespace outbox::sink::nats {
 
-template <auto destroy>
-struct Destroy {
-  template <class T>
-  void operator()(T* thing) const noexcept {
-    destroy(thing);
-  }
-};
-
-using OptionsHandle = std::unique_ptr<natsOptions, Destroy<natsOptions_Destroy>>;
-using ConnectionHandle = std::unique_ptr<natsConnection, Destroy<natsConnection_Destroy>>;
-using SubscriptionHandle = std::unique_ptr<natsSubscription, Destroy<natsSubscription_Destroy>>;
-using MessageHandle = std::unique_ptr<natsMsg, Destroy<natsMsg_Destroy>>;
+using OptionsHandle = Owned<natsOptions, natsOptions_Destroy>;
+using ConnectionHandle = Owned<natsConnection, natsConnection_Destroy>;
+using SubscriptionHandle = Owned<natsSubscription, natsSubscription_Destroy>;
+using MessageHandle = Owned<natsMsg, natsMsg_Destroy>;
 
 }  // namespace outbox::sink::nats

@@ -15,10 +15,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The most hanging attempts to connect that are left behind, because the client cannot be
-/// interrupted. They end when the server does, or its kernel.
-constexpr std::size_t kMostLeft = 16;
-
 Error unanswered(const std::string& subject, std::chrono::milliseconds deadline, bool by_other) {
   return {.code = Errc::deadline_exceeded,
           .remedy = Remedy::retry_call,
@@ -71,13 +67,7 @@ Status NatsSink::open() {
 
 /// Connects to the server that worked last, or else to the others, within one time limit.
 Status NatsSink::connect(TimePoint until) {
-  std::erase_if(left_, [](const auto& one) { return one.expired(); });
-  if (left_.size() >= kMostLeft) {
-    return fail(
-        Errc::unavailable, Remedy::reconnect,
-        fmt::format("nats: {} earlier attempts to connect still wait for an answer", left_.size()),
-        "the server accepts connections and then hangs: restart it");
-  }
+  OUTBOX_TRY(check_left(left_));
   Status last;
   for (std::size_t tried = 0; tried < servers_.size(); ++tried) {
     const auto now = Clock::now();
@@ -119,9 +109,9 @@ Status NatsSink::check_destination(TimePoint until) {
     inspection_.weaknesses.push_back(in_clear("tls:// in nats.url"));
   if (const auto bytes = connection_->max_payload(); bytes > 0)
     inspection_.largest = {"max_payload of the server", bytes, "raise max_payload of the server"};
-  const std::string api = settings_.domain.empty() ? "$JS.API" : "$JS." + settings_.domain + ".API";
   const bool named = !settings_.stream.empty();
-  const std::string subject = api + (named ? ".STREAM.INFO." + settings_.stream : ".INFO");
+  const std::string subject =
+      api_prefix(settings_) + (named ? ".STREAM.INFO." + settings_.stream : ".INFO");
   OUTBOX_TRY(const Reply reply, connection_->ask(subject, until));
   if (reply.kind == Reply::Kind::nobody) {
     return fail(Errc::unsupported,

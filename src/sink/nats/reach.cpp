@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <string>
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/owned.hpp"
 
 namespace outbox::sink::nats {
 namespace {
@@ -33,10 +33,6 @@ class Socket {
 
  private:
   const int fd_;
-};
-
-struct FreeAddresses {
-  void operator()(addrinfo* first) const { ::freeaddrinfo(first); }
 };
 
 std::string words(int code) { return std::generic_category().message(code); }
@@ -100,7 +96,7 @@ Result<std::string> reach(const Endpoint& server, Clock::time_point until) {
   const int code =
       ::getaddrinfo(server.host.c_str(), std::to_string(server.port).c_str(), &hints, &first);
   if (code != 0) return fails(::gai_strerror(code));
-  const std::unique_ptr<addrinfo, FreeAddresses> owner(first);
+  const Owned<addrinfo, ::freeaddrinfo> owner(first);
   int left = 0;
   for (const addrinfo* address = first; address != nullptr; address = address->ai_next) ++left;
   std::string why;

@@ -127,9 +127,7 @@ void check(const PostgresSettings& settings, FieldErrors& errors) {
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make_network
 Result<std::unique_ptr<NetworkSink>> make(PostgresSettings settings, const SubscriptionSpec& spec) {
-  FieldErrors errors;
-  auto options = read_options(settings, spec.name, errors);
-  OUTBOX_TRY(errors.status());
+  OUTBOX_TRY(auto options, read_valid(read_options, settings, spec.name));
   return std::make_unique<PostgresSink>(std::move(*options));
 }
 

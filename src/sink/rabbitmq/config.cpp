@@ -161,9 +161,7 @@ void check_use(const RabbitSettings& settings, const SubscriptionSpec& spec, Fie
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make_network
 Result<std::unique_ptr<NetworkSink>> make(RabbitSettings settings, const SubscriptionSpec& spec) {
-  FieldErrors errors;
-  RabbitOptions options = parse_options(settings, errors);
-  OUTBOX_TRY(errors.status());
+  OUTBOX_TRY(RabbitOptions options, read_valid(parse_options, settings));
   options.connection_name = "outbox " + spec.name;
   return std::make_unique<RabbitSink>(std::move(options));
 }

@@ -7,11 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/owned.hpp"
 #include "sink/rabbitmq/librabbitmq.hpp"
 
 namespace outbox::sink::rabbitmq {
@@ -54,13 +54,8 @@ class FrameReader {
   void set_most(std::size_t bytes);
 
  private:
-  struct Free {
-    void operator()(amqp_connection_state_t state) const noexcept {
-      amqp_destroy_connection(state);
-    }
-  };
   /// The parser of librabbitmq, without a socket.
-  std::unique_ptr<amqp_connection_state_t_, Free> parser_;
+  Owned<amqp_connection_state_t_, amqp_destroy_connection> parser_;
   std::string_view input_;
 };
 

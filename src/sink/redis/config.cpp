@@ -50,9 +50,7 @@ void check_use(const RedisSettings& /*settings*/, const SubscriptionSpec& spec,
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make
 Result<std::unique_ptr<Sink>> make(RedisSettings settings) {
-  FieldErrors errors;
-  auto options = hiredis::parse_options("redis", settings, kPlace, errors);
-  OUTBOX_TRY(errors.status());
+  OUTBOX_TRY(auto options, read_valid(hiredis::parse_options, "redis", settings, kPlace));
   return std::make_unique<hiredis::PipelineSink>(
       std::move(options), make_purpose(settings),
       std::make_unique<Command>(settings.dedup_window, settings.max_length));
@@ -60,9 +58,7 @@ Result<std::unique_ptr<Sink>> make(RedisSettings settings) {
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
 Result<Inspection> inspect(RedisSettings settings, const SubscriptionSpec&) {
-  FieldErrors errors;
-  const auto options = hiredis::parse_options("redis", settings, kPlace, errors);
-  OUTBOX_TRY(errors.status());
+  OUTBOX_TRY(const auto options, read_valid(hiredis::parse_options, "redis", settings, kPlace));
   OUTBOX_TRY(hiredis::Session session, open_session(options, make_purpose(settings)));
   return std::move(session.inspection);
 }

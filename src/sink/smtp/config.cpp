@@ -199,9 +199,7 @@ void check_here(const SmtpSettings& settings, FieldErrors& errors) {
 
 Result<std::unique_ptr<NetworkSink>> make(SmtpSettings settings, const SubscriptionSpec& /*spec*/) {
   OUTBOX_TRY(read_body(settings));
-  FieldErrors errors;
-  auto options = read_options(std::move(settings), errors);
-  if (!options) return tl::unexpected(errors.status().error());
+  OUTBOX_TRY(auto options, read_valid(read_options, std::move(settings)));
   return std::make_unique<SmtpSink>(std::move(*options));
 }
 

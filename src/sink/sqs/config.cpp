@@ -209,9 +209,7 @@ void check(const SqsSettings& settings, FieldErrors& errors) {
 }
 
 Result<std::unique_ptr<NetworkSink>> make(SqsSettings settings, const SubscriptionSpec& spec) {
-  FieldErrors errors;
-  auto options = read_options(std::move(settings), spec.name, errors);
-  if (!options) return tl::unexpected(errors.status().error());
+  OUTBOX_TRY(auto options, read_valid(read_options, std::move(settings), spec.name));
   return std::make_unique<SqsSink>(std::move(*options), process_environment);
 }
 

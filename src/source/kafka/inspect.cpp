@@ -62,9 +62,7 @@ void look_at_topic(sink::kafka::Brokers& brokers, const std::string& topic, Insp
 }  // namespace
 
 Result<Inspection> inspect(const sink::kafka::KafkaSettings& settings, const ConsumerSpec& spec) {
-  FieldErrors errors;
-  sink::kafka::Conf conf = sink::kafka::make_conf(settings, errors);
-  OUTBOX_TRY(errors.status());
+  OUTBOX_TRY(sink::kafka::Conf conf, read_valid(sink::kafka::make_conf, settings));
   sink::kafka::Brokers brokers;
   OUTBOX_TRY(brokers.connect(std::move(conf)));
   OUTBOX_TRY(const auto topics, brokers.topics());

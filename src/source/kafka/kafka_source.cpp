@@ -17,7 +17,6 @@ namespace outbox::source::kafka {
 namespace {
 
 using namespace std::chrono_literals;
-using sink::kafka::Conf;
 
 /// What a consumer needs whatever the settings say. Messages of aborted transactions are not read.
 /// The client commits only the offsets that acknowledge() stored. It does so by itself, because it
@@ -61,11 +60,6 @@ constexpr std::chrono::milliseconds kCloseLimit{5000};
 constexpr int kAnswerMs = 5000;
 /// How often the broker is asked where a partition begins that has gaps.
 constexpr std::chrono::seconds kAskEvery{10};
-
-struct MessageDelete {
-  void operator()(rd_kafka_message_t* message) const noexcept { rd_kafka_message_destroy(message); }
-};
-using MessagePtr = std::unique_ptr<rd_kafka_message_t, MessageDelete>;
 
 std::string_view bytes(const void* data, std::size_t size) {
   return data == nullptr ? std::string_view()
@@ -136,9 +130,7 @@ void KafkaSource::on_rebalance(rd_kafka_t* /*handle*/, rd_kafka_resp_err_t code,
 
 Status KafkaSource::open() {
   close();
-  FieldErrors errors;
-  Conf conf = sink::kafka::make_conf(settings_, errors);
-  OUTBOX_TRY(errors.status());
+  OUTBOX_TRY(sink::kafka::Conf conf, read_valid(sink::kafka::make_conf, settings_));
   for (const auto& [name, value] : kConsumerSettings)
     OUTBOX_CHECK(!sink::kafka::set_property(conf.get(), name, value));
   for (const auto& [name, value] : consumer_defaults()) {
@@ -151,14 +143,8 @@ Status KafkaSource::open() {
   rd_kafka_conf_set_opaque(conf.get(), this);
   rd_kafka_conf_set_error_cb(conf.get(), on_error);
   rd_kafka_conf_set_rebalance_cb(conf.get(), on_rebalance);
-  sink::kafka::log_to_ours(conf.get());
-  char why[512] = "";
-  handle_.reset(rd_kafka_new(RD_KAFKA_CONSUMER, conf.get(), why, sizeof why));
-  if (!handle_) {
-    return fail(Errc::invalid_argument, std::string("kafka: ") + why,
-                "check the settings of this consumer");
-  }
-  (void)conf.release();
+  OUTBOX_TRY(handle_,
+             sink::kafka::make_handle(RD_KAFKA_CONSUMER, std::move(conf), "consumer"));
   reported_ = {};
   OUTBOX_TRY(sink::kafka::reach(handle_.get(), reported_, settings_.connect_timeout));
   rd_kafka_poll_set_consumer(handle_.get());
@@ -187,8 +173,7 @@ void KafkaSource::close() noexcept {
 /// Commits the offsets that are stored and gives the partitions back, which runs rebalance().
 void KafkaSource::leave() {
   // Must be gone before the client is: the messages in it keep the client's threads alive.
-  const std::unique_ptr<rd_kafka_queue_t, sink::kafka::QueueDelete> queue(
-      rd_kafka_queue_new(handle_.get()));
+  const sink::kafka::Queue queue(rd_kafka_queue_new(handle_.get()));
   if (rd_kafka_error_t* const error = rd_kafka_consumer_close_queue(handle_.get(), queue.get())) {
     rd_kafka_error_destroy(error);
     return;
@@ -299,7 +284,7 @@ Status KafkaSource::receive(const Wanted& wanted, std::vector<Received>& into) {
   auto wait = static_cast<int>(wanted.wait.count());
   // A paused source still gets what the client had taken from its queue already.
   while (taken < std::max<std::size_t>(wanted.messages, 1) && bytes < wanted.bytes) {
-    const MessagePtr message(rd_kafka_consumer_poll(handle_.get(), wait));
+    const sink::kafka::MessagePtr message(rd_kafka_consumer_poll(handle_.get(), wait));
     if (unanswered_) return fail(*std::exchange(unanswered_, std::nullopt));
     if (!message) break;
     wait = 0;

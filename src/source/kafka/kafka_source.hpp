@@ -6,11 +6,11 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/owned.hpp"
 #include "sink/kafka/config.hpp"
 #include "sink/kafka/reported.hpp"
 #include "source/kind.hpp"
@@ -37,12 +37,7 @@ class KafkaSource final : public Source {
   void close() noexcept override;
 
  private:
-  struct ListDelete {
-    void operator()(rd_kafka_topic_partition_list_t* list) const noexcept {
-      rd_kafka_topic_partition_list_destroy(list);
-    }
-  };
-  using List = std::unique_ptr<rd_kafka_topic_partition_list_t, ListDelete>;
+  using List = Owned<rd_kafka_topic_partition_list_t, rd_kafka_topic_partition_list_destroy>;
 
   static void on_error(rd_kafka_t* handle, int code, const char* reason, void* opaque);
   static void on_rebalance(rd_kafka_t* handle, rd_kafka_resp_err_t code,
@@ -61,7 +56,7 @@ class KafkaSource final : public Source {
   const sink::kafka::KafkaSettings settings_;
   const ConsumerSpec spec_;
   sink::kafka::Reported reported_;
-  std::unique_ptr<rd_kafka_t, sink::kafka::HandleDelete> handle_;
+  sink::kafka::Handle handle_;
   bool paused_{false};
   static constexpr std::int64_t kUnknown = -1;
   /// The message that should come next.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <condition_variable>
 #include <deque>
 #include <string_view>
@@ -20,21 +19,13 @@
 namespace outbox::source::nats {
 namespace {
 
-using sink::nats::client_words;
 using sink::nats::ConnectionHandle;
 using sink::nats::describe;
+using sink::nats::last_words;
 using sink::nats::MessageHandle;
 
-/// The most attempts to connect that are left behind. They end when the server does.
-constexpr std::size_t kMostLeft = 16;
 /// A peer that answers nothing is noticed after three of these.
 constexpr std::int64_t kPingIntervalMs = 10'000;
-
-std::string_view last_words(natsStatus status) {
-  natsStatus last = NATS_OK;
-  const char* const text = nats_GetLastError(&last);
-  return last == status && text != nullptr ? client_words(text) : std::string_view();
-}
 
 /// Errors that concern no call are read from the connection when they matter.
 void ignore_error(natsConnection* /*client*/, natsSubscription* /*subscription*/,
@@ -58,13 +49,7 @@ struct Client::Connector::Attempt {
 
 Result<std::unique_ptr<Client>> Client::Connector::connect(
     const sink::nats::NatsSettings& settings, const std::vector<sink::Endpoint>& servers) {
-  std::erase_if(left_, [](const auto& one) { return one.expired(); });
-  if (left_.size() >= kMostLeft) {
-    return fail(
-        Errc::unavailable, Remedy::reconnect,
-        fmt::format("nats: {} earlier attempts to connect still wait for an answer", left_.size()),
-        "the server accepts connections and then hangs: restart it");
-  }
+  OUTBOX_TRY(sink::nats::check_left(left_));
   if (const natsStatus opened = nats_Open(-1); opened != NATS_OK)
     return fail(describe(opened, "the client cannot be started", last_words(opened)));
   const TimePoint until = now_steady() + settings.connect_timeout;
@@ -131,15 +116,9 @@ Client::~Client() = default;
 
 Status Client::subscribe() {
   // cnats may deliver a message on its thread while the subscription is destroyed here.
-  auto held = std::make_unique<std::shared_ptr<Arrivals>>(arrivals_);
-  natsSubscription* made = nullptr;
-  natsStatus status = natsConnection_Subscribe(&made, connection_.get(), (inbox_ + "*").c_str(),
-                                               arrived, held.get());
-  subscription_.reset(made);
-  if (status == NATS_OK)
-    status = natsSubscription_SetOnCompleteCB(made, unsubscribed, held.release());
-  // No more arrives than was asked for.
-  if (status == NATS_OK) status = natsSubscription_SetPendingLimits(made, -1, -1);
+  // Their number needs no limit: no more arrives than was asked for.
+  const natsStatus status =
+      sink::nats::listen(connection_.get(), inbox_, arrived, arrivals_, subscription_);
   if (status == NATS_OK) return {};
   return fail(describe(status, server_, last_words(status)));
 }
@@ -148,12 +127,8 @@ Status Client::subscribe() {
 
 std::string Client::reply_to(std::uint64_t number) const { return inbox_ + std::to_string(number); }
 
-std::optional<std::uint64_t> Client::number_of(std::string_view subject) const {
-  if (!subject.starts_with(inbox_)) return std::nullopt;
-  std::uint64_t number = 0;
-  const char* const end = subject.data() + subject.size();
-  const auto [stop, wrong] = std::from_chars(subject.data() + inbox_.size(), end, number);
-  return wrong == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+std::optional<std::uint64_t> Client::parse_number(std::string_view subject) const {
+  return sink::nats::parse_number(subject, inbox_);
 }
 
 Result<std::string> Client::ask(const std::string& subject, const std::string& body,
@@ -236,19 +211,11 @@ void Client::arrived(natsConnection* /*connection*/, natsSubscription* /*subscri
   arrivals->changed.notify_all();
 }
 
-void Client::unsubscribed(void* held) { delete static_cast<std::shared_ptr<Arrivals>*>(held); }
-
 // ---- the state of the connection
 
 Status Client::check() {
   if (!natsConnection_IsClosed(connection_.get())) return {};
-  const char* text = nullptr;
-  natsStatus status = natsConnection_GetLastError(connection_.get(), &text);
-  std::string_view words = status == NATS_OK || text == nullptr ? "" : text;
-  // The client keeps the text of an earlier error that had nothing to do with the end.
-  if (words.starts_with("Permissions Violation")) words = {};
-  if (status == NATS_OK) status = NATS_CONNECTION_CLOSED;
-  return fail(describe(status, server_ + ": the connection is lost", words));
+  return fail(sink::nats::describe_loss(connection_.get(), server_));
 }
 
 Status Client::check_rights() {

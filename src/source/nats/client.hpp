@@ -50,7 +50,7 @@ class Client {
   /// The subject for the answers to the request with this number.
   [[nodiscard]] std::string reply_to(std::uint64_t number) const;
   /// The number of a subject that reply_to() made.
-  [[nodiscard]] std::optional<std::uint64_t> number_of(std::string_view subject) const;
+  [[nodiscard]] std::optional<std::uint64_t> parse_number(std::string_view subject) const;
 
   /// The answer of JetStream's API, which may be an error of JetStream.
   [[nodiscard]] Result<std::string> ask(const std::string& subject, const std::string& body,
@@ -85,7 +85,6 @@ class Client {
 
   static void arrived(natsConnection* connection, natsSubscription* subscription, natsMsg* message,
                       void* held);
-  static void unsubscribed(void* held);
 
   const std::string server_;
   const std::string inbox_;

@@ -31,7 +31,7 @@ void read_keeping(const std::string& stream, const Json& config, Inspection& fou
 
 Status look_at_stream(Client& client, const sink::nats::NatsSettings& settings,
                       const std::string& stream, Inspection& found) {
-  const std::string subject = api_prefix(settings) + ".STREAM.INFO." + stream;
+  const std::string subject = sink::nats::api_prefix(settings) + ".STREAM.INFO." + stream;
   auto reply = client.ask(subject, "", settings.deadline);
   if (!reply && reply.error().code == Errc::permission_denied) {
     found.unasked.push_back(reply.error());

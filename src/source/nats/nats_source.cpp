@@ -113,10 +113,6 @@ Result<Reads> parse_read(const std::string& text) {
   return reads;
 }
 
-std::string api_prefix(const sink::nats::NatsSettings& settings) {
-  return settings.domain.empty() ? "$JS.API" : "$JS." + settings.domain + ".API";
-}
-
 NatsSource::NatsSource(sink::nats::NatsSettings settings, std::vector<sink::Endpoint> servers,
                        ConsumerSpec spec, const std::vector<Reads>& reads)
     : settings_(std::move(settings)),
@@ -219,7 +215,7 @@ Status NatsSource::check_consumer(const Lane& lane, const Json& config) {
 }
 
 std::string NatsSource::api(const Lane& lane, const std::string& verb) const {
-  return fmt::format("{}.CONSUMER.{}.{}.{}", api_prefix(settings_), verb, lane.reads.stream,
+  return fmt::format("{}.CONSUMER.{}.{}.{}", sink::nats::api_prefix(settings_), verb, lane.reads.stream,
                      durable_);
 }
 
@@ -349,7 +345,7 @@ bool NatsSource::is_due(Lane& lane, std::uint64_t sequence) {
 
 /// Reads how the server has ended a request.
 Status NatsSource::take_status(natsMsg* message) {
-  const auto number = client_->number_of(natsMsg_GetSubject(message));
+  const auto number = client_->parse_number(natsMsg_GetSubject(message));
   const auto lane = std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& one) {
     return one.waiting && one.request == number;
   });
@@ -419,9 +415,7 @@ struct Parts {
 Result<Parts> read_parts(const ConsumerSpec& spec) {
   Parts parts;
   OUTBOX_TRY(parts.settings, read_connection(sink::nats::declaration(), spec));
-  FieldErrors errors;
-  parts.servers = sink::nats::parse_servers(parts.settings, errors);
-  OUTBOX_TRY(errors.status());
+  OUTBOX_TRY(parts.servers, read_valid(sink::nats::parse_servers, parts.settings));
   const bool by_name = spec.group.empty();
   if (const auto wrong = sink::nats::wrong_name(by_name ? spec.name : spec.group); !wrong.empty()) {
     return bad_field(

@@ -32,8 +32,7 @@ struct Reads {
 
 /// JetStream's code for a stream that does not exist.
 inline constexpr int kNoStream = 10059;
-/// What the subjects of JetStream's API begin with: "$JS.API".
-[[nodiscard]] std::string api_prefix(const sink::nats::NatsSettings& settings);
+
 /// Asks the server of the streams that the consumer reads.
 [[nodiscard]] Result<Inspection> inspect(const sink::nats::NatsSettings& settings,
                                          const std::vector<sink::Endpoint>& servers,

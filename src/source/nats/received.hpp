@@ -3,19 +3,16 @@
 
 #include <nats/nats.h>
 
-#include <memory>
 #include <outbox/error.hpp>
 #include <string_view>
 #include <vector>
 
+#include "base/owned.hpp"
 #include "source/source.hpp"
 
 namespace outbox::source::nats {
 
-struct DestroyMeta {
-  void operator()(jsMsgMetaData* meta) const noexcept { jsMsgMetaData_Destroy(meta); }
-};
-using Meta = std::unique_ptr<jsMsgMetaData, DestroyMeta>;
+using Meta = Owned<jsMsgMetaData, jsMsgMetaData_Destroy>;
 
 /// The subject to acknowledge a message; empty for what the server itself says of a request.
 [[nodiscard]] std::string_view ack_subject(natsMsg* message);

@@ -328,9 +328,7 @@ namespace {
 
 Result<sink::rabbitmq::RabbitOptions> read_options(const ConsumerSpec& spec) {
   OUTBOX_TRY(const auto settings, read_connection(sink::rabbitmq::declaration(), spec));
-  FieldErrors errors;
-  auto options = sink::rabbitmq::parse_options(settings, errors);
-  OUTBOX_TRY(errors.status());
+  OUTBOX_TRY(auto options, read_valid(sink::rabbitmq::parse_options, settings));
   options.connection_name = "outbox " + spec.name;
   return options;
 }

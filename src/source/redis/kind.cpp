@@ -34,11 +34,8 @@ void look_at_oldest(const std::string& stream, const redisReply& info, Inspectio
 
 Result<sink::hiredis::ServerOptions> read_options(const ConsumerSpec& spec) {
   OUTBOX_TRY(const auto settings, read_connection(sink::redis::declaration(), spec));
-  FieldErrors errors;
-  auto options = sink::hiredis::parse_options("redis", settings,
-                                              "the streams are what the consumer reads", errors);
-  OUTBOX_TRY(errors.status());
-  return options;
+  return read_valid(sink::hiredis::parse_options, "redis", settings,
+                    "the streams are what the consumer reads");
 }
 
 Result<Inspection> inspect(const ConsumerSpec& spec) {
