@@ -95,7 +95,7 @@ struct Metric {
   std::string_view help;
 };
 
-/// All metrics, in the order of the documentation.
+/// All metrics, in the order of the documentation and of their ids.
 [[nodiscard]] std::span<const Metric> all_metrics() noexcept;
 /// docs/reference/metrics.md.
 [[nodiscard]] std::string metrics_page();
