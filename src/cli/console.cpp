@@ -11,8 +11,6 @@
 #include "base/signals.hpp"
 #include "base/supervisor.hpp"
 #include "cli/acting.hpp"
-#include "cli/capture.hpp"
-#include "cli/console_tokens.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/program.hpp"

@@ -1,7 +1,5 @@
 // outbox console token: adds, lists and removes the tokens that the console asks for
 // (docs/design/console.md).
-#include "cli/console_tokens.hpp"
-
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,6 +13,7 @@
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
+#include "cli/verbs.hpp"
 #include "console/access.hpp"
 #include "console/authenticator.hpp"
 #include "event/time_text.hpp"

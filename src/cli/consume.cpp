@@ -13,7 +13,7 @@
 #include "cli/monitoring.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
-#include "metrics/consumer_metrics.hpp"
+#include "metrics/relay_metrics.hpp"
 #include "store/url.hpp"
 
 namespace outbox::cli {

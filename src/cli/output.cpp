@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/capture.hpp"
 #include "event/time_text.hpp"
 
 namespace outbox::cli {

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace outbox::cli {
 
@@ -45,5 +46,17 @@ void print_error(const std::string& line);
 
 /// The text with spaces for control characters: one line, and nothing that controls a terminal.
 [[nodiscard]] std::string plain(std::string_view text);
+
+/// While a Capture lives, write_out() and what is built on it append to the text instead, in this
+/// thread. Only one may live at a time in a thread.
+class Capture {
+ public:
+  explicit Capture(std::string& into);
+  /// Captures the lines of print_error(), too, without the name of the program.
+  Capture(std::string& into, std::vector<std::string>& errors);
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  ~Capture();
+};
 
 }  // namespace outbox::cli

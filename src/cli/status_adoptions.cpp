@@ -1,8 +1,8 @@
-#include "cli/status_adoptions.hpp"
-
+// The part of `outbox status` about adopted tables.
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
+#include "cli/status_parts.hpp"
 #include "cli/table.hpp"
 #include "event/time_text.hpp"
 

@@ -1,12 +1,11 @@
-#include "cli/status_history.hpp"
-
+// The part of `outbox status` about what was done before (docs/design/history.md).
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
 #include "cli/exit.hpp"
-#include "cli/status_queues.hpp"
+#include "cli/status_parts.hpp"
 #include "cli/table.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"

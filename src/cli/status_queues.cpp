@@ -1,11 +1,11 @@
-#include "cli/status_queues.hpp"
-
+// The part of `outbox status` about queues of tasks and their workers.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/outage.hpp"
+#include "cli/status_parts.hpp"
 #include "cli/table.hpp"
 
 namespace outbox::cli {

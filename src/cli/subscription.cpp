@@ -12,7 +12,6 @@
 #include "cli/acting.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
-#include "cli/subscription_changes.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings.hpp"

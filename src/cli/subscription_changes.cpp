@@ -1,6 +1,4 @@
 // outbox subscription create, rename, reset, drop.
-#include "cli/subscription_changes.hpp"
-
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -16,6 +14,7 @@
 #include "cli/event_input.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
+#include "cli/verbs.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
 #include "store/subscriptions.hpp"

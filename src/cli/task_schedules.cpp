@@ -1,6 +1,4 @@
 // outbox tasks schedule: lists, pauses, resumes and removes the schedules of tasks that recur.
-#include "cli/task_schedules.hpp"
-
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -14,6 +12,7 @@
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
+#include "cli/verbs.hpp"
 #include "event/time_text.hpp"
 #include "schedule/schedule.hpp"
 

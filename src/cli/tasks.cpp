@@ -14,7 +14,6 @@
 #include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cli/task_rows.hpp"
-#include "cli/task_schedules.hpp"
 #include "cli/verbs.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"

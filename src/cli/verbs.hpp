@@ -32,6 +32,14 @@ void add_man(CLI::App& root, Context& context);
 void add_version(CLI::App& root, Context& context);
 void add_console(CLI::App& root, Context& context);
 
+// Subverbs that have a file of their own.
+/// Adds create, rename, reset and drop to `outbox subscription`.
+void add_subscription_changes(CLI::App& subscription, Context& context);
+/// Adds `outbox tasks schedule`.
+void add_task_schedules(CLI::App& tasks, Context& context);
+/// Adds `outbox console token`.
+void add_console_tokens(CLI::App& console, Context& context);
+
 /// Adds all verbs, and the options of every verb.
 void add_verbs(CLI::App& root, Context& context);
 

@@ -21,7 +21,6 @@
 #include "base/signals.hpp"
 #include "base/thread.hpp"
 #include "base/units.hpp"
-#include "cli/capture.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/terminal.hpp"

@@ -19,7 +19,6 @@
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
 #include "config/tasks.hpp"
-#include "metrics/consumer_metrics.hpp"
 #include "metrics/relay_metrics.hpp"
 #include "store/url.hpp"
 #include "task/exec_handler.hpp"

@@ -12,7 +12,6 @@
 #include "base/sha256.hpp"
 #include "base/steady.hpp"
 #include "http/process_usage.hpp"
-#include "metrics/consumer_metrics.hpp"
 #include "metrics/relay_metrics.hpp"
 
 namespace outbox::http {

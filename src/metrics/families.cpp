@@ -19,27 +19,26 @@ std::vector<std::string_view> split_names(std::string_view names) {
 
 }  // namespace
 
-void Families::add(const Metric& metric, std::initializer_list<std::string_view> labels,
+void Families::add(metric::Id metric, std::initializer_list<std::string_view> labels,
                    double value) {
-  samples_[&metric].push_back({.labels = {labels.begin(), labels.end()}, .value = value});
+  samples_[metric].push_back({.labels = {labels.begin(), labels.end()}, .value = value});
 }
 
-void Families::add(const Metric& metric, std::initializer_list<std::string_view> labels,
+void Families::add(metric::Id metric, std::initializer_list<std::string_view> labels,
                    const DurationHistogram& histogram) {
-  samples_[&metric].push_back({.labels = {labels.begin(), labels.end()}, .histogram = histogram});
+  samples_[metric].push_back({.labels = {labels.begin(), labels.end()}, .histogram = histogram});
 }
 
 std::vector<MetricFamily> Families::list() const {
   std::vector<MetricFamily> families;
-  for (const Metric* const metric : all_metrics()) {
-    const auto found = samples_.find(metric);
-    if (found == samples_.end()) continue;
-    families.push_back({.name = metric->name,
-                        .help = metric->help,
-                        .type = metric->type,
-                        .labels = split_names(metric->labels),
-                        .samples = found->second});
-    for (const MetricSample& one : found->second)
+  for (const auto& [id, samples] : samples_) {
+    const Metric& metric = all_metrics()[id];
+    families.push_back({.name = metric.name,
+                        .help = metric.help,
+                        .type = metric.type,
+                        .labels = split_names(metric.labels),
+                        .samples = samples});
+    for (const MetricSample& one : samples)
       OUTBOX_CHECK(one.labels.size() == families.back().labels.size());
   }
   return families;

@@ -14,14 +14,14 @@ namespace outbox::metrics {
 class Families {
  public:
   /// `labels` are the values of the metric's labels, in their order.
-  void add(const Metric& metric, std::initializer_list<std::string_view> labels, double value);
-  void add(const Metric& metric, std::initializer_list<std::string_view> labels,
+  void add(metric::Id metric, std::initializer_list<std::string_view> labels, double value);
+  void add(metric::Id metric, std::initializer_list<std::string_view> labels,
            const DurationHistogram& histogram);
   /// The metrics that have samples, in the order of the documentation.
   [[nodiscard]] std::vector<MetricFamily> list() const;
 
  private:
-  std::map<const Metric*, std::vector<MetricSample>> samples_;
+  std::map<metric::Id, std::vector<MetricSample>> samples_;
 };
 
 }  // namespace outbox::metrics

@@ -1,7 +1,8 @@
-// What the relays and workers of a process did themselves, as metrics. Pure.
+// What the relays, workers and consumers of a process did themselves, as metrics. Pure.
 #pragma once
 
 #include <chrono>
+#include <outbox/consumer.hpp>
 #include <outbox/relay.hpp>
 #include <string_view>
 #include <vector>
@@ -23,11 +24,14 @@ inline constexpr std::chrono::seconds kHangs{90};
 [[nodiscard]] bool have_started(const std::vector<RelayReport>& reports);
 /// Whether no main loop of these hangs.
 [[nodiscard]] bool lives(const std::vector<RelayReport>& reports);
+/// Whether none of these hangs in a transaction.
+[[nodiscard]] bool live(const std::vector<ConsumerReport>& reports);
 
 /// `store`: "postgresql" or "sqlite".
 void add_process(std::string_view version, std::string_view store, Families& into);
 /// Adds the relays and workers of a process. The one that has not gone round for longest says when
 /// the process last did.
 void add_relays(const std::vector<RelayReport>& reports, const Moment& moment, Families& into);
+void add_consumers(const std::vector<ConsumerReport>& reports, Families& into);
 
 }  // namespace outbox::metrics

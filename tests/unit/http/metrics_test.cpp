@@ -28,19 +28,20 @@ bool has_line(const std::string& text, const std::string& line) {
 
 TEST(Metrics, names_follow_the_rules_of_prometheus) {
   std::set<std::string_view> names;
-  for (const Metric* const one : all_metrics()) {
-    EXPECT_TRUE(names.insert(one->name).second) << one->name;
-    EXPECT_TRUE(one->name.starts_with("outbox_") || one->name.starts_with("process_")) << one->name;
-    EXPECT_EQ(one->name.ends_with("_total"), one->type == MetricType::counter) << one->name;
-    EXPECT_TRUE(one->help.ends_with('.')) << one->name;
-    EXPECT_NE(metrics_page().find("| `" + std::string(one->name) + "` |"), std::string::npos);
+  for (const Metric& one : all_metrics()) {
+    EXPECT_TRUE(names.insert(one.name).second) << one.name;
+    EXPECT_TRUE(one.name.starts_with("outbox_") || one.name.starts_with("process_")) << one.name;
+    EXPECT_EQ(one.name.ends_with("_total"), one.type == MetricType::counter) << one.name;
+    EXPECT_TRUE(one.help.ends_with('.')) << one.name;
+    EXPECT_NE(metrics_page().find("| `" + std::string(one.name) + "` |"), std::string::npos);
   }
 }
 
 TEST(Metrics, the_text_has_help_type_and_escaped_labels) {
   Families all;
   all.add(metric::kDead, {"or\"de\\rs\n"}, 3);
-  EXPECT_EQ(text_of(all), "# HELP outbox_events_dead_total " + std::string(metric::kDead.help) +
+  EXPECT_EQ(text_of(all), "# HELP outbox_events_dead_total " +
+                              std::string(all_metrics()[metric::kDead].help) +
                               "\n# TYPE outbox_events_dead_total counter\n"
                               "outbox_events_dead_total{subscription=\"or\\\"de\\\\rs\\n\"} 3\n");
   EXPECT_EQ(text_of(Families()), "");
