@@ -11,6 +11,7 @@
 #include <outbox/event.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.hpp"
 #include "pg/wire.hpp"
@@ -25,6 +26,14 @@ class Rows {
 
   [[nodiscard]] int size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  /// The list of what `read` makes of each row, given its number.
+  template <class Read>
+  [[nodiscard]] auto list(Read read) const {
+    std::vector<decltype(read(0))> all;
+    all.reserve(static_cast<std::size_t>(size_));
+    for (int row = 0; row < size_; ++row) all.push_back(read(row));
+    return all;
+  }
   [[nodiscard]] bool is_null(int row, int column) const noexcept {
     return PQgetisnull(result_.get(), row, column) != 0;
   }

@@ -26,9 +26,7 @@ std::size_t count_bytes(const Row& row) {
 }
 
 std::vector<std::string> names_in(const pg::Rows& rows) {
-  std::vector<std::string> names;
-  for (int row = 0; row < rows.size(); ++row) names.push_back(rows.text(row, 0));
-  return names;
+  return rows.list([&](int row) { return rows.text(row, 0); });
 }
 
 std::vector<std::string> list_keys(const Message& message) {

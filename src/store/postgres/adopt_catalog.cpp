@@ -171,9 +171,7 @@ Result<std::vector<FoundAdoption>> find_adoptions(Connection& connection,
       "SELECT " + std::string(kAdoptionColumns) + " FROM {schema}.adoption_state a ORDER BY a.id",
       schema);
   OUTBOX_TRY(const Rows rows, connection.exec(query));
-  std::vector<FoundAdoption> found;
-  for (int row = 0; row < rows.size(); ++row) found.push_back(read_adoption(rows, row));
-  return found;
+  return rows.list([&](int row) { return read_adoption(rows, row); });
 }
 
 FoundAdoption read_adoption(const Rows& rows, int row) {

@@ -83,9 +83,7 @@ class PostgresCatalog final : public sql::Catalog {
 
   [[nodiscard]] Result<std::vector<RelayRow>> relays() override {
     OUTBOX_TRY(const Rows rows, connection_.exec(&Queries::relays));
-    std::vector<RelayRow> all;
-    for (int row = 0; row < rows.size(); ++row) all.push_back(read_relay(rows, row));
-    return all;
+    return rows.list([&](int row) { return read_relay(rows, row); });
   }
 
   [[nodiscard]] Result<StoreFigures> figures() override {

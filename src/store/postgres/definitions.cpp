@@ -196,15 +196,13 @@ ORDER BY place)",
                        schema)) {}
 
 Definitions to_definitions(const Rows& rows) {
-  Definitions list;
-  for (int row = 0; row < rows.size(); ++row) {
-    list.push_back({.object = rows.text(row, 0),
-                    .part = rows.text(row, 1),
-                    .grantee = rows.text(row, 2),
-                    .makes = rows.text(row, 3),
-                    .undoes = rows.text(row, 4)});
-  }
-  return list;
+  return rows.list([&](int row) {
+    return Definition{.object = rows.text(row, 0),
+                      .part = rows.text(row, 1),
+                      .grantee = rows.text(row, 2),
+                      .makes = rows.text(row, 3),
+                      .undoes = rows.text(row, 4)};
+  });
 }
 
 Result<Definitions> read_definitions(Connection& connection, const Query& query) {

@@ -153,14 +153,12 @@ class Questions {
 
   Result<std::vector<RoleFacts>> roles() {
     OUTBOX_TRY(const Rows rows, ask(queries_.roles));
-    std::vector<RoleFacts> all;
-    for (int row = 0; row < rows.size(); ++row) {
-      all.push_back({.exists = rows.boolean(row, 0),
-                     .name = rows.text(row, 1),
-                     .what = rows.text(row, 2),
-                     .statement = rows.text(row, 3)});
-    }
-    return all;
+    return rows.list([&](int row) {
+      return RoleFacts{.exists = rows.boolean(row, 0),
+                       .name = rows.text(row, 1),
+                       .what = rows.text(row, 2),
+                       .statement = rows.text(row, 3)};
+    });
   }
 
   Result<PartitionFacts> partitions() {
@@ -181,48 +179,44 @@ class Questions {
                       .database_age = rows.int8(0, 3),
                       .database_multi_age = rows.int8(0, 4)};
     OUTBOX_TRY(const Rows tables, ask(queries_.tables));
-    for (int row = 0; row < tables.size(); ++row) {
-      facts.tables.push_back({.name = tables.text(row, 0),
-                              .autovacuum = tables.boolean(row, 1),
-                              .live = tables.int8(row, 2),
-                              .dead = tables.int8(row, 3)});
-    }
+    facts.tables = tables.list([&](int row) {
+      return TableFacts{.name = tables.text(row, 0),
+                        .autovacuum = tables.boolean(row, 1),
+                        .live = tables.int8(row, 2),
+                        .dead = tables.int8(row, 3)};
+    });
     return facts;
   }
 
   Result<std::vector<HolderFacts>> holders() {
     OUTBOX_TRY(const Rows rows, ask(queries_.holders));
-    std::vector<HolderFacts> all;
-    for (int row = 0; row < rows.size(); ++row) {
+    return rows.list([&](int row) {
       using Kind = HolderFacts::Kind;
       const auto kind = rows.bytes(row, 0);
-      all.push_back({.kind = kind == "prepared"  ? Kind::prepared
-                             : kind == "slot"    ? Kind::slot
-                             : kind == "standby" ? Kind::standby
-                                                 : Kind::session,
-                     .pid = rows.int8(row, 1),
-                     .name = rows.text(row, 2),
-                     .quoted_name = rows.text(row, 3),
-                     .login = rows.text(row, 4),
-                     .state = rows.text(row, 5),
-                     .age_us = maybe(rows, row, 6),
-                     .xids = rows.int8(row, 7),
-                     .active = rows.boolean(row, 8)});
-    }
-    return all;
+      return HolderFacts{.kind = kind == "prepared"  ? Kind::prepared
+                                 : kind == "slot"    ? Kind::slot
+                                 : kind == "standby" ? Kind::standby
+                                                     : Kind::session,
+                         .pid = rows.int8(row, 1),
+                         .name = rows.text(row, 2),
+                         .quoted_name = rows.text(row, 3),
+                         .login = rows.text(row, 4),
+                         .state = rows.text(row, 5),
+                         .age_us = maybe(rows, row, 6),
+                         .xids = rows.int8(row, 7),
+                         .active = rows.boolean(row, 8)};
+    });
   }
 
   Result<std::vector<SlotFacts>> slots() {
     OUTBOX_TRY(const Rows rows, ask(queries_.slots));
-    std::vector<SlotFacts> all;
-    for (int row = 0; row < rows.size(); ++row) {
-      all.push_back({.name = rows.text(row, 0),
-                     .quoted_name = rows.text(row, 1),
-                     .active = rows.boolean(row, 2),
-                     .bytes = rows.int8(row, 3),
-                     .wal_status = rows.text(row, 4)});
-    }
-    return all;
+    return rows.list([&](int row) {
+      return SlotFacts{.name = rows.text(row, 0),
+                       .quoted_name = rows.text(row, 1),
+                       .active = rows.boolean(row, 2),
+                       .bytes = rows.int8(row, 3),
+                       .wal_status = rows.text(row, 4)};
+    });
   }
 
   Result<ConnectionFacts> connections() {
@@ -238,12 +232,10 @@ class Questions {
 
   Result<std::vector<StandbyFacts>> standbys() {
     OUTBOX_TRY(const Rows rows, ask(queries_.standbys));
-    std::vector<StandbyFacts> facts;
-    for (int row = 0; row < rows.size(); ++row) {
-      facts.push_back(
-          {.name = rows.text(row, 0), .state = rows.text(row, 1), .behind = rows.int8(row, 2)});
-    }
-    return facts;
+    return rows.list([&](int row) {
+      return StandbyFacts{
+          .name = rows.text(row, 0), .state = rows.text(row, 1), .behind = rows.int8(row, 2)};
+    });
   }
 
   Result<std::int64_t> wal_bytes() {
@@ -295,8 +287,9 @@ class Questions {
     }
     if (facts.tables.empty()) return facts;
     OUTBOX_TRY(const Rows silent, ask(queries_.silent_sessions));
-    for (int row = 0; row < silent.size(); ++row)
-      facts.silent.push_back({.login = silent.text(row, 0), .database = silent.text(row, 1)});
+    facts.silent = silent.list([&](int row) {
+      return SilentSessions{.login = silent.text(row, 0), .database = silent.text(row, 1)};
+    });
     return facts;
   }
 

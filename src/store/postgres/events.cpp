@@ -54,8 +54,7 @@ class PostgresEvents final : public Events {
     OUTBOX_TRY(const Rows rows, read(&Queries::describe_events,
                                      {Param::int8_array(seqs),
                                       filter.id ? Param(*filter.id) : Param::null(), whole}));
-    for (int row = 0; row < rows.size(); ++row)
-      page.events.push_back(read_event_listing(rows, row));
+    page.events = rows.list([&](int row) { return read_event_listing(rows, row); });
     OUTBOX_TRY(add_life(page.events));
     return page;
   }
@@ -93,10 +92,7 @@ class PostgresEvents final : public Events {
 
   [[nodiscard]] static Result<std::vector<std::int64_t>> read_seqs(Result<Rows> rows) {
     if (!rows) return pass(rows);
-    std::vector<std::int64_t> seqs;
-    seqs.reserve(static_cast<std::size_t>(rows->size()));
-    for (int row = 0; row < rows->size(); ++row) seqs.push_back(rows->int8(row, 0));
-    return seqs;
+    return rows->list([&](int row) { return rows->int8(row, 0); });
   }
 
   [[nodiscard]] Status add_life(std::vector<EventListing>& events) {

@@ -120,10 +120,10 @@ void send_rows(Connection& connection, std::span<const ParkedEvent> parked,
 }
 
 std::vector<ReleasedKey> released_keys(const Rows& rows) {
-  std::vector<ReleasedKey> keys;
-  for (int row = 0; row < rows.size(); ++row)
-    keys.push_back({.subscription = static_cast<std::int32_t>(rows.int8(row, 0)),
-                    .key = static_cast<std::uint64_t>(rows.int8(row, 1))});
+  auto keys = rows.list([&](int row) {
+    return ReleasedKey{.subscription = static_cast<std::int32_t>(rows.int8(row, 0)),
+                       .key = static_cast<std::uint64_t>(rows.int8(row, 1))};
+  });
   std::sort(keys.begin(), keys.end());
   return keys;
 }
@@ -181,15 +181,13 @@ Result<ParkedKeys> read_parked_keys(Connection& connection, std::int32_t subscri
 namespace {
 
 std::vector<AskedState> read_states(const Rows& rows) {
-  std::vector<AskedState> states;
-  for (int row = 0; row < rows.size(); ++row) {
-    states.push_back({.seq = rows.int8(row, 0),
+  return rows.list([&](int row) {
+    return AskedState{.seq = rows.int8(row, 0),
                       .state = rows.is_null(row, 1)
                                    ? std::nullopt
                                    : std::optional(parse_parked_state(rows.bytes(row, 1))),
-                      .key_left = rows.boolean(row, 2)});
-  }
-  return states;
+                      .key_left = rows.boolean(row, 2)};
+  });
 }
 
 Params make_params(std::int32_t subscription, std::span<const AskedRow> asked) {

@@ -28,12 +28,11 @@ std::string place(const Connection& connection) { return "schema " + connection.
 
 Result<std::vector<AppliedMigration>> applied(Connection& connection) {
   OUTBOX_TRY(const Rows found, connection.exec(&Queries::find_schema));
-  std::vector<AppliedMigration> list;
-  if (!found.boolean(0, 0)) return list;
+  if (!found.boolean(0, 0)) return std::vector<AppliedMigration>{};
   OUTBOX_TRY(const Rows rows, connection.exec(&Queries::migrations));
-  for (int row = 0; row < rows.size(); ++row)
-    list.push_back({.version = rows.int4(row, 0), .checksum = rows.text(row, 1)});
-  return list;
+  return rows.list([&](int row) {
+    return AppliedMigration{.version = rows.int4(row, 0), .checksum = rows.text(row, 1)};
+  });
 }
 
 Status check_primary(Connection& connection) {

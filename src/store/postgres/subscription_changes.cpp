@@ -59,13 +59,13 @@ class PostgresSubscriptionChanges final : public sql::SubscriptionChanges {
     ResetPlan plan;
     OUTBOX_TRY(const Rows counts, connection_.exec_with(&Queries::no_limits, queries_.count_reset,
                                                         {id, seq_or_null(start), with_headers}));
-    for (int row = 0; row < counts.size(); ++row) {
-      plan.counts.push_back({.aggregate_type = counts.text(row, 0),
-                             .event_type = counts.text(row, 1),
-                             .headers = counts.text(row, 2),
-                             .again = counts.int8(row, 3),
-                             .skipped = counts.int8(row, 4)});
-    }
+    plan.counts = counts.list([&](int row) {
+      return ResetCount{.aggregate_type = counts.text(row, 0),
+                        .event_type = counts.text(row, 1),
+                        .headers = counts.text(row, 2),
+                        .again = counts.int8(row, 3),
+                        .skipped = counts.int8(row, 4)};
+    });
     OUTBOX_TRY(const Rows parked, connection_.exec_with(&Queries::no_limits, queries_.count_parked,
                                                         {id, seq_or_null(start)}));
     plan.parked_again = parked.int8(0, 0);

@@ -29,7 +29,9 @@ void warn_of_wal_reset_bug() {
 
 /// The relay retries by itself, and a stop must not wait long for a connection that holds the write
 /// lock.
-constexpr std::chrono::milliseconds kRelayBusyTimeout{1000};
+constexpr ConnectOptions kRelays{.busy_timeout = std::chrono::seconds(1)};
+/// For what may be lost with the power.
+constexpr ConnectOptions kLossy{.sync = Sync::normal, .busy_timeout = kRelays.busy_timeout};
 
 class SqliteStore final : public Store {
  public:
@@ -82,71 +84,39 @@ class SqliteStore final : public Store {
   Result<std::unique_ptr<LedgerReader>> ledger_reader() override {
     return make(make_ledger_reader);
   }
+  Result<std::unique_ptr<Audit>> audit() override { return make(sql::make_audit); }
+  Result<std::unique_ptr<ConsoleTokens>> console_tokens() override {
+    return make(sql::make_console_tokens);
+  }
+  Result<std::unique_ptr<Inbox>> inbox() override { return make(sql::make_inbox); }
   /// If power loss takes back a removal, the next pass removes the events again.
-  Result<std::unique_ptr<Retention>> retention() override {
-    OUTBOX_TRY(Connection connection,
-               connect({.sync = Sync::normal, .busy_timeout = kRelayBusyTimeout}));
-    return make_retention(std::move(connection));
-  }
-
-  Result<std::unique_ptr<Verified>> verified() override {
-    OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayBusyTimeout}));
-    return sql::make_verified(std::make_unique<Connection>(std::move(connection)));
-  }
-
+  Result<std::unique_ptr<Retention>> retention() override { return make(make_retention, kLossy); }
   /// Rows that power loss takes back are missing from the history, and from nothing else.
   Result<std::unique_ptr<WorkHistory>> work_history() override {
-    OUTBOX_TRY(Connection connection,
-               connect({.sync = Sync::normal, .busy_timeout = kRelayBusyTimeout}));
-    return sql::make_work_history(std::make_unique<Connection>(std::move(connection)));
+    return make(sql::make_work_history, kLossy);
   }
-
-  Result<std::unique_ptr<Trials>> trials() override {
-    OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayBusyTimeout}));
-    return sql::make_trials(std::make_unique<Connection>(std::move(connection)));
+  Result<std::unique_ptr<Verified>> verified() override {
+    return make(sql::make_verified, kRelays);
   }
-
-  Result<std::unique_ptr<TaskRuns>> task_runs() override {
-    OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayBusyTimeout}));
-    return make_task_runs(std::move(connection));
-  }
-
+  Result<std::unique_ptr<Trials>> trials() override { return make(sql::make_trials, kRelays); }
+  Result<std::unique_ptr<TaskRuns>> task_runs() override { return make(make_task_runs, kRelays); }
   Result<std::unique_ptr<Schedules>> schedules() override {
-    OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayBusyTimeout}));
-    return sql::make_schedules(std::make_unique<Connection>(std::move(connection)));
-  }
-
-  Result<std::unique_ptr<Audit>> audit() override {
-    OUTBOX_TRY(Connection connection, connect());
-    return sql::make_audit(std::make_unique<Connection>(std::move(connection)));
-  }
-
-  Result<std::unique_ptr<ConsoleTokens>> console_tokens() override {
-    OUTBOX_TRY(Connection connection, connect());
-    return sql::make_console_tokens(std::make_unique<Connection>(std::move(connection)));
-  }
-
-  Result<std::unique_ptr<Inbox>> inbox() override {
-    OUTBOX_TRY(Connection connection, connect());
-    return sql::make_inbox(std::make_unique<Connection>(std::move(connection)));
+    return make(sql::make_schedules, kRelays);
   }
 
   Result<std::unique_ptr<Progress>> progress() override {
-    OUTBOX_TRY(Connection connection,
-               connect({.sync = Sync::normal, .busy_timeout = kRelayBusyTimeout}));
+    OUTBOX_TRY(Connection connection, connect(kLossy));
     OUTBOX_TRY(std::string outbox, read_identity(connection));
     return make_progress(std::move(connection), std::move(outbox));
   }
 
   Result<std::unique_ptr<Membership>> membership(RelayIdentity relay) override {
     warn_of_wal_reset_bug();
-    OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayBusyTimeout}));
-    return make_membership(std::move(connection), std::move(relay));
+    return make(make_membership, kRelays, std::move(relay));
   }
 
   Result<std::unique_ptr<LaneOwners>> lane_owners(const EventId& relay) override {
-    OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayBusyTimeout}));
-    return make_lane_owners(std::move(connection), relay);
+    return make(make_lane_owners, kRelays, relay);
   }
 
   Result<std::unique_ptr<Wakeup>> wakeup(const WakeupOptions& options) override {
@@ -169,11 +139,20 @@ class SqliteStore final : public Store {
     return connection;
   }
 
+  template <class Part, class... Params, class... Args>
+  [[nodiscard]] Result<std::unique_ptr<Part>> make(
+      std::unique_ptr<Part> (*factory)(Connection, Params...), const ConnectOptions& options = {},
+      Args&&... args) const {
+    OUTBOX_TRY(Connection connection, connect(options));
+    return factory(std::move(connection), std::forward<Args>(args)...);
+  }
+
   template <class Part>
   [[nodiscard]] Result<std::unique_ptr<Part>> make(
-      std::unique_ptr<Part> (*factory)(Connection)) const {
-    OUTBOX_TRY(Connection connection, connect());
-    return factory(std::move(connection));
+      std::unique_ptr<Part> (*factory)(std::unique_ptr<sql::Connection>),
+      const ConnectOptions& options = {}) const {
+    OUTBOX_TRY(Connection connection, connect(options));
+    return factory(std::make_unique<Connection>(std::move(connection)));
   }
 
   const std::string path_;
