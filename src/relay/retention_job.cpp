@@ -34,10 +34,7 @@ RetentionJob::RetentionJob(store::Store& store, const RelayOptions& options)
 
 void RetentionJob::run(const std::stop_token& stop) {
   while (true) {
-    {
-      const MutexLock lock(mutex_);
-      (void)stopped_.wait_for(mutex_, stop, interval(options_.retention), [] { return false; });
-    }
+    sleep_for(interval(options_.retention), stop);
     if (stop.stop_requested()) return;
     const auto pass = run_pass(stop);
     if (!stop.stop_requested()) note(pass);

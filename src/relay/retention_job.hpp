@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -12,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/mutex.hpp"
 #include "base/outage.hpp"
 #include "relay/retention.hpp"
 #include "store/store.hpp"
@@ -52,8 +50,6 @@ class RetentionJob {
   TimePoint next_history_{};               ///< When rows of the history are removed next.
   Outage outage_;
 
-  Mutex mutex_;
-  std::condition_variable_any stopped_;
   std::jthread thread_;
 };
 

@@ -72,7 +72,7 @@ bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
   // If another connection holds the write lock for long, nothing is written, and a retry is safe.
   while (!released && released.error().remedy == Remedy::retry_call &&
          released.error().effect == Effect::none && !stop.stop_requested()) {
-    pause(stop);
+    sleep_for(kRetryAfter, stop);
     released = append(all);
   }
   statements_.store(progress_->statements(), std::memory_order_relaxed);
@@ -102,11 +102,6 @@ Status Settler::answer(const KeysQuestion& question) {
   if (!keys) return pass(keys);
   question.read(std::move(*keys));
   return {};
-}
-
-void Settler::pause(const std::stop_token& stop) {
-  const MutexLock lock(mutex_);
-  (void)changed_.wait_for(mutex_, stop, kRetryAfter, [] { return false; });
 }
 
 Result<std::vector<store::ReleasedKey>> Settler::append(const Work& work) {

@@ -55,9 +55,7 @@ void Ticker::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     auto pause = work(stop);
     note(pause ? Status() : Status(tl::unexpected(pause.error())));
-    const nanoseconds wait = pause ? *pause : backoff(kTickerReconnect, failures_, 0);
-    const MutexLock lock(mutex_);
-    (void)stopped_.wait_for(mutex_, stop, wait, [] { return false; });
+    sleep_for(pause ? *pause : backoff(kTickerReconnect, failures_, 0), stop);
   }
   rows_.reset();
 }

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <outbox/schedule.hpp>
@@ -15,7 +14,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/mutex.hpp"
 #include "base/outage.hpp"
 #include "store/store.hpp"
 
@@ -61,8 +59,6 @@ class Ticker {
   Outage outage_;
   std::map<std::string, Outage> faults_;  ///< The faults of single schedules.
 
-  Mutex mutex_;
-  std::condition_variable_any stopped_;
   std::jthread thread_;
 };
 
