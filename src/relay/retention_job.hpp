@@ -48,7 +48,8 @@ class RetentionJob {
   // Used by the thread only.
   std::map<std::int32_t, Logged> logged_;  ///< By subscription.
   TimePoint next_history_{};               ///< When rows of the history are removed next.
-  Outage outage_;
+  OutageLog outage_{"delivered history cannot be removed, retries",
+                    "delivered history can be removed again"};
 
   std::jthread thread_;
 };

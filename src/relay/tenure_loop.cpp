@@ -301,25 +301,14 @@ void TenureLoop::log_lanes() {
 void TenureLoop::maintain(std::unique_ptr<store::Maintenance>& maintenance) {
   const auto run = [&]() -> Result<std::string> {
     if (!maintenance) {
-      auto made = store_->maintenance();
-      if (!made) return pass(made);
-      maintenance = std::move(*made);
+      OUTBOX_TRY(maintenance, store_->maintenance());
     }
     return maintenance->run();
   };
-  auto done = run();
-  if (!done) {
-    maintenance.reset();
-    const std::string reason = done.error().text();
-    if (const auto repeats = maintenance_outage_.failed(reason, Clock::now())) {
-      log::warn("maintenance failed, retries", {{"repeats", *repeats}, {"reason", reason}});
-    }
-    return;
-  }
-  if (const auto over = maintenance_outage_.works(Clock::now())) {
-    log::info("maintenance works again", {{"down_seconds", in_seconds(over->lasted)}});
-  }
-  if (!done->empty()) log::info("maintenance", {{"done", *done}});
+  const auto done = run();
+  if (!done) maintenance.reset();
+  maintenance_outage_.note(done, Clock::now());
+  if (done && !done->empty()) log::info("maintenance", {{"done", *done}});
 }
 
 void TenureLoop::note_failure(const Error& error, bool delivers) {

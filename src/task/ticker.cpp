@@ -150,17 +150,9 @@ void Ticker::complain(const store::ScheduleRow& row, const Error& error) {
 
 void Ticker::note(const Status& status) {
   const TimePoint now = std::chrono::steady_clock::now();
-  if (status) {
-    failures_ = 0;
-    if (const auto over = outage_.works(now))
-      log::info("schedules tick again", {{"down_seconds", in_seconds(over->lasted)}});
-    return;
-  }
-  rows_.reset();
-  ++failures_;
-  const std::string reason = status.error().text();
-  if (const auto repeats = outage_.failed(reason, now))
-    log::warn("schedules cannot tick, retries", {{"repeats", *repeats}, {"reason", reason}});
+  failures_ = status ? 0 : failures_ + 1;
+  if (!status) rows_.reset();
+  outage_.note(status, now);
 }
 
 }  // namespace outbox::task

@@ -56,7 +56,7 @@ class Ticker {
   std::unique_ptr<store::Schedules> rows_;
   bool applied_{false};
   int failures_{0};
-  Outage outage_;
+  OutageLog outage_{"schedules cannot tick, retries", "schedules tick again"};
   std::map<std::string, Outage> faults_;  ///< The faults of single schedules.
 
   std::jthread thread_;
