@@ -66,11 +66,10 @@ Status TenureLoop::start(std::stop_token token) {
     grace_ = kDefaultGrace;
     role_ = Role::undecided;
   }
-  auto store = store::open_store(
-      {.url = options_.store_url, .schema = options_.schema, .application = "outbox relay"});
-  if (!store) return pass(store);
-  store_ = std::move(*store);
-  if (Status status = store_->check(); !status) return status;
+  OUTBOX_TRY(store_, store::open_store({.url = options_.store_url,
+                                        .schema = options_.schema,
+                                        .application = "outbox relay"}));
+  OUTBOX_TRY(store_->check());
   stop_report_ = {.drained = true, .abandoned = 0};
   configuration_.forget();
   core_.start(static_cast<std::uint64_t>(getpid()));
@@ -154,7 +153,7 @@ void TenureLoop::give_back_lanes() {
 }
 
 Result<TenureLoop::Parts> TenureLoop::open_parts() {
-  if (Status status = store_->check(); !status) return pass(status);
+  OUTBOX_TRY(store_->check());
   Parts parts;
   OUTBOX_TRY(parts.membership, store_->membership(identity_));
   OUTBOX_TRY(parts.owners, store_->lane_owners(identity_.id));
