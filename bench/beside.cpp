@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "bench/bench.hpp"
-#include "bench/counting_sink.hpp"
+#include "bench/memory_sink.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "support/eventually.hpp"
 #include "support/failure.hpp"
@@ -50,13 +50,11 @@ double rate_beside(PostgresFixture& log, bool beside) {
   test::must(catalog->pause("live", "the others start first"));
   if (beside) test::must(catalog->pause("paused", "for the benchmark"));
   const auto relay = test::must(Relay::create(options));
-  test::must(relay->use("live",
-                        std::make_unique<CountingSink>(taken, 1000, std::chrono::microseconds(0))));
+  test::must(relay->use("live", counting_sink(taken, 1000, std::chrono::microseconds(0))));
   if (beside) {
     test::must(relay->use("paused", std::make_unique<DownSink>()));
     test::must(relay->use("down", std::make_unique<DownSink>()));
-    test::must(relay->use(
-        "slow", std::make_unique<CountingSink>(taken_slowly, 1, std::chrono::milliseconds(1))));
+    test::must(relay->use("slow", counting_sink(taken_slowly, 1, std::chrono::milliseconds(1))));
   }
   test::must(relay->start());
   if (beside && !test::eventually([&] { return *taken_slowly > 0; }))

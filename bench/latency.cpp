@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "bench/bench.hpp"
+#include "bench/memory_sink.hpp"
 #include "support/eventually.hpp"
 #include "support/failure.hpp"
 
@@ -55,24 +56,14 @@ struct Quantiles {
 };
 
 /// Notes when each event reached the sink.
-class ClockingSink final : public BatchSink {
- public:
-  explicit ClockingSink(Arrivals& arrivals) : arrivals_(arrivals) {}
-  [[nodiscard]] SinkTraits traits() const noexcept override {
-    return {.name = "clock", .gapless = true};
-  }
-  [[nodiscard]] Status open() override { return {}; }
-  void close() noexcept override {}
-
- protected:
-  [[nodiscard]] std::size_t deliver(std::span<const Message> batch, Outcome& /*failure*/) override {
-    for (const Message& message : batch) arrivals_.arrived(message.body);
-    return batch.size();
-  }
-
- private:
-  Arrivals& arrivals_;
-};
+std::unique_ptr<Sink> clocking_sink(Arrivals& arrivals) {
+  return std::make_unique<MemorySink>(
+      SinkTraits{.name = "clock", .gapless = true},
+      [&arrivals](std::span<const Message> batch, Outcome& /*failure*/) {
+        for (const Message& message : batch) arrivals.arrived(message.body);
+        return batch.size();
+      });
+}
 
 }  // namespace
 
@@ -142,7 +133,7 @@ Latencies measure_latencies(PostgresFixture& log, SubscriptionSpec spec, bool wa
 Latencies measure_latencies(PostgresFixture& log, bool wake_up, const Beside& beside) {
   Arrivals arrivals;
   return measure_latencies(log, SubscriptionSpec{.name = "latency", .sink = "custom"}, wake_up,
-                           arrivals, std::make_unique<ClockingSink>(arrivals), beside);
+                           arrivals, clocking_sink(arrivals), beside);
 }
 
 std::vector<Figure> latency_figures(PostgresFixture& log, const std::string& name,

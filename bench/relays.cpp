@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "bench/bench.hpp"
-#include "bench/counting_sink.hpp"
+#include "bench/memory_sink.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "support/eventually.hpp"
 #include "support/failure.hpp"
@@ -40,8 +40,7 @@ double rate_of_relays(PostgresFixture& log, int count) {
     RelayOptions options = log.relay_options(spec);
     options.name = fmt::format("bench-{}", i);
     relays.push_back(test::must(Relay::create(options)));
-    test::must(
-        relays.back()->use(kRelaysName, std::make_unique<CountingSink>(taken, kBatch, kEach)));
+    test::must(relays.back()->use(kRelaysName, counting_sink(taken, kBatch, kEach)));
     test::must(relays.back()->start());
   }
   const std::string shared =
