@@ -11,7 +11,6 @@
 #include "bench/postgres_fixture.hpp"
 #include "support/eventually.hpp"
 #include "support/failure.hpp"
-#include "support/store.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -40,8 +39,7 @@ SubscriptionSpec custom(const std::string& name) { return {.name = name, .sink =
 double rate_beside(PostgresFixture& log, bool beside) {
   const Count taken = std::make_shared<std::atomic<std::int64_t>>(0);
   const Count taken_slowly = std::make_shared<std::atomic<std::int64_t>>(0);
-  const auto catalog =
-      test::must(test::migrated_store(log.options().store_url, kSchema, "outbox-bench")->catalog());
+  const auto catalog = test::must(log.open_store()->catalog());
   RelayOptions options = log.relay_options(custom("live"));
   if (beside)
     options.subscriptions.insert(options.subscriptions.end(),

@@ -45,16 +45,6 @@ std::vector<double> write_share(const BenchOptions& options, const Pace& pace, i
   return commit_ms;
 }
 
-struct Quantiles {
-  std::vector<double> p50;
-  std::vector<double> p99;
-
-  void add(const std::vector<double>& latencies_ms) {
-    p50.push_back(quantile(latencies_ms, 0.5));
-    p99.push_back(quantile(latencies_ms, 0.99));
-  }
-};
-
 /// Notes when each event reached the sink.
 std::unique_ptr<Sink> clocking_sink(Arrivals& arrivals) {
   return std::make_unique<MemorySink>(

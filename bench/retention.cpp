@@ -96,8 +96,7 @@ std::vector<Figure> bench_retention(const BenchOptions& options) {
   PostgresFixture log(options);
   make_partitions(log.admin(), options.events);
   log.write(options.events);
-  const auto store = must(store::open_store(
-      {.url = options.store_url, .schema = kSchema, .application = "outbox-bench"}));
+  const auto store = log.open_store();
   subscribe_at_the_end(log, *store);
   const auto retention = must(store->retention());
   log.say("writing undisturbed");
