@@ -6,9 +6,9 @@
 #include <chrono>
 #include <thread>
 
-#include "base/thread.hpp"
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
+#include "bench/timed_writers.hpp"
 #include "store/adoption.hpp"
 #include "support/failure.hpp"
 
@@ -18,10 +18,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using test::must;
 
-constexpr int kAdoptWriters = 4;
-/// The pause between two events of a writer: the measurement is about waiting, not a busy machine.
-constexpr std::chrono::milliseconds kAdoptPause{2};
-constexpr int kAdoptKeys = 10'000;
+constexpr std::size_t kAdoptWriters = 4;
+constexpr std::size_t kAdoptKeys = 10'000;
 
 /// Each key counts its events, 1, 2, 3 ..., in the transactions that write them.
 void make_table(Pg& pg, std::int64_t rows) {
@@ -37,38 +35,15 @@ ANALYZE {0}.shop_outbox; CHECKPOINT)",
                      kSchema, kAdoptKeys, rows));
 }
 
-/// Writers that measure their longest wait, in milliseconds.
-class AdoptWriters {
- public:
-  explicit AdoptWriters(const std::string& url) : longest_(kAdoptWriters) {
-    for (int number = 0; number < kAdoptWriters; ++number) {
-      threads_.push_back(start_thread("ob-bench-write", [this, number,
-                                                         url](const std::stop_token& stop) {
-        Pg pg(url);
-        for (int round = 0; !stop.stop_requested(); ++round) {
-          const int key = (round * kAdoptWriters + number) % kAdoptKeys;
-          const auto start = Clock::now();
-          pg.run(fmt::format(
-              "WITH c AS (UPDATE {0}.counter SET n = n + 1 WHERE key = {1} RETURNING n) INSERT INTO {0}.shop_outbox "
-              "(aggregate_type, aggregate_id, event_type, payload) "
-              "SELECT 'order', '{1}', 'OrderPlaced', jsonb_build_object('n', n) FROM c",
-              kSchema, key));
-          auto& longest = longest_[static_cast<std::size_t>(number)];
-          longest = std::max(longest, ms_since(start));
-          std::this_thread::sleep_for(kAdoptPause);
-        }
-      }));
-    }
-  }
-  [[nodiscard]] double longest_ms() {
-    threads_.clear();
-    return *std::max_element(longest_.begin(), longest_.end());
-  }
-
- private:
-  std::vector<double> longest_;
-  std::vector<std::jthread> threads_;
-};
+/// A writer's next event.
+std::string adopted_event(std::size_t writer, int round) {
+  const auto key = (static_cast<std::size_t>(round) * kAdoptWriters + writer) % kAdoptKeys;
+  return fmt::format(
+      "WITH c AS (UPDATE {0}.counter SET n = n + 1 WHERE key = {1} RETURNING n) INSERT INTO {0}.shop_outbox "
+      "(aggregate_type, aggregate_id, event_type, payload) "
+      "SELECT 'order', '{1}', 'OrderPlaced', jsonb_build_object('n', n) FROM c",
+      kSchema, key);
+}
 
 /// Copies the same rows by one statement. Returns rows per second; the log is empty afterwards.
 double bare_copy(Pg& pg, std::int64_t rows) {
@@ -93,13 +68,13 @@ std::vector<Figure> bench_adopt(const BenchOptions& options) {
   make_table(log.admin(), options.events);
   const double bare = bare_copy(log.admin(), options.events);
   log.say("writing undisturbed");
-  AdoptWriters undisturbed(options.store_url);
+  TimedWriters undisturbed(options.store_url, kAdoptWriters, adopted_event);
   std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds));
-  const double alone = undisturbed.longest_ms();
+  const double alone = undisturbed.stop(1);
 
   const auto adopter = must(store::open_adopter(
       {.url = options.store_url, .schema = kSchema, .application = "outbox-bench"}));
-  AdoptWriters disturbed(options.store_url);
+  TimedWriters disturbed(options.store_url, kAdoptWriters, adopted_event);
   std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds / 5));
   const auto start = Clock::now();
   const auto plan = must(adopter->plan(std::string(kSchema) + ".shop_outbox", {}));
@@ -107,7 +82,7 @@ std::vector<Figure> bench_adopt(const BenchOptions& options) {
       must(adopter->apply(plan, {}, {}, [&](const std::string& line) { log.say(line); }));
   const double seconds = ms_since(start) / 1000;
   std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds / 5));
-  const double wait = disturbed.longest_ms();
+  const double wait = disturbed.stop(1);
 
   const double lost = number(
       log.admin(), "SELECT (SELECT sum(n) FROM {0}.counter) - count(DISTINCT id) FROM {0}.event");

@@ -7,11 +7,10 @@
 
 #include "base/error.hpp"
 #include "bench/bench.hpp"
-#include "bench/counting_sink.hpp"
+#include "bench/memory_sink.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "support/eventually.hpp"
 #include "support/failure.hpp"
-#include "support/store.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -40,8 +39,7 @@ SubscriptionSpec custom(const std::string& name) { return {.name = name, .sink =
 double rate_beside(PostgresFixture& log, bool beside) {
   const Count taken = std::make_shared<std::atomic<std::int64_t>>(0);
   const Count taken_slowly = std::make_shared<std::atomic<std::int64_t>>(0);
-  const auto catalog =
-      test::must(test::migrated_store(log.options().store_url, kSchema, "outbox-bench")->catalog());
+  const auto catalog = test::must(log.open_store()->catalog());
   RelayOptions options = log.relay_options(custom("live"));
   if (beside)
     options.subscriptions.insert(options.subscriptions.end(),
@@ -50,13 +48,11 @@ double rate_beside(PostgresFixture& log, bool beside) {
   test::must(catalog->pause("live", "the others start first"));
   if (beside) test::must(catalog->pause("paused", "for the benchmark"));
   const auto relay = test::must(Relay::create(options));
-  test::must(relay->use("live",
-                        std::make_unique<CountingSink>(taken, 1000, std::chrono::microseconds(0))));
+  test::must(relay->use("live", counting_sink(taken, 1000, std::chrono::microseconds(0))));
   if (beside) {
     test::must(relay->use("paused", std::make_unique<DownSink>()));
     test::must(relay->use("down", std::make_unique<DownSink>()));
-    test::must(relay->use(
-        "slow", std::make_unique<CountingSink>(taken_slowly, 1, std::chrono::milliseconds(1))));
+    test::must(relay->use("slow", counting_sink(taken_slowly, 1, std::chrono::milliseconds(1))));
   }
   test::must(relay->start());
   if (beside && !test::eventually([&] { return *taken_slowly > 0; }))

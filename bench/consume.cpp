@@ -272,13 +272,11 @@ std::vector<Figure> bench_consume(const BenchOptions& options) {
     hand.push_back(bare_effect(log, small, some));
     log.say(fmt::format("consume: {:.0f} effects/s, by hand {:.0f}", effects.back(), hand.back()));
   }
-  std::vector<double> p50;
-  std::vector<double> p99;
+  Quantiles latencies;
   for (int i = 0; i < options.repeats; ++i) {
-    const auto latencies = effect_latencies(log);
-    p50.push_back(quantile(latencies, 0.5));
-    p99.push_back(quantile(latencies, 0.99));
-    log.say(fmt::format("consume: p50 {:.2f} ms, p99 {:.2f} ms", p50.back(), p99.back()));
+    latencies.add(effect_latencies(log));
+    log.say(fmt::format("consume: p50 {:.2f} ms, p99 {:.2f} ms", latencies.p50.back(),
+                        latencies.p99.back()));
   }
   return {
       Figure("consume", median(rates), "messages/s").at_least(60'000),
@@ -287,8 +285,8 @@ std::vector<Figure> bench_consume(const BenchOptions& options) {
       Figure("consume.effect", median(effects), "messages/s")
           .beside(median(hand))
           .ratio_at_least(0.6),
-      Figure("consume.p50", median(p50), "ms").at_most(8),
-      Figure("consume.p99", median(p99), "ms").at_most(30)};
+      Figure("consume.p50", median(latencies.p50), "ms").at_most(8),
+      Figure("consume.p99", median(latencies.p99), "ms").at_most(30)};
 }
 
 }  // namespace outbox::bench

@@ -124,8 +124,7 @@ std::string configuration(const PostgresFixture& log, const std::string& folder,
 
 std::vector<Figure> bench_http(const BenchOptions& options) {
   PostgresFixture log(options);
-  const auto store = must(store::open_store(
-      {.url = options.store_url, .schema = kSchema, .application = "outbox-bench"}));
+  const auto store = log.open_store();
   add_subscriptions(*store, kHttpSubscriptions);
   fill(log, "true");
   const std::vector<EventId> ids = some_ids(log);
@@ -153,8 +152,7 @@ std::vector<Figure> bench_http(const BenchOptions& options) {
 
 std::vector<Figure> bench_events(const BenchOptions& options) {
   PostgresFixture log(options);
-  const auto store = must(store::open_store(
-      {.url = options.store_url, .schema = kSchema, .application = "outbox-bench"}));
+  const auto store = log.open_store();
   add_subscriptions(*store, kEventSubscriptions);
   fill(log, "id % 2 = 0");
   const std::vector<EventId> ids = some_ids(log);

@@ -39,9 +39,8 @@ constexpr std::array kFeedWays{FeedWay{"poll", true, Feed::poll},
                                FeedWay{"wal", true, Feed::wal}};
 
 struct FeedTimes {
-  std::vector<double> p50;
-  std::vector<double> p99;
-  std::vector<double> commit;
+  Quantiles event;
+  Quantiles commit;
 };
 
 void drop_publication(PostgresFixture& log) {
@@ -68,11 +67,11 @@ void measure_way(PostgresFixture& log, const FeedWay& way, const Pace& pace, Fee
   if (way.feed == Feed::wal) beside.start = wait_for_stream;
   const Latencies seen = measure_latencies(log, way.wake_up, beside);
   log.drop_subscriptions();
-  times.p50.push_back(quantile(seen.event_ms, 0.5));
-  times.p99.push_back(quantile(seen.event_ms, 0.99));
-  times.commit.push_back(quantile(seen.commit_ms, 0.5));
+  times.event.add(seen.event_ms);
+  times.commit.add(seen.commit_ms);
   log.say(fmt::format("feed: {} at {}/s: p50 {:.2f} ms, p99 {:.2f} ms, COMMIT {:.2f} ms", way.name,
-                      pace.per_second, times.p50.back(), times.p99.back(), times.commit.back()));
+                      pace.per_second, times.event.p50.back(), times.event.p99.back(),
+                      times.commit.p50.back()));
 }
 
 std::vector<Figure> compare_ways(PostgresFixture& log, const Pace& pace) {
@@ -85,14 +84,14 @@ std::vector<Figure> compare_ways(PostgresFixture& log, const Pace& pace) {
   for (const FeedWay& way : kFeedWays) {
     const FeedTimes& times = all[way.name];
     const std::string name = fmt::format("feed.{}.{}", way.name, pace.per_second);
-    Figure p50(name + ".p50", median(times.p50), "ms");
-    Figure commit(name + ".commit.p50", median(times.commit), "ms");
+    Figure p50(name + ".p50", median(times.event.p50), "ms");
+    Figure commit(name + ".commit.p50", median(times.commit.p50), "ms");
     if (way.feed == Feed::wal) {
-      p50.beside(median(armed.p50)).ratio_at_most(0.9);
-      commit.beside(median(armed.commit)).ratio_at_most(1.05);
+      p50.beside(median(armed.event.p50)).ratio_at_most(0.9);
+      commit.beside(median(armed.commit.p50)).ratio_at_most(1.05);
     }
     figures.push_back(p50);
-    figures.push_back(Figure(name + ".p99", median(times.p99), "ms"));
+    figures.push_back(Figure(name + ".p99", median(times.event.p99), "ms"));
     figures.push_back(commit);
   }
   return figures;

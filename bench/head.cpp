@@ -56,8 +56,7 @@ std::vector<Figure> bench_head(const BenchOptions& options) {
   many_partitions(log.admin());
   log.say("opening transactions");
   const std::vector<Pg> writers = open_writers(options);
-  const auto store = must(store::open_store(
-      {.url = options.store_url, .schema = kSchema, .application = "outbox-bench"}));
+  const auto store = log.open_store();
   const auto reader = must(store->reader());
   const std::string snapshot = "SELECT pg_current_snapshot()";
   store::Cursor cursor{.s1 = log.admin().value(snapshot)};

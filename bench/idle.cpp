@@ -1,7 +1,6 @@
 // idle: what a relay with 20 subscriptions costs while nothing happens, alone and with metrics,
 // history and continuous verification.
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -22,15 +21,6 @@ namespace {
 constexpr std::size_t kIdleSubscriptions = 20;
 /// The time for the last settlements, and for the frequent polls that follow work.
 constexpr std::chrono::seconds kUntilAtRest{5};
-
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 /// Sets what a login of outbox_relay has; for another one each read sends three more statements.
 std::string with_plan_settings(const std::string& url) {
@@ -76,11 +66,11 @@ Rest measure_rest(const BenchOptions& options, bool watched) {
   log.say(watched ? "resting, watched" : "resting");
   // With the first look of what watches, which connects and compares everything.
   std::this_thread::sleep_for(kUntilAtRest);
-  const double cpu_before = cpu_seconds();
+  const double cpu_before = cpu_us();
   const std::uint64_t before = store::postgres::Connection::statements_of_process();
   const auto length = std::chrono::duration<double>(std::max(options.seconds, 30.0));
   std::this_thread::sleep_for(length);
-  const double cpu = (cpu_seconds() - cpu_before) / length.count() * 100;
+  const double cpu = (cpu_us() - cpu_before) / 1e6 / length.count() * 100;
   const auto sent =
       static_cast<double>(store::postgres::Connection::statements_of_process() - before);
   watchers.reset();

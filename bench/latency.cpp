@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "bench/bench.hpp"
+#include "bench/memory_sink.hpp"
 #include "support/eventually.hpp"
 #include "support/failure.hpp"
 
@@ -44,35 +45,15 @@ std::vector<double> write_share(const BenchOptions& options, const Pace& pace, i
   return commit_ms;
 }
 
-struct Quantiles {
-  std::vector<double> p50;
-  std::vector<double> p99;
-
-  void add(const std::vector<double>& latencies_ms) {
-    p50.push_back(quantile(latencies_ms, 0.5));
-    p99.push_back(quantile(latencies_ms, 0.99));
-  }
-};
-
 /// Notes when each event reached the sink.
-class ClockingSink final : public BatchSink {
- public:
-  explicit ClockingSink(Arrivals& arrivals) : arrivals_(arrivals) {}
-  [[nodiscard]] SinkTraits traits() const noexcept override {
-    return {.name = "clock", .gapless = true};
-  }
-  [[nodiscard]] Status open() override { return {}; }
-  void close() noexcept override {}
-
- protected:
-  [[nodiscard]] std::size_t deliver(std::span<const Message> batch, Outcome& /*failure*/) override {
-    for (const Message& message : batch) arrivals_.arrived(message.body);
-    return batch.size();
-  }
-
- private:
-  Arrivals& arrivals_;
-};
+std::unique_ptr<Sink> clocking_sink(Arrivals& arrivals) {
+  return std::make_unique<MemorySink>(
+      SinkTraits{.name = "clock", .gapless = true},
+      [&arrivals](std::span<const Message> batch, Outcome& /*failure*/) {
+        for (const Message& message : batch) arrivals.arrived(message.body);
+        return batch.size();
+      });
+}
 
 }  // namespace
 
@@ -142,7 +123,7 @@ Latencies measure_latencies(PostgresFixture& log, SubscriptionSpec spec, bool wa
 Latencies measure_latencies(PostgresFixture& log, bool wake_up, const Beside& beside) {
   Arrivals arrivals;
   return measure_latencies(log, SubscriptionSpec{.name = "latency", .sink = "custom"}, wake_up,
-                           arrivals, std::make_unique<ClockingSink>(arrivals), beside);
+                           arrivals, clocking_sink(arrivals), beside);
 }
 
 std::vector<Figure> latency_figures(PostgresFixture& log, const std::string& name,

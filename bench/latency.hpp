@@ -73,6 +73,17 @@ struct Beside {
 [[nodiscard]] Latencies measure_latencies(PostgresFixture& log, bool wake_up,
                                           const Beside& beside = {});
 
+/// The quantiles of several runs.
+struct Quantiles {
+  std::vector<double> p50;
+  std::vector<double> p99;
+
+  void add(const std::vector<double>& latencies_ms) {
+    p50.push_back(quantile(latencies_ms, 0.5));
+    p99.push_back(quantile(latencies_ms, 0.99));
+  }
+};
+
 struct LatencyTargets {
   std::optional<double> p50_ms{};
   double p99_ms{0};

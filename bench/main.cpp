@@ -26,14 +26,10 @@ using cli::must;
 
 /// What the command line says.
 struct Given {
-  std::vector<std::string> names;
-  std::string brokers;
-  std::vector<std::string> to;
-  std::string peer;
+  BenchOptions options{};  ///< Without the numbers, which may be out of range.
   std::uint64_t events{1'000'000};
   std::uint64_t repeats{3};
   std::chrono::milliseconds length{5000};
-  std::string between;
   bool json{false};
   bool list{false};
 };
@@ -68,23 +64,18 @@ void check(const Given& given) {
     throw Failure(cli::kUsage, "--length " + format_duration(length) + " is out of range",
                   "100ms to 1h");
   }
-  if (!given.peer.empty() && ::access(given.peer.c_str(), X_OK) != 0) {
-    throw Failure(cli::kUsage,
-                  fmt::format("--peer {} cannot be run: {}", given.peer, std::strerror(errno)),
+  const std::string& peer = given.options.peer;
+  if (!peer.empty() && ::access(peer.c_str(), X_OK) != 0) {
+    throw Failure(cli::kUsage, fmt::format("--peer {} cannot be run: {}", peer, std::strerror(errno)),
                   "scripts/bench-peers --build prints the path of one that can");
   }
 }
 
 /// The options without the store.
 BenchOptions find_wanted(const Given& given) {
-  BenchOptions wanted;
-  wanted.names = given.names;
-  wanted.brokers = given.brokers;
-  wanted.to = given.to;
-  wanted.peer = given.peer;
+  BenchOptions wanted = given.options;
   wanted.events = static_cast<std::int64_t>(given.events);
   wanted.repeats = static_cast<int>(given.repeats);
-  wanted.between = given.between;
   wanted.seconds = std::chrono::duration<double>(given.length).count();
   wanted.progress = [](const std::string& line) { std::cerr << line << std::endl; };
   if (const Status status = check_names(wanted); !status)
@@ -117,19 +108,20 @@ void add(CLI::App& program, Given& given, cli::Context& context) {
   using cli::add_option;
   context.add_options(program);
   cli::set_body(program, [&given, &context] { return measure(given, context); });
-  cli::add_argument(program, "NAME", &given.names, "Which ones; all by default (see --list)");
+  cli::add_argument(program, "NAME", &given.options.names,
+                    "Which ones; all by default (see --list)");
   add_option(program, "--list", &given.list, {}, "List the benchmarks");
-  add_option(program, "--brokers", &given.brokers, "LIST",
+  add_option(program, "--brokers", &given.options.brokers, "LIST",
              "Kafka brokers, for kafka and latency-kafka");
-  add_option(program, "--to", &given.to, "KIND=ADDRESS",
+  add_option(program, "--to", &given.options.to, "KIND=ADDRESS",
              "A broker for sinks, such as redis=redis://localhost:6379; may be repeated");
-  add_option(program, "--peer", &given.peer, "PATH",
+  add_option(program, "--peer", &given.options.peer, "PATH",
              "For tasks: the program that measures River beside it (scripts/bench-peers)");
   add_option(program, "--events", &given.events, "N", "Events in the backlog (default 1000000)");
   add_option(program, "--repeats", &given.repeats, "N", "Medians over this many runs (default 3)");
   add_option(program, "--length", &given.length, "DURATION",
              "Length of the measurements that run for a time (default 5s)");
-  add_option(program, "--between", &given.between, "COMMAND",
+  add_option(program, "--between", &given.options.between, "COMMAND",
              "For cold: restarts the server and drops what the machine has in memory");
   add_option(program, "--json", &given.json, {}, "As JSON");
   cli::add_footer(

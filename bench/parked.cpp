@@ -24,6 +24,7 @@
 #include "base/thread.hpp"
 #include "bench/bench.hpp"
 #include "bench/latency.hpp"
+#include "bench/memory_sink.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "support/eventually.hpp"
 #include "support/sqlite.hpp"
@@ -183,37 +184,28 @@ struct Seen {
   std::atomic<std::int64_t> longest_ns{0};
 };
 
-/// Rejects the events of one type until it is told not to.
-class RejectingByType final : public BatchSink {
- public:
-  RejectingByType(Seen& seen, bool rejects) : seen_(seen), rejects_(rejects) {}
-  [[nodiscard]] SinkTraits traits() const noexcept override { return {.name = "by-type"}; }
-  [[nodiscard]] Status open() override { return {}; }
-  void close() noexcept override {}
-
- protected:
-  [[nodiscard]] std::size_t deliver(std::span<const Message> batch, Outcome& failure) override {
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-      if (batch[i].event->event_type == kRejectedType) {
-        if (!rejects_) continue;
-        failure.kind = Outcome::Kind::rejected;
-        failure.unsent = true;
-        failure.error.message = "rejected by the benchmark";
-        return i;
-      }
-      std::int64_t sent = 0;
-      const std::string_view body = batch[i].body;
-      (void)std::from_chars(body.data(), body.data() + body.size(), sent);
-      if (sent != 0) seen_.longest_ns = std::max(seen_.longest_ns.load(), now_ns() - sent);
-      ++seen_.accepted;
-    }
-    return batch.size();
-  }
-
- private:
-  Seen& seen_;
-  const bool rejects_;
-};
+/// Rejects the events of one type, or nothing.
+std::unique_ptr<Sink> rejecting_sink(Seen& seen, bool rejects) {
+  return std::make_unique<MemorySink>(
+      SinkTraits{.name = "by-type"},
+      [&seen, rejects](std::span<const Message> batch, Outcome& failure) -> std::size_t {
+        for (std::size_t i = 0; i < batch.size(); ++i) {
+          if (batch[i].event->event_type == kRejectedType) {
+            if (!rejects) continue;
+            failure.kind = Outcome::Kind::rejected;
+            failure.unsent = true;
+            failure.error.message = "rejected by the benchmark";
+            return i;
+          }
+          std::int64_t sent = 0;
+          const std::string_view body = batch[i].body;
+          (void)std::from_chars(body.data(), body.data() + body.size(), sent);
+          if (sent != 0) seen.longest_ns = std::max(seen.longest_ns.load(), now_ns() - sent);
+          ++seen.accepted;
+        }
+        return batch.size();
+      });
+}
 
 Event rejected_event(const std::string& key) {
   return {.aggregate_type = "order",
@@ -247,7 +239,7 @@ SubscriptionSpec parks(std::size_t max_attempts) {
 double deliver_all(ParkedLog& log, const SubscriptionSpec& spec, bool rejects) {
   Seen seen;
   const auto relay = must(Relay::create(log.relay_options({spec})));
-  must(relay->use(spec.name, std::make_unique<RejectingByType>(seen, rejects)));
+  must(relay->use(spec.name, rejecting_sink(seen, rejects)));
   const auto start = Clock::now();
   const RunReport report = must(relay->run_once(kParkedLimit));
   if (!report.settled) test::give_up(Errc::deadline_exceeded, report.reason);
@@ -265,7 +257,7 @@ double start_of_relay(ParkedLog& log, const SubscriptionSpec& spec) {
                  .content_type = "text/plain"};
   });
   const auto relay = must(Relay::create(log.relay_options({spec})));
-  must(relay->use(spec.name, std::make_unique<RejectingByType>(seen, true)));
+  must(relay->use(spec.name, rejecting_sink(seen, true)));
   const auto start = Clock::now();
   must(relay->start());
   while (seen.accepted == 0 && Clock::now() - start < kParkedLimit)
@@ -322,7 +314,7 @@ std::vector<Figure> retry_of_dead(const BenchOptions& options) {
   (void)deliver_all(log, spec, true);
   Seen seen;
   const auto relay = must(Relay::create(log.relay_options({spec})));
-  must(relay->use(spec.name, std::make_unique<RejectingByType>(seen, false)));
+  must(relay->use(spec.name, rejecting_sink(seen, false)));
   must(relay->start());
   WriterBeside writer(log);
   const auto start = Clock::now();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bench/bench.hpp"
+#include "bench/memory_sink.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "bench/receiver.hpp"
 #include "event/key.hpp"
@@ -60,31 +61,21 @@ class RejectingSink final : public Sink {
 };
 
 /// A gapless sink that refuses the events of one type itself, as for an illegal topic.
-class RefusingSink final : public BatchSink {
- public:
-  explicit RefusingSink(std::string_view type) : type_(type) {}
-  [[nodiscard]] SinkTraits traits() const noexcept override {
-    return {.name = "refusing", .gapless = true};
-  }
-  [[nodiscard]] Status open() override { return {}; }
-  void close() noexcept override {}
-
- protected:
-  [[nodiscard]] std::size_t deliver(std::span<const Message> batch, Outcome& failure) override {
-    const auto refused = std::find_if(batch.begin(), batch.end(), [&](const Message& message) {
-      return message.event->event_type == type_;
-    });
-    if (refused != batch.end()) {
-      failure.kind = Outcome::Kind::rejected;
-      failure.unsent = true;
-      failure.error.message = "refused by the benchmark";
-    }
-    return static_cast<std::size_t>(refused - batch.begin());
-  }
-
- private:
-  const std::string_view type_;
-};
+std::unique_ptr<Sink> refusing_sink(std::string_view type) {
+  return std::make_unique<MemorySink>(
+      SinkTraits{.name = "refusing", .gapless = true},
+      [type](std::span<const Message> batch, Outcome& failure) {
+        const auto refused = std::find_if(batch.begin(), batch.end(), [&](const Message& message) {
+          return message.event->event_type == type;
+        });
+        if (refused != batch.end()) {
+          failure.kind = Outcome::Kind::rejected;
+          failure.unsent = true;
+          failure.error.message = "refused by the benchmark";
+        }
+        return static_cast<std::size_t>(refused - batch.begin());
+      });
+}
 
 SubscriptionSpec parking(SubscriptionSpec spec) {
   spec.max_waiting = 10'000'000;
@@ -171,7 +162,7 @@ std::vector<Figure> refused(const BenchOptions& options) {
   log.fill(options.events, with_bad(2));
   std::vector<Figure> figures;
   figures.push_back(compared(log, "poison.refused", [&](bool rejects) {
-    return rate_with(log, custom(), std::make_unique<RefusingSink>(rejects ? kBadType : ""));
+    return rate_with(log, custom(), refusing_sink(rejects ? kBadType : ""));
   }));
 #ifdef OUTBOX_WITH_KAFKA
   if (!options.brokers.empty()) {

@@ -41,16 +41,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// The CPU time of this process, user and system, in microseconds.
-double cpu_us() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto us = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec);
-  };
-  return us(usage.ru_utime) + us(usage.ru_stime);
-}
-
 /// Replaces what a killed run left, but no schema that is not the benchmarks'.
 void make_schema(Pg& admin, const std::string& schema) {
   const std::string foreign =
@@ -102,6 +92,15 @@ double peak_rss_mib(const std::string& process) {
     if (line.starts_with("VmHWM:")) return std::stod(line.substr(6)) / 1024;
   }
   return 0;
+}
+
+double cpu_us() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto us = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec);
+  };
+  return us(usage.ru_utime) + us(usage.ru_stime);
 }
 
 double cpu_seconds(const std::filesystem::path& folder) {
@@ -198,6 +197,11 @@ RelayOptions PostgresFixture::relay_options(SubscriptionSpec spec) const {
   options.name = "bench";
   options.subscriptions = {std::move(spec)};
   return options;
+}
+
+std::unique_ptr<store::Store> PostgresFixture::open_store() const {
+  return must(store::open_store(
+      {.url = options_.store_url, .schema = schema_, .application = "outbox-bench"}));
 }
 
 Drain PostgresFixture::drain(SubscriptionSpec spec, std::int64_t events) {

@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <outbox/relay.hpp>
 #include <string>
 #include <thread>
 
 #include "bench/bench.hpp"
+#include "store/store.hpp"
 #include "support/pg.hpp"
 
 namespace outbox::bench {
@@ -52,6 +54,8 @@ void wait_for_tasks(std::int64_t enough, std::chrono::microseconds pause,
 /// The peak of the memory of this process, or of the one with this id.
 void reset_peak_rss();
 [[nodiscard]] double peak_rss_mib(const std::string& process = "self");
+/// The CPU time of this process, user and system, in microseconds.
+[[nodiscard]] double cpu_us();
 /// The processor time, in seconds, of the process or thread with this folder in /proc.
 [[nodiscard]] double cpu_seconds(const std::filesystem::path& folder);
 
@@ -94,6 +98,8 @@ class PostgresFixture {
 
   /// The options of a relay with this subscription.
   [[nodiscard]] RelayOptions relay_options(SubscriptionSpec spec) const;
+  /// A store with connections of its own.
+  [[nodiscard]] std::unique_ptr<store::Store> open_store() const;
   void drop_subscriptions();
   /// Runs the command of the options, and connects again.
   void run_between();

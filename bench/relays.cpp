@@ -7,11 +7,10 @@
 
 #include "base/error.hpp"
 #include "bench/bench.hpp"
-#include "bench/counting_sink.hpp"
+#include "bench/memory_sink.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "support/eventually.hpp"
 #include "support/failure.hpp"
-#include "support/store.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -30,8 +29,7 @@ void require(bool met, const std::string& what) {
 /// Events per second with this many relays, measured from the subscription's resumption.
 double rate_of_relays(PostgresFixture& log, int count) {
   const Count taken = std::make_shared<std::atomic<std::int64_t>>(0);
-  const auto catalog =
-      test::must(test::migrated_store(log.options().store_url, kSchema, "outbox-bench")->catalog());
+  const auto catalog = test::must(log.open_store()->catalog());
   const SubscriptionSpec spec{.name = kRelaysName, .sink = "custom"};
   (void)test::must(catalog->apply(spec));
   test::must(catalog->pause(kRelaysName, "the relays take their lanes first"));
@@ -40,8 +38,7 @@ double rate_of_relays(PostgresFixture& log, int count) {
     RelayOptions options = log.relay_options(spec);
     options.name = fmt::format("bench-{}", i);
     relays.push_back(test::must(Relay::create(options)));
-    test::must(
-        relays.back()->use(kRelaysName, std::make_unique<CountingSink>(taken, kBatch, kEach)));
+    test::must(relays.back()->use(kRelaysName, counting_sink(taken, kBatch, kEach)));
     test::must(relays.back()->start());
   }
   const std::string shared =

@@ -10,6 +10,7 @@
 #include "base/thread.hpp"
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
+#include "bench/timed_writers.hpp"
 #include "store/store.hpp"
 #include "support/failure.hpp"
 
@@ -20,9 +21,7 @@ using Clock = std::chrono::steady_clock;
 using test::must;
 
 constexpr int kRetentionPartitions = 4;
-constexpr int kRetentionWriters = 2;
-/// The pause between two events of a writer: the measurement is about waiting, not a busy machine.
-constexpr std::chrono::milliseconds kRetentionPause{2};
+constexpr std::size_t kRetentionWriters = 2;
 
 /// Makes partitions that so many transactions fill, and one for those that come later.
 void make_partitions(Pg& pg, std::int64_t events) {
@@ -46,36 +45,9 @@ END $$)",
                      kSchema, kRetentionPartitions, events / kRetentionPartitions));
 }
 
-/// Writers that measure their latencies, in milliseconds, until a stop.
-class RetentionWriters {
- public:
-  explicit RetentionWriters(const std::string& url) {
-    times_.resize(kRetentionWriters);
-    for (auto& times : times_) {
-      threads_.push_back(start_thread("ob-bench-write", [&times, url](const std::stop_token& stop) {
-        Pg pg(url);
-        const std::string enqueue =
-            fmt::format("SELECT {}.enqueue('order', '1', 'OrderPlaced', '{{}}')", kSchema);
-        while (!stop.stop_requested()) {
-          const auto start = Clock::now();
-          pg.run(enqueue);
-          times.push_back(ms_since(start));
-          std::this_thread::sleep_for(kRetentionPause);
-        }
-      }));
-    }
-  }
-  [[nodiscard]] double p99() {
-    threads_.clear();
-    std::vector<double> all;
-    for (const auto& times : times_) all.insert(all.end(), times.begin(), times.end());
-    return quantile(std::move(all), 0.99);
-  }
-
- private:
-  std::vector<std::vector<double>> times_;
-  std::vector<std::jthread> threads_;
-};
+std::string one_event(std::size_t /*writer*/, int /*round*/) {
+  return fmt::format("SELECT {}.enqueue('order', '1', 'OrderPlaced', '{{}}')", kSchema);
+}
 
 /// Looks all the time whether a session has an exclusive lock on a part of the log, and for how
 /// long.
@@ -124,16 +96,15 @@ std::vector<Figure> bench_retention(const BenchOptions& options) {
   PostgresFixture log(options);
   make_partitions(log.admin(), options.events);
   log.write(options.events);
-  const auto store = must(store::open_store(
-      {.url = options.store_url, .schema = kSchema, .application = "outbox-bench"}));
+  const auto store = log.open_store();
   subscribe_at_the_end(log, *store);
   const auto retention = must(store->retention());
   log.say("writing undisturbed");
-  RetentionWriters undisturbed(options.store_url);
+  TimedWriters undisturbed(options.store_url, kRetentionWriters, one_event);
   std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds));
-  const double alone = undisturbed.p99();
+  const double alone = undisturbed.stop(0.99);
   log.say("removing");
-  RetentionWriters disturbed(options.store_url);
+  TimedWriters disturbed(options.store_url, kRetentionWriters, one_event);
   LockWatch locks(options.store_url);
   const auto start = Clock::now();
   std::int64_t removed = 0;
@@ -145,7 +116,7 @@ std::vector<Figure> bench_retention(const BenchOptions& options) {
   }
   const double seconds = ms_since(start) / 1000;
   const double held = locks.held_ms();
-  const double beside = disturbed.p99();
+  const double beside = disturbed.stop(0.99);
   return {Figure("retention", static_cast<double>(removed) / seconds, "events/s"),
           Figure("retention.locks", held, "ms").at_most(1000),
           Figure("retention.p99", beside, "ms").beside(alone).ratio_at_most(2)};

@@ -77,8 +77,7 @@ std::vector<Figure> figures(const std::string& when, const Costs& costs) {
 
 std::vector<Figure> bench_settlements(const BenchOptions& options) {
   PostgresFixture log(options);
-  const auto store = must(store::open_store(
-      {.url = options.store_url, .schema = kSchema, .application = "outbox-bench"}));
+  const auto store = log.open_store();
   (void)must(must(store->catalog())->apply({.name = kBusyName, .sink = "null"}));
   log.say(fmt::format("writing {} settlements", options.events));
   log.admin().run("SET synchronous_commit = off");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <outbox/postgres.hpp>
 #include <outbox/worker.hpp>
@@ -13,11 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/text_file.hpp"
 #include "bench/bench.hpp"
 #include "bench/latency.hpp"
-#include "bench/peer.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "support/store.hpp"
+#include "support/child_process.hpp"
+#include "support/failure.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -115,6 +118,43 @@ Rates after_finished(PostgresFixture& log, std::int64_t finished, std::int64_t s
   return rates;
 }
 
+// ---- other task libraries: their programs are in bench/peers, and scripts/bench-peers builds them
+
+struct PeerDrain {
+  double jobs_per_second{0};
+  double peak_rss_mib{0};
+};
+
+constexpr std::chrono::minutes kPeerLimit{10};
+constexpr std::size_t kMostOutput = 100'000;
+
+/// The last line has the peer's result, or why there is none.
+std::string last_line(std::string text) {
+  while (text.ends_with('\n')) text.pop_back();
+  return text.substr(text.find_last_of('\n') + 1);  // npos + 1 is 0.
+}
+
+/// Runs the program of the options, which leaves its tables in our schema. Throws Exception.
+PeerDrain run_peer(const BenchOptions& options, std::int64_t jobs) {
+  const test::TempDir folder("outbox-bench");
+  const std::string output = folder.file("output");
+  // The URL may have a password, and all users can see arguments.
+  test::ChildProcess peer(
+      {.command = {options.peer, "-schema", kSchema, "-jobs", std::to_string(jobs)},
+       .environment = {{"DATABASE_URL", options.store_url}},
+       .output = output});
+  const bool ended = peer.wait(kPeerLimit).has_value();
+  const std::string line = last_line(test::must(read_text_file(output, kMostOutput)).text);
+  if (!ended)
+    test::give_up(Errc::deadline_exceeded, options.peer + " did not end within 10 minutes", line);
+  const auto result = nlohmann::json::parse(line, nullptr, false);
+  if (peer.ended_with() != "exit status 0" || !result.is_object())
+    test::give_up(Errc::internal, fmt::format("{} failed: {}", options.peer, peer.ended_with()),
+                  line);
+  return {.jobs_per_second = result.value("jobs_per_second", 0.0),
+          .peak_rss_mib = result.value("peak_rss_mib", 0.0)};
+}
+
 struct Log {
   Drain drain;
   std::vector<double> river;  ///< Empty if it was not measured.
@@ -129,7 +169,7 @@ Log with_a_log(const BenchOptions& options, std::int64_t jobs, std::int64_t some
   Log result;
   result.drain = median_drain(options.repeats, [&](int) {
     if (!options.peer.empty()) {
-      const PeerDrain river = run_peer(options, kSchema, jobs);
+      const PeerDrain river = run_peer(options, jobs);
       log.say(fmt::format("tasks: River: {:.0f} jobs/s, {:.0f} MiB", river.jobs_per_second,
                           river.peak_rss_mib));
       result.river.push_back(river.jobs_per_second);

@@ -8,7 +8,7 @@
 
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
-#include "support/store.hpp"
+#include "support/failure.hpp"
 #include "verify/verify_inbox.hpp"
 #include "verify/verify_sink.hpp"
 
@@ -35,7 +35,7 @@ void fill_inbox(PostgresFixture& log) {
 
 /// Verifies the only subscription, against the inbox too if `inbox`.
 Verified verify_log(PostgresFixture& log, std::int64_t events, bool inbox) {
-  const auto store = test::migrated_store(log.options().store_url, kSchema, "outbox-bench");
+  const auto store = log.open_store();
   const auto subscriptions = must(must(store->catalog())->subscriptions());
   const auto reader = must(store->ledger_reader());
   const auto rows = must(store->inbox());

@@ -2,13 +2,12 @@
 
 #include <httplib.h>
 
-#include <condition_variable>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/thread.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "support/failure.hpp"
 
@@ -32,14 +31,11 @@ std::unique_ptr<http::Monitor> start_monitor(const BenchOptions& options, const 
 /// Scrapes at once, and then with this pause.
 void scrape(int port, std::chrono::milliseconds every, const std::stop_token& stop) {
   httplib::Client client("127.0.0.1", port);
-  std::mutex mutex;
-  std::condition_variable_any stopped;
   while (!stop.stop_requested()) {
     const auto answer = client.Get("/metrics");
     if (!answer || answer->status != 200)
       test::give_up(Errc::unavailable, "/metrics was not answered with 200");
-    std::unique_lock lock(mutex);
-    stopped.wait_for(lock, stop, every, [] { return false; });
+    sleep_for(every, stop);
   }
 }
 

@@ -358,12 +358,8 @@ std::unique_ptr<Shop> make_shop(const std::string& url) {
 }
 
 Result<Ending> run_demo(const DemoOptions& options) {
-  if (Status status = check_options(options); !status) return pass(status);
-  try {
-    return Demo(options).run();
-  } catch (const Exception& failure) {
-    return fail(failure.error());
-  }
+  OUTBOX_TRY(check_options(options));
+  return test::caught([&] { return Demo(options).run(); });
 }
 
 }  // namespace outbox::demo

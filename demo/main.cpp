@@ -15,17 +15,10 @@ using cli::must;
 
 /// What the command line says.
 struct Given {
-  std::string store;
-  std::string sink{"file"};
-  std::string brokers;
-  std::string url;
+  DemoOptions options{};  ///< Without the numbers, which may be out of range.
   std::uint64_t seconds{10};
   std::uint64_t writers{4};
   std::optional<std::uint64_t> kills;
-  bool keep{false};
-  bool json{false};
-  bool naive{false};
-  bool tasks{false};
   std::optional<std::string> publisher;
   std::optional<std::string> worker;
   std::optional<std::string> relay;
@@ -52,19 +45,10 @@ int show(const Given& given) {
     must(run_relay(*given.relay));
     return cli::kOk;
   }
-  const DemoOptions wanted{.store = given.store,
-                           .sink = given.sink,
-                           .brokers = given.brokers,
-                           .url = given.url,
-                           .seconds = fitting("--seconds", given.seconds),
-                           .writers = fitting("--writers", given.writers),
-                           .kills = given.kills
-                                        ? fitting("--kills", *given.kills)
-                                        : default_kills(fitting("--seconds", given.seconds)),
-                           .keep = given.keep,
-                           .json = given.json,
-                           .naive = given.naive,
-                           .tasks = given.tasks};
+  DemoOptions wanted = given.options;
+  wanted.seconds = fitting("--seconds", given.seconds);
+  wanted.writers = fitting("--writers", given.writers);
+  wanted.kills = given.kills ? fitting("--kills", *given.kills) : default_kills(wanted.seconds);
   if (const Status status = check_options(wanted); !status)
     throw Failure(cli::kUsage, status.error().text());
   switch (must(run_demo(wanted))) {
@@ -79,13 +63,13 @@ void add(CLI::App& program, Given& given) {
   using cli::add_option;
   cli::set_body(program, [&given] { return show(given); });
   add_option(
-      program, "--store", &given.store, "URL",
+      program, "--store", &given.options.store, "URL",
       "Where the shop is: postgresql://... (in schemas of its own) or sqlite:PATH of a new file; by default a "
       "SQLite file in a work folder");
-  add_option(program, "--sink", &given.sink, "SINK",
+  add_option(program, "--sink", &given.options.sink, "SINK",
              "file, kafka, redis, nats or rabbitmq: each with a topic, stream or queue of its own");
-  add_option(program, "--brokers", &given.brokers, "LIST", "Kafka brokers, HOST:PORT");
-  add_option(program, "--url", &given.url, "URL",
+  add_option(program, "--brokers", &given.options.brokers, "LIST", "Kafka brokers, HOST:PORT");
+  add_option(program, "--url", &given.options.url, "URL",
              "Of the other brokers: redis://, nats:// or amqp://");
   add_option(program, "--seconds", &given.seconds, "N", "How long the shop is open");
   add_option(program, "--writers", &given.writers, "N", "Threads that sell");
@@ -93,13 +77,13 @@ void add(CLI::App& program, Given& given) {
       program, "--kills", &given.kills, "N",
       "How often the relay is killed with SIGKILL; at most twice a second (default 5, or fewer)");
   add_option(
-      program, "--naive", &given.naive, {},
+      program, "--naive", &given.options.naive, {},
       "Without an outbox: a dual write, with the same kills. Shows what that loses and invents");
-  add_option(program, "--tasks", &given.tasks, {},
+  add_option(program, "--tasks", &given.options.tasks, {},
              "Each order is a task for workers, which are killed, instead of an event");
-  add_option(program, "--keep", &given.keep, {},
+  add_option(program, "--keep", &given.options.keep, {},
              "Keep the work folder, the tables and the topic, and say where");
-  add_option(program, "--json", &given.json, {},
+  add_option(program, "--json", &given.options.json, {},
              "The numbers of the last table as one JSON object");
   // The demo starts these for itself.
   add_option(program, "--publisher", &given.publisher, {}, {});

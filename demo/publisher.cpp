@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.hpp"
 #include "demo/demo.hpp"
 #include "demo/order.hpp"
 #include "support/destination.hpp"
+#include "support/failure.hpp"
 
 namespace outbox::demo {
 namespace {
@@ -50,12 +50,7 @@ void forward(int input, test::Destination& destination) {
 }  // namespace
 
 Status run_publisher(const std::string& destination) {
-  try {
-    forward(STDIN_FILENO, *test::make_destination(destination));
-    return {};
-  } catch (const Exception& failure) {
-    return fail(failure.error());
-  }
+  return test::caught([&] { forward(STDIN_FILENO, *test::make_destination(destination)); });
 }
 
 }  // namespace outbox::demo

@@ -42,12 +42,7 @@ Status run_relay(const std::string& file) {
   }
   OUTBOX_TRY(auto subscription, subscription::from_json(name, spec));
   options.subscriptions.push_back(std::move(subscription));
-  try {
-    deliver(std::move(options));
-    return {};
-  } catch (const Exception& failure) {
-    return fail(failure.error());
-  }
+  return test::caught([&] { deliver(std::move(options)); });
 }
 
 }  // namespace outbox::demo

@@ -145,6 +145,15 @@ void work_once(Transaction& transaction, Db& db, const std::string& schema, cons
   transaction.commit();
 }
 
+/// The order in the columns of a row from this one on.
+template <class Row>
+Order read_order(const Row& row, std::size_t first) {
+  return {.reference = *row.at(first),
+          .customer = std::stoi(*row.at(first + 1)),
+          .version = std::stoll(*row.at(first + 2)),
+          .cents = std::stoll(*row.at(first + 3))};
+}
+
 template <class Db>
 std::vector<Parcel> read_parcels(Db& db, const std::string& schema, std::int64_t after) {
   std::vector<Parcel> parcels;
@@ -152,11 +161,7 @@ std::vector<Parcel> read_parcels(Db& db, const std::string& schema, std::int64_t
       const auto& row : db.exec(fmt::format(
           "SELECT number, reference, customer, version, cents FROM {}.shop_parcel WHERE number > {} ORDER BY number",
           schema, after))) {
-    parcels.push_back({.number = std::stoll(*row.at(0)),
-                       .order = {.reference = *row.at(1),
-                                 .customer = std::stoi(*row.at(2)),
-                                 .version = std::stoll(*row.at(3)),
-                                 .cents = std::stoll(*row.at(4))}});
+    parcels.push_back({.number = std::stoll(*row.at(0)), .order = read_order(row, 1)});
   }
   return parcels;
 }
@@ -173,12 +178,8 @@ template <class Db>
 std::vector<Order> read_orders(Db& db, const std::string& schema) {
   std::vector<Order> orders;
   const std::string columns = "SELECT reference, customer, version, cents FROM ";
-  for (const auto& row : db.exec(columns + schema + ".shop_order")) {
-    orders.push_back({.reference = *row.at(0),
-                      .customer = std::stoi(*row.at(1)),
-                      .version = std::stoll(*row.at(2)),
-                      .cents = std::stoll(*row.at(3))});
-  }
+  for (const auto& row : db.exec(columns + schema + ".shop_order"))
+    orders.push_back(read_order(row, 0));
   return orders;
 }
 

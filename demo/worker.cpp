@@ -77,12 +77,7 @@ Status run_worker(const std::string& file) {
   std::string url;
   std::ifstream in(file);
   if (!std::getline(in, url)) return fail(Errc::unavailable, "cannot read " + file);
-  try {
-    work_off(url);
-    return {};
-  } catch (const Exception& failure) {
-    return fail(failure.error());
-  }
+  return test::caught([&] { work_off(url); });
 }
 
 }  // namespace outbox::demo

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/log.hpp"
+
 namespace outbox {
 
 std::optional<std::uint64_t> Outage::failed(const std::string& reason, TimePoint now) {
@@ -30,6 +32,17 @@ std::optional<Outage::Over> Outage::works(TimePoint now) {
                   .failures = std::exchange(failures_, 0)};
   if (!std::exchange(any_logged_, false)) return std::nullopt;
   return over;
+}
+
+void OutageLog::works(Outage::TimePoint now) {
+  if (const auto over = outage_.works(now))
+    log::info(works_, {{"down_seconds", in_seconds(over->lasted)}});
+}
+
+void OutageLog::failed(const Error& error, Outage::TimePoint now) {
+  const std::string reason = error.text();
+  if (const auto repeats = outage_.failed(reason, now))
+    log::warn(fails_, {{"repeats", *repeats}, {"reason", reason}});
 }
 
 double in_seconds(std::chrono::nanoseconds length) {

@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <outbox/error.hpp>
 #include <string>
+
+#include "base/log_line.hpp"
 
 namespace outbox {
 
@@ -37,6 +40,26 @@ class Outage {
   std::optional<TimePoint> since_;
   std::uint64_t failures_{0};
   bool any_logged_{false};
+};
+
+/// Logs the outages of work that is tried again and again.
+class OutageLog {
+ public:
+  /// `fails` warns of a failure, `works` tells that an outage is over.
+  OutageLog(log::Constant fails, log::Constant works) : fails_(fails), works_(works) {}
+
+  template <class T>
+  void note(const Result<T>& done, Outage::TimePoint now) {
+    done ? works(now) : failed(done.error(), now);
+  }
+
+ private:
+  void works(Outage::TimePoint now);
+  void failed(const Error& error, Outage::TimePoint now);
+
+  log::Constant fails_;
+  log::Constant works_;
+  Outage outage_;
 };
 
 /// The length for a log field, rounded to a tenth.

@@ -80,16 +80,13 @@ struct Assigner {
   }
 
   Status operator()(milliseconds* slot) const {
-    auto value = duration();
-    if (!value) return pass(value);
-    *slot = std::chrono::duration_cast<milliseconds>(*value);
-    if (*slot != *value) return wrong("the shortest unit is ms");
+    OUTBOX_TRY(const microseconds value, duration());
+    *slot = std::chrono::duration_cast<milliseconds>(value);
+    if (*slot != value) return wrong("the shortest unit is ms");
     return {};
   }
   Status operator()(microseconds* slot) const {
-    auto value = duration();
-    if (!value) return pass(value);
-    *slot = *value;
+    OUTBOX_TRY(*slot, duration());
     return {};
   }
 

@@ -2,7 +2,10 @@
 
 #include <pthread.h>
 
+#include <condition_variable>
 #include <utility>
+
+#include "base/mutex.hpp"
 
 namespace outbox {
 
@@ -12,6 +15,13 @@ std::jthread start_thread(std::string name, std::function<void(std::stop_token)>
         pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
         body(stop);
       });
+}
+
+void sleep_for(std::chrono::nanoseconds time, const std::stop_token& stop) {
+  Mutex mutex;
+  std::condition_variable_any never;
+  const MutexLock lock(mutex);
+  (void)never.wait_for(mutex, stop, time, [] { return false; });
 }
 
 }  // namespace outbox

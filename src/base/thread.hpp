@@ -1,6 +1,7 @@
 // Named threads.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <stop_token>
 #include <string>
@@ -12,5 +13,8 @@ namespace outbox {
 /// destroyed. The body must not throw.
 [[nodiscard]] std::jthread start_thread(std::string name,
                                         std::function<void(std::stop_token)> body);
+
+/// Sleeps for this long, or until a stop is requested.
+void sleep_for(std::chrono::nanoseconds time, const std::stop_token& stop);
 
 }  // namespace outbox

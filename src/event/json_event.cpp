@@ -76,17 +76,13 @@ class Reader {
   }
 
   Status headers(const std::string&, std::string_view value) {
-    auto read = headers_from_json(value);
-    if (!read) return pass(read);
-    event_.headers = std::move(*read);
+    OUTBOX_TRY(event_.headers, headers_from_json(value));
     return {};
   }
 
   Status id(const std::string& name, std::string_view value) {
     if (!is_string(value)) return bad_field(name, "is not a string");
-    auto parsed = EventId::parse(json_text(value));
-    if (!parsed) return pass(parsed);
-    event_.id = *parsed;
+    OUTBOX_TRY(event_.id, EventId::parse(json_text(value)));
     return {};
   }
 

@@ -3,7 +3,6 @@
 // acknowledged comes again (docs/design/consumers.md).
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <outbox/consumer.hpp>
 #include <thread>
 #include <utility>
@@ -82,7 +81,7 @@ class Consumer::Reading {
       disconnect();
       if (status) break;
       note_failure(status.error());
-      rest(stop, backoff(kReconnect, ++failures, reinterpret_cast<std::uintptr_t>(this)));
+      sleep_for(backoff(kReconnect, ++failures, reinterpret_cast<std::uintptr_t>(this)), stop);
     }
     set_state(State::stopped);
   }
@@ -267,13 +266,6 @@ class Consumer::Reading {
     log::warn("the consumer cannot read, it tries again", {{"consumer", options_.consumer.name},
                                                            {"reason", error.text()},
                                                            {"not_logged", *left_out}});
-  }
-
-  void rest(const std::stop_token& stop, std::chrono::nanoseconds pause) {
-    Mutex mutex;
-    std::condition_variable_any stopped;
-    const MutexLock lock(mutex);
-    stopped.wait_for(mutex, stop, pause, [] { return false; });
   }
 
   const ConsumerOptions options_;

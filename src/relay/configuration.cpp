@@ -75,8 +75,7 @@ void Configuration::log_renamed(const std::string& name, const Error& error) {
 }
 
 Status Configuration::apply(store::Catalog& catalog, const std::string& group) {
-  auto rows = catalog.subscriptions();
-  if (!rows) return pass(rows);
+  OUTBOX_TRY(const auto rows, catalog.subscriptions());
   for (const SubscriptionSpec& spec : wanted_) {
     if (group_of(spec) != group) continue;
     auto changed = catalog.apply(spec);
@@ -87,7 +86,7 @@ Status Configuration::apply(store::Catalog& catalog, const std::string& group) {
     }
     if (!changed) return pass(changed);
     logged_.erase(spec.name);
-    if (*changed) log_applied(spec, find(*rows, spec.name));
+    if (*changed) log_applied(spec, find(rows, spec.name));
   }
   note_applied(group);
   return {};

@@ -67,8 +67,8 @@ Status check_options(const RelayOptions& options) {
   if (options.audit_keep < store::kLeastAuditKept)
     return bad("audit_keep is too short", "a day or more");
   for (const SubscriptionSpec& spec : options.subscriptions) {
-    if (Status status = subscription::validate(spec); !status) return status;
-    if (Status status = sink::check_settings(spec); !status) return status;
+    OUTBOX_TRY(subscription::validate(spec));
+    OUTBOX_TRY(sink::check_settings(spec));
   }
   return {};
 }
@@ -77,10 +77,9 @@ Status check_options(const RelayOptions& options) {
 /// `until`; empty if it did.
 Result<std::string> wait_until_nothing_is_pending(relay::TenureLoop& tenures,
                                                   Clock::time_point until) {
-  auto catalog = tenures.store().catalog();
-  if (!catalog) return pass(catalog);
+  OUTBOX_TRY(const auto catalog, tenures.store().catalog());
   while (true) {
-    auto pending = relay::find_pending_subscription(**catalog, tenures.groups());
+    auto pending = relay::find_pending_subscription(*catalog, tenures.groups());
     if (!pending) {
       pending.error().message = "run_once: " + pending.error().message;
       return pass(pending);
@@ -109,7 +108,7 @@ struct Relay::Impl {
 };
 
 Result<std::unique_ptr<Relay>> Relay::create(RelayOptions options) {
-  if (Status status = check_options(options); !status) return fail(std::move(status.error()));
+  OUTBOX_TRY(check_options(options));
   auto history = history::history_options(options);
   return std::unique_ptr<Relay>(
       new Relay(std::make_unique<Impl>(std::move(options), std::move(history))));
@@ -161,7 +160,7 @@ StopReport Relay::stop(std::chrono::milliseconds grace) {
 Result<RunReport> Relay::run_once(std::chrono::milliseconds limit) {
   const auto until = Clock::now() + limit;
   const auto before = impl_->tenures.settled();
-  if (Status status = start({}); !status) return pass(status);
+  OUTBOX_TRY(start({}));
   auto reason = wait_until_nothing_is_pending(impl_->tenures, until);
   const bool settled = reason && reason->empty();
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());

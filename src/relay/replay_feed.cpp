@@ -66,7 +66,7 @@ Result<bool> ReplayFeed::read_round(const std::stop_token& stop) {
     if (stop.stop_requested()) return false;
     if (strand.ended || strand.consumer == nullptr || !strand.consumer->has_room(1)) continue;
     any = true;
-    if (Status status = read_page(strand); !status) return pass(status);
+    OUTBOX_TRY(read_page(strand));
   }
   return any;
 }

@@ -34,10 +34,7 @@ RetentionJob::RetentionJob(store::Store& store, const RelayOptions& options)
 
 void RetentionJob::run(const std::stop_token& stop) {
   while (true) {
-    {
-      const MutexLock lock(mutex_);
-      (void)stopped_.wait_for(mutex_, stop, interval(options_.retention), [] { return false; });
-    }
+    sleep_for(interval(options_.retention), stop);
     if (stop.stop_requested()) return;
     const auto pass = run_pass(stop);
     if (!stop.stop_requested()) note(pass);
@@ -46,13 +43,12 @@ void RetentionJob::run(const std::stop_token& stop) {
 
 Result<RetentionPass> RetentionJob::run_pass(const std::stop_token& stop) {
   // The connection exists only during the pass.
-  auto retention = store_.retention();
-  if (!retention) return outbox::pass(retention);
+  OUTBOX_TRY(const auto retention, store_.retention());
   const auto on_removed = [](const store::LogPiece& piece, const store::Removal& removal) {
     log::info("delivered history removed",
               {{"part", piece.name}, {"events", removal.events}, {"archive", removal.archived}});
   };
-  auto pass = remove_history(**retention, id_,
+  auto pass = remove_history(*retention, id_,
                              {.keep = options_.retention,
                               .archive = options_.archive,
                               .keep_inbox = options_.inbox_retention,
@@ -72,17 +68,8 @@ Status RetentionJob::prune_history(const std::stop_token& stop) {
 }
 
 void RetentionJob::note(const Result<RetentionPass>& pass) {
-  if (!pass) {
-    const std::string reason = pass.error().text();
-    if (const auto repeats = outage_.failed(reason, Clock::now()))
-      log::warn("delivered history cannot be removed, retries",
-                {{"repeats", *repeats}, {"reason", reason}});
-    return;
-  }
-  if (const auto over = outage_.works(Clock::now()))
-    log::info("delivered history can be removed again",
-              {{"down_seconds", in_seconds(over->lasted)}});
-  if (!pass->elsewhere) log_holds(pass->left);
+  outage_.note(pass, Clock::now());
+  if (pass && !pass->elsewhere) log_holds(pass->left);
 }
 
 void RetentionJob::log_holds(const std::vector<store::LogPiece>& pieces) {

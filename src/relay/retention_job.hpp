@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -12,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/mutex.hpp"
 #include "base/outage.hpp"
 #include "relay/retention.hpp"
 #include "store/store.hpp"
@@ -50,10 +48,9 @@ class RetentionJob {
   // Used by the thread only.
   std::map<std::int32_t, Logged> logged_;  ///< By subscription.
   TimePoint next_history_{};               ///< When rows of the history are removed next.
-  Outage outage_;
+  OutageLog outage_{"delivered history cannot be removed, retries",
+                    "delivered history can be removed again"};
 
-  Mutex mutex_;
-  std::condition_variable_any stopped_;
   std::jthread thread_;
 };
 

@@ -30,10 +30,6 @@ void Settler::settle(Work work, WrittenCall written) {
   changed_.notify_one();
 }
 
-void Settler::read_due(DueQuestion question) { ask(std::move(question)); }
-
-void Settler::read_keys(KeysQuestion question) { ask(std::move(question)); }
-
 void Settler::ask(Question question) {
   {
     const MutexLock lock(mutex_);
@@ -72,7 +68,7 @@ bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
   // If another connection holds the write lock for long, nothing is written, and a retry is safe.
   while (!released && released.error().remedy == Remedy::retry_call &&
          released.error().effect == Effect::none && !stop.stop_requested()) {
-    pause(stop);
+    sleep_for(kRetryAfter, stop);
     released = append(all);
   }
   statements_.store(progress_->statements(), std::memory_order_relaxed);
@@ -89,24 +85,19 @@ Status Settler::answer(const DueQuestion& question) {
   store::DueLimits limits;
   limits.events += question.besides;
   limits.keys += question.besides;
-  auto due = progress_->due(question.subscription, question.holding, limits, question.asked);
-  if (!due) return pass(due);
-  question.read(std::move(*due));
+  OUTBOX_TRY(auto due, progress_->due(question.subscription, question.holding, limits,
+                                      question.asked));
+  question.read(std::move(due));
   return {};
 }
 
 Status Settler::answer(const KeysQuestion& question) {
   // Keys that a dead event blocks are left as they are. They are released, if at all, when the
   // subscription starts.
-  auto keys = progress_->parked_keys(question.subscription, question.holding.lanes, true);
-  if (!keys) return pass(keys);
-  question.read(std::move(*keys));
+  OUTBOX_TRY(auto keys,
+             progress_->parked_keys(question.subscription, question.holding.lanes, true));
+  question.read(std::move(keys));
   return {};
-}
-
-void Settler::pause(const std::stop_token& stop) {
-  const MutexLock lock(mutex_);
-  (void)changed_.wait_for(mutex_, stop, kRetryAfter, [] { return false; });
 }
 
 Result<std::vector<store::ReleasedKey>> Settler::append(const Work& work) {

@@ -70,7 +70,6 @@ class Settler {
   void ask(Question question);
   [[nodiscard]] Status answer(const DueQuestion& question);
   [[nodiscard]] Status answer(const KeysQuestion& question);
-  void pause(const std::stop_token& stop);
   [[nodiscard]] Result<std::vector<store::ReleasedKey>> append(const Work& work);
 
   std::unique_ptr<store::Progress> progress_;

@@ -61,9 +61,8 @@ Result<RetainedSink> SinkCache::take(const store::SubscriptionRow& row) {
                 "subscription " + name + ": sink is \"custom\" and no sink was given",
                 "call Relay::use(\"" + name + "\", ...) before start()");
   }
-  auto sink = sink::make_sink(row.spec);
-  if (!sink) return pass(sink);
-  return RetainedSink{.sink = std::move(*sink),
+  OUTBOX_TRY(auto sink, sink::make_sink(row.spec));
+  return RetainedSink{.sink = std::move(sink),
                       .unsettled_acks = std::exchange(retained.unsettled_acks, {}),
                       .retry_acks = std::exchange(retained.retry_acks, {})};
 }

@@ -69,24 +69,19 @@ Tenure::~Tenure() { (void)end(std::chrono::nanoseconds(0), false); }
 Status Tenure::begin(const EventId& relay, std::unique_ptr<store::Catalog> catalog) {
   relay_ = relay;
   catalog_ = std::move(catalog);
-  auto progress = store_.progress();
-  if (!progress) return pass(progress);
-  auto loader = store_.progress();
-  if (!loader) return pass(loader);
-  auto reader = store_.reader();
-  if (!reader) return pass(reader);
-  auto wakeup = store_.wakeup({.armed = options_.wake_up, .feed = options_.feed});
-  if (!wakeup) return pass(wakeup);
-  auto trials = store_.trials();
-  if (!trials) return pass(trials);
-  loader_ = std::move(*loader);
+  OUTBOX_TRY(auto progress, store_.progress());
+  OUTBOX_TRY(auto loader, store_.progress());
+  OUTBOX_TRY(auto reader, store_.reader());
+  OUTBOX_TRY(auto wakeup, store_.wakeup({.armed = options_.wake_up, .feed = options_.feed}));
+  OUTBOX_TRY(auto trials, store_.trials());
+  loader_ = std::move(loader);
   {
     const MutexLock lock(trials_mutex_);
-    trials_ = std::move(*trials);
+    trials_ = std::move(trials);
   }
   const auto failed = [this](const Error& error) { fail_with(error); };
-  settler_ = std::make_unique<Settler>(std::move(*progress), totals_, failed);
-  pump_ = std::make_unique<feed::Pump>(std::move(*reader), std::move(*wakeup),
+  settler_ = std::make_unique<Settler>(std::move(progress), totals_, failed);
+  pump_ = std::make_unique<feed::Pump>(std::move(reader), std::move(wakeup),
                                        pump_options(options_, totals_.wakeups()), failed);
   settler_->start();
   return pump_->start();
@@ -122,16 +117,15 @@ std::vector<SubscriptionLoop*> Tenure::running() const {
 
 Status Tenure::update(const Holdings& holdings) {
   holdings_ = holdings;
-  if (Status status = stop_rejected(); !status) return status;
-  auto rows = catalog_->subscriptions();
-  if (!rows) return pass(rows);
-  configuration_.compare(*rows);
-  if (Status status = retire_changed(*rows); !status) return status;
-  if (Status status = begin_types(*rows); !status) return status;
-  if (Status status = start_new(*rows); !status) return status;
-  warn_of_no_subscriptions(*rows);
-  if (Status status = write_troubles(*rows); !status) return status;
-  return warn_of_idle_filters(*rows);
+  OUTBOX_TRY(stop_rejected());
+  OUTBOX_TRY(const auto rows, catalog_->subscriptions());
+  configuration_.compare(rows);
+  OUTBOX_TRY(retire_changed(rows));
+  OUTBOX_TRY(begin_types(rows));
+  OUTBOX_TRY(start_new(rows));
+  warn_of_no_subscriptions(rows);
+  OUTBOX_TRY(write_troubles(rows));
+  return warn_of_idle_filters(rows);
 }
 
 /// Writes rejections to the store, where `outbox status` shows them. The loop itself sends nothing
@@ -141,16 +135,16 @@ Status Tenure::stop_rejected() {
     const auto rejection = loop->rejection();
     if (!rejection) continue;
     if (loop->replay() != 0) {
-      if (Status status = stop_replay(store_, loop->replay(), *rejection); !status) return status;
-      if (Status status = retire({loop}); !status) return status;
+      OUTBOX_TRY(stop_replay(store_, loop->replay(), *rejection));
+      OUTBOX_TRY(retire({loop}));
       continue;
     }
-    auto stopped = catalog_->stop(loop->row().id, loop->holding().generation,
-                                  store::storable_text(rejection->error.text()), rejection->seq,
-                                  rejection->id);
-    if (!stopped) return pass(stopped);
-    if (!*stopped) continue;  // tried again at the next update
-    if (Status status = retire({loop}); !status) return status;
+    OUTBOX_TRY(const bool stopped,
+               catalog_->stop(loop->row().id, loop->holding().generation,
+                              store::storable_text(rejection->error.text()), rejection->seq,
+                              rejection->id));
+    if (!stopped) continue;  // tried again at the next update
+    OUTBOX_TRY(retire({loop}));
   }
   return {};
 }
@@ -226,8 +220,7 @@ Status Tenure::begin_types(const Rows& rows) {
     });
     const auto begun = begun_types_.find(row.id);
     if (base == rows.end() || (begun != begun_types_.end() && begun->second == *holding)) continue;
-    Status status = loader_->begin_beside(base->id, row.id, holding->lanes, holding->generation);
-    if (!status) return status;
+    OUTBOX_TRY(loader_->begin_beside(base->id, row.id, holding->lanes, holding->generation));
     begun_types_[row.id] = *holding;
   }
   return {};
@@ -264,12 +257,11 @@ Status Tenure::start_new(const Rows& rows) {
 }
 
 Status Tenure::start(const store::SubscriptionRow& row) {
-  auto made = make_loop(row);
-  if (!made) return pass(made);
-  SubscriptionLoop& loop = **made;
+  OUTBOX_TRY(auto made, make_loop(row));
+  SubscriptionLoop& loop = *made;
   {
     const MutexLock lock(mutex_);
-    running_[row.spec.name] = std::move(*made);
+    running_[row.spec.name] = std::move(made);
   }
   loop.start();
   loop.read_from(*pump_);
@@ -280,8 +272,7 @@ Status Tenure::start(const store::SubscriptionRow& row) {
 }
 
 Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::SubscriptionRow& row) {
-  auto renderer = format::Renderer::create(row.spec);
-  if (!renderer) return pass(renderer);
+  OUTBOX_TRY(auto renderer, format::Renderer::create(row.spec));
   // The sink is taken before the store is asked, so that a subscription without a sink costs the
   // store nothing, and its run does not begin.
   OUTBOX_TRY(RetainedSink sink, sinks_.take(row));
@@ -293,7 +284,7 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
   totals_.name(row.id, row.spec.name, row.spec.sink);
   const store::Holding holding = beginning->options.holding;
   return std::make_unique<SubscriptionLoop>(
-      std::move(beginning->row), std::move(*renderer), beginning->strands, beginning->parked,
+      std::move(beginning->row), std::move(renderer), beginning->strands, beginning->parked,
       beginning->options, std::move(sink), *settler_, trust_, listen(row.id, holding));
 }
 
@@ -339,8 +330,7 @@ Result<std::vector<store::Strand>> Tenure::load_strands(const store::Subscriptio
         return strand.generation == holding.generation && strand.rows == 1;
       });
   if (claimed) return strands;
-  if (Status status = loader_->claim(row.id, holding.lanes, holding.generation); !status)
-    return pass(status);
+  OUTBOX_TRY(loader_->claim(row.id, holding.lanes, holding.generation));
   return loader_->load(row.id, holding.lanes);
 }
 
@@ -357,10 +347,8 @@ Result<TrialGate> Tenure::begin_runs(const store::SubscriptionRow& row,
     if (row.replay != 0) place += " of replay " + std::to_string(row.replay);
     OUTBOX_TRY(auto former, trials_->former(row.id, strand.lanes, relay_));
     const auto beginning = trial.add(++source, std::move(former), place);
-    Status status =
-        trials_->begin(row.id, {.lanes = strand.lanes, .generation = holding.generation}, relay_,
-                       place, beginning.range, beginning.keep);
-    if (!status) return pass(status);
+    OUTBOX_TRY(trials_->begin(row.id, {.lanes = strand.lanes, .generation = holding.generation},
+                              relay_, place, beginning.range, beginning.keep));
   }
   if (trial.on())
     log::warn(
@@ -455,7 +443,7 @@ Status Tenure::warn_of_idle_filters(const Rows& rows) {
     store::SubscriptionProgress total;
     total.id = row.id;
     if (here.delivered == 0) {
-      if (Status status = catalog_->add_totals(total); !status) return status;
+      OUTBOX_TRY(catalog_->add_totals(total));
       // The events that were passed are settled a moment later.
       if (total.acked == 0 && !total.matches_nothing()) continue;
     }
@@ -495,9 +483,7 @@ Status Tenure::write_troubles(const Rows& rows) {
         active ? store::storable_text(trouble_of(row.spec.name)) : std::string();
     const store::Holding* const holding = holding_of(row);
     if (trouble == row.trouble || holding == nullptr) continue;
-    if (Status status = catalog_->report_trouble(row.id, holding->generation, trouble, relay_);
-        !status)
-      return status;
+    OUTBOX_TRY(catalog_->report_trouble(row.id, holding->generation, trouble, relay_));
   }
   return {};
 }

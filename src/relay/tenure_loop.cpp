@@ -66,11 +66,10 @@ Status TenureLoop::start(std::stop_token token) {
     grace_ = kDefaultGrace;
     role_ = Role::undecided;
   }
-  auto store = store::open_store(
-      {.url = options_.store_url, .schema = options_.schema, .application = "outbox relay"});
-  if (!store) return pass(store);
-  store_ = std::move(*store);
-  if (Status status = store_->check(); !status) return status;
+  OUTBOX_TRY(store_, store::open_store({.url = options_.store_url,
+                                        .schema = options_.schema,
+                                        .application = "outbox relay"}));
+  OUTBOX_TRY(store_->check());
   stop_report_ = {.drained = true, .abandoned = 0};
   configuration_.forget();
   core_.start(static_cast<std::uint64_t>(getpid()));
@@ -154,7 +153,7 @@ void TenureLoop::give_back_lanes() {
 }
 
 Result<TenureLoop::Parts> TenureLoop::open_parts() {
-  if (Status status = store_->check(); !status) return pass(status);
+  OUTBOX_TRY(store_->check());
   Parts parts;
   OUTBOX_TRY(parts.membership, store_->membership(identity_));
   OUTBOX_TRY(parts.owners, store_->lane_owners(identity_.id));
@@ -301,25 +300,14 @@ void TenureLoop::log_lanes() {
 void TenureLoop::maintain(std::unique_ptr<store::Maintenance>& maintenance) {
   const auto run = [&]() -> Result<std::string> {
     if (!maintenance) {
-      auto made = store_->maintenance();
-      if (!made) return pass(made);
-      maintenance = std::move(*made);
+      OUTBOX_TRY(maintenance, store_->maintenance());
     }
     return maintenance->run();
   };
-  auto done = run();
-  if (!done) {
-    maintenance.reset();
-    const std::string reason = done.error().text();
-    if (const auto repeats = maintenance_outage_.failed(reason, Clock::now())) {
-      log::warn("maintenance failed, retries", {{"repeats", *repeats}, {"reason", reason}});
-    }
-    return;
-  }
-  if (const auto over = maintenance_outage_.works(Clock::now())) {
-    log::info("maintenance works again", {{"down_seconds", in_seconds(over->lasted)}});
-  }
-  if (!done->empty()) log::info("maintenance", {{"done", *done}});
+  const auto done = run();
+  if (!done) maintenance.reset();
+  maintenance_outage_.note(done, Clock::now());
+  if (done && !done->empty()) log::info("maintenance", {{"done", *done}});
 }
 
 void TenureLoop::note_failure(const Error& error, bool delivers) {

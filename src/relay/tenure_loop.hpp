@@ -125,7 +125,7 @@ class TenureLoop {
   StopReport stop_report_{.drained = true, .abandoned = 0};
   bool has_settled_{false};
   Outage outage_;  ///< The outage of the store or the lease.
-  Outage maintenance_outage_;
+  OutageLog maintenance_outage_{"maintenance failed, retries", "maintenance works again"};
 
   mutable Mutex mutex_;
   std::condition_variable_any bell_;

@@ -154,19 +154,12 @@ void RunTracker::note(const Status& status) {
   if (status) {
     failures_ = 0;
     again_at_.reset();
-    if (const auto over = outage_.works(now))
-      log::info("the runs of tasks are written again",
-                {{"down_seconds", in_seconds(over->lasted)}});
-    return;
+  } else {
+    rows_.reset();
+    core_.disconnected();
+    again_at_ = after(now, backoff(kTrackerReconnect, ++failures_, worker().bytes[15]));
   }
-  rows_.reset();
-  core_.disconnected();
-  again_at_ = after(now, backoff(kTrackerReconnect, ++failures_, worker().bytes[15]));
-  const std::string reason = status.error().text();
-  if (const auto repeats = outage_.failed(reason, now)) {
-    log::warn("the runs of tasks cannot be written, retries",
-              {{"repeats", *repeats}, {"reason", reason}});
-  }
+  outage_.note(status, now);
 }
 
 }  // namespace outbox::task

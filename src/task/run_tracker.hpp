@@ -68,7 +68,8 @@ class RunTracker {
   std::unique_ptr<store::TaskRuns> rows_;
   std::optional<TimePoint> again_at_;  ///< When to try again after a failure.
   int failures_{0};
-  Outage outage_;
+  OutageLog outage_{"the runs of tasks cannot be written, retries",
+                    "the runs of tasks are written again"};
 
   mutable Mutex mutex_;
   std::optional<TimePoint> stop_by_ OUTBOX_GUARDED_BY(mutex_);

@@ -55,9 +55,7 @@ void Ticker::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     auto pause = work(stop);
     note(pause ? Status() : Status(tl::unexpected(pause.error())));
-    const nanoseconds wait = pause ? *pause : backoff(kTickerReconnect, failures_, 0);
-    const MutexLock lock(mutex_);
-    (void)stopped_.wait_for(mutex_, stop, wait, [] { return false; });
+    sleep_for(pause ? *pause : backoff(kTickerReconnect, failures_, 0), stop);
   }
   rows_.reset();
 }
@@ -152,17 +150,9 @@ void Ticker::complain(const store::ScheduleRow& row, const Error& error) {
 
 void Ticker::note(const Status& status) {
   const TimePoint now = std::chrono::steady_clock::now();
-  if (status) {
-    failures_ = 0;
-    if (const auto over = outage_.works(now))
-      log::info("schedules tick again", {{"down_seconds", in_seconds(over->lasted)}});
-    return;
-  }
-  rows_.reset();
-  ++failures_;
-  const std::string reason = status.error().text();
-  if (const auto repeats = outage_.failed(reason, now))
-    log::warn("schedules cannot tick, retries", {{"repeats", *repeats}, {"reason", reason}});
+  failures_ = status ? 0 : failures_ + 1;
+  if (!status) rows_.reset();
+  outage_.note(status, now);
 }
 
 }  // namespace outbox::task

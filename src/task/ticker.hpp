@@ -5,7 +5,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <outbox/schedule.hpp>
@@ -15,7 +14,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/mutex.hpp"
 #include "base/outage.hpp"
 #include "store/store.hpp"
 
@@ -58,11 +56,9 @@ class Ticker {
   std::unique_ptr<store::Schedules> rows_;
   bool applied_{false};
   int failures_{0};
-  Outage outage_;
+  OutageLog outage_{"schedules cannot tick, retries", "schedules tick again"};
   std::map<std::string, Outage> faults_;  ///< The faults of single schedules.
 
-  Mutex mutex_;
-  std::condition_variable_any stopped_;
   std::jthread thread_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <outbox/error.hpp>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace outbox::test {
@@ -16,6 +17,21 @@ template <class T>
 }
 inline void must(Status status) {
   if (!status) throw Exception(std::move(status.error()));
+}
+
+/// Runs the call, and returns the error that it throws.
+template <class F>
+[[nodiscard]] auto caught(const F& call) -> Result<decltype(call())> {
+  try {
+    if constexpr (std::is_void_v<decltype(call())>) {
+      call();
+      return {};
+    } else {
+      return call();
+    }
+  } catch (const Exception& failure) {
+    return tl::unexpected(failure.error());
+  }
 }
 
 [[noreturn]] inline void give_up(Errc code, std::string message, std::string hint = {},
