@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "conformance/sink/making.hpp"
 #include "integration/nats/server.hpp"
-#include "sink/registry.hpp"
 
 namespace outbox::test {
 
@@ -29,18 +29,9 @@ using NatsGiven = std::map<std::string, std::string>;
 [[nodiscard]] inline std::unique_ptr<Sink> make_nats_sink(NatsGiven given,
                                                           const NatsGiven& defaults,
                                                           const std::string& name = "orders") {
-  SubscriptionSpec spec;
-  spec.name = name;
-  spec.sink = "nats";
   given.insert(defaults.begin(), defaults.end());
   std::erase_if(given, [](const auto& one) { return one.second == "-"; });
-  spec.sink_settings = std::move(given);
-  auto made = sink::make_sink(spec);
-  if (!made) {
-    ADD_FAILURE() << made.error().text();
-    return nullptr;
-  }
-  return std::move(*made);
+  return make_sink(make_spec("nats", std::move(given), name));
 }
 
 [[nodiscard]] inline std::unique_ptr<Sink> make_nats_sink(const NatsStream& stream,

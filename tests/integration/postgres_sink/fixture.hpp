@@ -10,9 +10,9 @@
 #include <optional>
 #include <string>
 
+#include "conformance/sink/making.hpp"
 #include "conformance/sink/suite.hpp"
 #include "integration/postgres_sink/destination.hpp"
-#include "sink/registry.hpp"
 #include "support/eventually.hpp"
 #include "support/servers.hpp"
 #include "support/tcp_gate.hpp"
@@ -48,14 +48,7 @@ class PostgresSinkTest : public testing::Test {
   /// sink makes.
   [[nodiscard]] std::unique_ptr<Sink> make(Settings settings = {},
                                            const std::string& subscription = "orders") const {
-    SubscriptionSpec spec;
-    spec.name = subscription;
-    spec.sink = "postgres";
-    spec.sink_settings = with_defaults(std::move(settings));
-    auto made = sink::make_sink(spec);
-    if (made) return std::move(*made);
-    ADD_FAILURE() << made.error().text();
-    return nullptr;
+    return make_sink(make_spec("postgres", with_defaults(std::move(settings)), subscription));
   }
   /// Makes the sink of the test, and opens it.
   void open(Settings settings = {}, const std::string& subscription = "orders") {

@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
+#include "conformance/sink/making.hpp"
 #include "conformance/sink/suite.hpp"
 #include "integration/rabbitmq/rabbit_client.hpp"
-#include "sink/registry.hpp"
 #include "support/eventually.hpp"
 #include "support/servers.hpp"
 #include "support/tcp_gate.hpp"
@@ -45,15 +45,9 @@ class RabbitSinkTest : public testing::Test {
     settings.emplace("deadline", "5s");
     settings.emplace("connect_timeout", "5s");
     std::erase_if(settings, [](const auto& one) { return one.second == "-"; });
-    SubscriptionSpec spec;
-    spec.name = "orders";
-    spec.sink = "rabbitmq";
+    SubscriptionSpec spec = make_spec("rabbitmq", std::move(settings));
     spec.topic = "orders";
-    spec.sink_settings = std::move(settings);
-    auto made = sink::make_sink(spec);
-    if (made) return std::move(*made);
-    ADD_FAILURE() << made.error().text();
-    return nullptr;
+    return make_sink(spec);
   }
   /// Makes the sink of the test, and opens it.
   void open(Settings settings = {}) {
@@ -104,10 +98,6 @@ class RabbitSinkTest : public testing::Test {
 
   std::unique_ptr<Sink> sink_;
 };
-
-inline bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 /// An exchange with a unique name, which is removed at the end.
 class RabbitExchange {

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/sink/making.hpp"
 #include "conformance/sink/suite.hpp"
 #include "integration/redis/own_redis.hpp"
-#include "sink/registry.hpp"
 #include "support/eventually.hpp"
 #include "support/servers.hpp"
 
@@ -41,14 +41,7 @@ class OwnRedisTest : public testing::Test {
     settings.emplace("url", server().url());
     settings.emplace("deadline", "5s");
     settings.emplace("connect_timeout", "5s");
-    SubscriptionSpec spec;
-    spec.name = "orders";
-    spec.sink = kind_;
-    spec.sink_settings = std::move(settings);
-    auto made = sink::make_sink(spec);
-    if (made) return std::move(*made);
-    ADD_FAILURE() << made.error().text();
-    return nullptr;
+    return make_sink(make_spec(kind_, std::move(settings)));
   }
   /// Makes the sink of the test, and opens it.
   void open(Settings settings = {}) {
@@ -79,9 +72,5 @@ class OwnRedisTest : public testing::Test {
   std::optional<OwnRedis> server_;
   std::unique_ptr<Sink> sink_;
 };
-
-inline bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 }  // namespace outbox::test

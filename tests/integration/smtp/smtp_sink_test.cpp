@@ -5,10 +5,10 @@
 #include <map>
 #include <set>
 
+#include "conformance/sink/making.hpp"
 #include "conformance/sink/sending.hpp"
 #include "conformance/sink/smtp_server.hpp"
 #include "event/time_text.hpp"
-#include "sink/registry.hpp"
 #include "support/eventually.hpp"
 #include "support/tcp_gate.hpp"
 
@@ -16,11 +16,6 @@ namespace outbox::test {
 namespace {
 
 using Kind = Outcome::Kind;
-using SinkSettings = std::map<std::string, std::string>;
-
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 class SmtpSink : public testing::Test {
  protected:
@@ -31,11 +26,8 @@ class SmtpSink : public testing::Test {
   void start(SmtpServer::Options options) { server_.emplace(std::move(options)); }
 
   [[nodiscard]] SubscriptionSpec spec(SinkSettings settings) const {
-    SubscriptionSpec spec;
-    spec.name = "mails";
-    spec.sink = "smtp";
+    SubscriptionSpec spec = make_spec("smtp", std::move(settings), "mails");
     spec.max_attempts = 1;
-    spec.sink_settings = std::move(settings);
     SinkSettings& all = spec.sink_settings;
     const bool encrypted = all.contains("tls_ca") || all.contains("tls");
     if (!encrypted) all.emplace("tls", "off");
@@ -47,10 +39,7 @@ class SmtpSink : public testing::Test {
     return spec;
   }
   [[nodiscard]] std::unique_ptr<Sink> make(SinkSettings settings = {}) const {
-    auto made = sink::make_sink(spec(std::move(settings)));
-    if (made) return std::move(*made);
-    ADD_FAILURE() << made.error().text();
-    return nullptr;
+    return make_sink(spec(std::move(settings)));
   }
   /// The outcome of one message.
   [[nodiscard]] Outcome outcome(SinkSettings settings) const {

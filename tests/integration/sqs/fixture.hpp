@@ -11,26 +11,18 @@
 #include <vector>
 
 #include "conformance/sink/http_server.hpp"
+#include "conformance/sink/making.hpp"
 #include "conformance/sink/sending.hpp"
 #include "conformance/sink/suite.hpp"
-#include "sink/registry.hpp"
 
 namespace outbox::test {
 
-using SinkSettings = std::map<std::string, std::string>;
 using Json = nlohmann::json;
-
-[[nodiscard]] inline bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 /// Makes a sink with these settings, and with those that every test needs.
 [[nodiscard]] inline std::unique_ptr<Sink> make_sqs_sink(
     int port, SinkSettings settings, const std::string& subscription = "orders") {
-  SubscriptionSpec spec;
-  spec.name = subscription;
-  spec.sink = "sqs";
-  spec.sink_settings = std::move(settings);
+  SubscriptionSpec spec = make_spec("sqs", std::move(settings), subscription);
   if (!spec.sink_settings.contains("url")) spec.sink_settings.emplace("queue", "orders");
   for (const auto& [name, value] :
        SinkSettings{{"region", "eu-test-1"},
@@ -46,10 +38,7 @@ using Json = nlohmann::json;
     spec.sink_settings.erase("access_key");
     spec.sink_settings.erase("secret_key");
   }
-  auto made = sink::make_sink(spec);
-  if (made) return std::move(*made);
-  ADD_FAILURE() << made.error().text();
-  return nullptr;
+  return make_sink(spec);
 }
 
 class SqsSink : public testing::Test {

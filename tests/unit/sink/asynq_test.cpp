@@ -5,12 +5,12 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "conformance/sink/making.hpp"
 #include "conformance/sink/suite.hpp"
 #include "sink/asynq/config.hpp"
 #include "sink/asynq/tasks.hpp"
 #include "sink/hiredis/error_map.hpp"
 #include "sink/hiredis/server_facts.hpp"
-#include "sink/registry.hpp"
 
 namespace outbox::test {
 namespace {
@@ -18,19 +18,10 @@ namespace {
 using namespace sink::asynq;  // NOLINT(google-build-using-namespace)
 using Given = std::map<std::string, std::string>;
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 // ---- settings
 
 std::string complaint(Given settings) {
-  SubscriptionSpec spec;
-  spec.name = "orders";
-  spec.sink = "asynq";
-  spec.sink_settings = std::move(settings);
-  const Status checked = sink::check_settings(spec);
-  return checked ? "" : checked.error().text();
+  return find_complaint(make_spec("asynq", std::move(settings)));
 }
 
 std::string complaint_about(const std::string& name, const std::string& value) {

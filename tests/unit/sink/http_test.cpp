@@ -4,13 +4,13 @@
 
 #include <map>
 
+#include "conformance/sink/making.hpp"
 #include "conformance/sink/suite.hpp"
 #include "sink/http/answer.hpp"
 #include "sink/http/body.hpp"
 #include "sink/http/request.hpp"
 #include "sink/http/signature.hpp"
 #include "sink/http/target.hpp"
-#include "sink/registry.hpp"
 
 namespace outbox::test {
 namespace {
@@ -22,23 +22,10 @@ using Kind = Outcome::Kind;
 constexpr const char* kSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 constexpr const char* kOther = "whsec_c2VjcmV0LW9mLXNvbWVib2R5LWVsc2UtMzI=";
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 // ---- settings
 
 SubscriptionSpec spec(Given settings) {
-  SubscriptionSpec made;
-  made.name = "orders";
-  made.sink = "http";
-  made.sink_settings = std::move(settings);
-  return made;
-}
-
-std::string find_complaint(const SubscriptionSpec& spec) {
-  const Status checked = sink::check_settings(spec);
-  return checked ? "" : checked.error().text();
+  return make_spec("http", std::move(settings));
 }
 
 /// Adds an address to the settings.

@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
+#include "conformance/sink/making.hpp"
 #include "conformance/sink/suite.hpp"
-#include "sink/registry.hpp"
 #include "support/eventually.hpp"
 
 namespace outbox::test {
@@ -77,12 +77,8 @@ class KafkaMockTest : public testing::Test {
   }
 
   void make(std::map<std::string, std::string> settings) {
-    SubscriptionSpec spec;
-    spec.name = "orders";
-    spec.sink = "kafka";
-    spec.sink_settings = std::move(settings);
-    spec.sink_settings["brokers"] = mock_.brokers();
-    sink_ = sink::make_sink(spec).value();
+    settings["brokers"] = mock_.brokers();
+    sink_ = sink::make_sink(make_spec("kafka", std::move(settings))).value();
   }
 
   /// Opens and makes the producer known to the partition. Then the brokers begin to give this

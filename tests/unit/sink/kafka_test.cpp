@@ -3,13 +3,13 @@
 
 #include <set>
 
+#include "conformance/sink/making.hpp"
 #include "sink/kafka/client.hpp"
 #include "sink/kafka/config.hpp"
 #include "sink/kafka/error_map.hpp"
 #include "sink/kafka/first_batches.hpp"
 #include "sink/kafka/in_flight.hpp"
 #include "sink/kafka/read_back.hpp"
-#include "sink/registry.hpp"
 #include "sink/suspects.hpp"
 
 namespace outbox::test {
@@ -18,14 +18,8 @@ namespace {
 using namespace sink::kafka;  // NOLINT(google-build-using-namespace)
 using Given = std::map<std::string, std::string>;
 
-/// What is wrong, as "message (hint: ...)"; empty if nothing is.
 std::string complaint(Given settings) {
-  SubscriptionSpec spec;
-  spec.name = "orders";
-  spec.sink = "kafka";
-  spec.sink_settings = std::move(settings);
-  const Status checked = sink::check_settings(spec);
-  return checked ? "" : checked.error().text();
+  return find_complaint(make_spec("kafka", std::move(settings)));
 }
 
 std::string complaint_about(const std::string& name, const std::string& value) {

@@ -3,13 +3,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "conformance/sink/making.hpp"
 #include "conformance/sink/suite.hpp"
 #include "event/headers.hpp"
 #include "sink/nats/config.hpp"
 #include "sink/nats/error_map.hpp"
 #include "sink/nats/message.hpp"
 #include "sink/nats/stream_check.hpp"
-#include "sink/registry.hpp"
 
 namespace outbox::test {
 namespace {
@@ -18,19 +18,9 @@ using namespace sink::nats;  // NOLINT(google-build-using-namespace)
 using Given = std::map<std::string, std::string>;
 using Json = nlohmann::json;
 
-SubscriptionSpec make_spec(Given settings) {
-  SubscriptionSpec spec;
-  spec.name = "orders";
-  spec.sink = "nats";
-  spec.sink_settings = std::move(settings);
-  return spec;
-}
-
-/// What is wrong, as "message (hint: ...)"; empty if nothing is.
 std::string complaint(Given settings) {
   settings.emplace("url", "nats://a");
-  const Status checked = sink::check_settings(make_spec(std::move(settings)));
-  return checked ? "" : checked.error().text();
+  return find_complaint(make_spec("nats", std::move(settings)));
 }
 
 bool complains(Given settings, std::string_view about) {
@@ -45,8 +35,8 @@ TEST(NatsSettings, an_address_is_all_that_is_needed) {
   for (const char* url :
        {"nats://a", "nats://a:4223,tls://b", "nats://u:p%40ss@a", "tls://[::1]:1"})
     EXPECT_EQ(complaint({{"url", url}}), "") << url;
-  EXPECT_TRUE(sink::make_sink(make_spec({{"url", "nats://a"}})));
-  EXPECT_FALSE(sink::check_settings(make_spec({})));
+  EXPECT_TRUE(sink::make_sink(make_spec("nats", {{"url", "nats://a"}})));
+  EXPECT_FALSE(sink::check_settings(make_spec("nats", {})));
 }
 
 TEST(NatsSettings, wrong_addresses_are_refused_and_not_shown) {
@@ -82,7 +72,7 @@ TEST(NatsSettings, names_and_pairs) {
 
 TEST(NatsSettings, a_topic_must_make_a_subject) {
   const auto wrong = [](std::string topic) {
-    SubscriptionSpec spec = make_spec({{"url", "nats://a"}});
+    SubscriptionSpec spec = make_spec("nats", {{"url", "nats://a"}});
     spec.topic = std::move(topic);
     const Status checked = sink::check_settings(spec);
     return checked ? "" : checked.error().text();

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "conformance/sink/making.hpp"
 #include "conformance/sink/suite.hpp"
 #include "sink/kind.hpp"
 #include "sink/postgres/batch.hpp"
@@ -16,7 +17,6 @@
 #include "sink/postgres/pruner.hpp"
 #include "sink/postgres/statements.hpp"
 #include "sink/postgres/table_name.hpp"
-#include "sink/registry.hpp"
 #include "support/random.hpp"
 
 namespace outbox::test {
@@ -31,12 +31,7 @@ using Given = std::map<std::string, std::string>;
 // ---- settings
 
 std::string complaint(Given settings) {
-  SubscriptionSpec spec;
-  spec.name = "orders";
-  spec.sink = "postgres";
-  spec.sink_settings = std::move(settings);
-  const Status checked = sink::check_settings(spec);
-  return checked ? "" : checked.error().text();
+  return find_complaint(make_spec("postgres", std::move(settings)));
 }
 
 std::string complaint_about(const std::string& name, const std::string& value) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "conformance/sink/making.hpp"
 #include "conformance/sink/suite.hpp"
 #include "event/time_text.hpp"
 #include "sink/kind.hpp"
@@ -14,7 +15,6 @@
 #include "sink/rabbitmq/outstanding.hpp"
 #include "sink/rabbitmq/publication.hpp"
 #include "sink/rabbitmq/table.hpp"
-#include "sink/registry.hpp"
 
 namespace outbox::test {
 namespace {
@@ -26,20 +26,12 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using Given = std::map<std::string, std::string>;
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 // ---- settings
 
 std::string complaint(Given settings, const std::string& topic = "orders") {
-  SubscriptionSpec spec;
-  spec.name = "orders";
-  spec.sink = "rabbitmq";
+  SubscriptionSpec spec = make_spec("rabbitmq", std::move(settings));
   spec.topic = topic;
-  spec.sink_settings = std::move(settings);
-  const Status checked = sink::check_settings(spec);
-  return checked ? "" : checked.error().text();
+  return find_complaint(spec);
 }
 
 std::string complaint_with(Given settings) {

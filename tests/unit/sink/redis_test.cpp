@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "conformance/sink/making.hpp"
 #include "conformance/sink/suite.hpp"
 #include "sink/hiredis/connection.hpp"
 #include "sink/hiredis/error_map.hpp"
@@ -12,7 +13,6 @@
 #include "sink/redis/command.hpp"
 #include "sink/redis/config.hpp"
 #include "sink/redis/script.hpp"
-#include "sink/registry.hpp"
 
 namespace outbox::test {
 namespace {
@@ -24,21 +24,13 @@ using Given = std::map<std::string, std::string>;
 // ---- settings
 
 std::string complaint(Given settings, const std::string& topic = "orders") {
-  SubscriptionSpec spec;
-  spec.name = "orders";
-  spec.sink = "redis";
+  SubscriptionSpec spec = make_spec("redis", std::move(settings));
   spec.topic = topic;
-  spec.sink_settings = std::move(settings);
-  const Status checked = sink::check_settings(spec);
-  return checked ? "" : checked.error().text();
+  return find_complaint(spec);
 }
 
 std::string complaint_about(const std::string& name, const std::string& value) {
   return complaint({{"url", "redis://a"}, {name, value}});
-}
-
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
 }
 
 TEST(RedisSettings, an_address_is_all_that_is_needed) {

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <map>
 
+#include "conformance/sink/making.hpp"
 #include "conformance/sink/suite.hpp"
 #include "event/time_text.hpp"
-#include "sink/registry.hpp"
 #include "sink/smtp/address.hpp"
 #include "sink/smtp/content.hpp"
 #include "sink/smtp/dialogue.hpp"
@@ -23,23 +23,10 @@ using namespace sink::smtp;  // NOLINT(google-build-using-namespace)
 using Given = std::map<std::string, std::string>;
 using Kind = Outcome::Kind;
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 // ---- settings
 
 SubscriptionSpec spec(Given settings) {
-  SubscriptionSpec made;
-  made.name = "mails";
-  made.sink = "smtp";
-  made.sink_settings = std::move(settings);
-  return made;
-}
-
-std::string find_complaint(const SubscriptionSpec& spec) {
-  const Status checked = sink::check_settings(spec);
-  return checked ? "" : checked.error().text();
+  return make_spec("smtp", std::move(settings), "mails");
 }
 
 /// Adds the settings that are required.

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "conformance/sink/making.hpp"
 #include "conformance/sink/suite.hpp"
-#include "sink/registry.hpp"
 #include "sink/sqs/answer.hpp"
 #include "sink/sqs/batch.hpp"
 #include "sink/sqs/composer.hpp"
@@ -25,20 +25,13 @@ using Kind = Outcome::Kind;
 
 constexpr const char* kUrl = "https://sqs.eu-central-1.amazonaws.com/123456789012/orders";
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 // ---- settings
 
 std::string complaint(Given settings) {
-  SubscriptionSpec spec;
-  spec.name = "orders";
-  spec.sink = "sqs";
-  spec.sink_settings = std::move(settings);
-  const Status checked = sink::check_settings(spec);
-  EXPECT_EQ(checked.has_value(), sink::make_sink(spec).has_value());
-  return checked ? "" : checked.error().text();
+  const SubscriptionSpec spec = make_spec("sqs", std::move(settings));
+  const std::string found = find_complaint(spec);
+  EXPECT_EQ(found.empty(), sink::make_sink(spec).has_value());
+  return found;
 }
 
 /// Adds a queue and a region to the setting.
