@@ -230,7 +230,11 @@ class Handlers {
   }
   /// The same for a type that names its task (outbox/payload.hpp).
   template <TypedTask T, class Function>
-  Handlers& on(Function handle, Options options = {}) {
+  Handlers& on(Function handle) {
+    return on<T>(std::move(handle), Options());
+  }
+  template <TypedTask T, class Function>
+  Handlers& on(Function handle, Options options) {
     return on<T>(T::task_type, std::move(options), std::move(handle));
   }
   /// `handle(tx, payload, run)` runs in a transaction that the worker opens in its own store. The
@@ -274,7 +278,11 @@ class Handlers {
   }
   /// The same for a type that names its task (outbox/payload.hpp).
   template <TypedTask T, class Function>
-  Handlers& on_tx(Function handle, Options options = {}) {
+  Handlers& on_tx(Function handle) {
+    return on_tx<T>(std::move(handle), Options());
+  }
+  template <TypedTask T, class Function>
+  Handlers& on_tx(Function handle, Options options) {
     return on_tx<T>(T::task_type, std::move(options), std::move(handle));
   }
   Handlers& add(Handler handler);
