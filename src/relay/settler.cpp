@@ -30,6 +30,10 @@ void Settler::settle(Work work, WrittenCall written) {
   changed_.notify_one();
 }
 
+void Settler::read_due(DueQuestion question) { ask(std::move(question)); }
+
+void Settler::read_keys(KeysQuestion question) { ask(std::move(question)); }
+
 void Settler::ask(Question question) {
   {
     const MutexLock lock(mutex_);
