@@ -66,7 +66,8 @@ void check(const Given& given) {
   }
   const std::string& peer = given.options.peer;
   if (!peer.empty() && ::access(peer.c_str(), X_OK) != 0) {
-    throw Failure(cli::kUsage, fmt::format("--peer {} cannot be run: {}", peer, std::strerror(errno)),
+    throw Failure(cli::kUsage,
+                  fmt::format("--peer {} cannot be run: {}", peer, std::strerror(errno)),
                   "scripts/bench-peers --build prints the path of one that can");
   }
 }

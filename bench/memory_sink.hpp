@@ -18,8 +18,7 @@ class MemorySink final : public BatchSink {
   /// As BatchSink::deliver(): returns how many were taken, and why the next one was not.
   using Deliver = std::function<std::size_t(std::span<const Message> batch, Outcome& failure)>;
 
-  MemorySink(SinkTraits traits, Deliver deliver)
-      : traits_(traits), deliver_(std::move(deliver)) {}
+  MemorySink(SinkTraits traits, Deliver deliver) : traits_(traits), deliver_(std::move(deliver)) {}
   [[nodiscard]] SinkTraits traits() const noexcept override { return traits_; }
   [[nodiscard]] Status open() override { return {}; }
   void close() noexcept override {}

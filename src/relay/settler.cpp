@@ -89,8 +89,8 @@ Status Settler::answer(const DueQuestion& question) {
   store::DueLimits limits;
   limits.events += question.besides;
   limits.keys += question.besides;
-  OUTBOX_TRY(auto due, progress_->due(question.subscription, question.holding, limits,
-                                      question.asked));
+  OUTBOX_TRY(auto due,
+             progress_->due(question.subscription, question.holding, limits, question.asked));
   question.read(std::move(due));
   return {};
 }

@@ -139,10 +139,9 @@ Status Tenure::stop_rejected() {
       OUTBOX_TRY(retire({loop}));
       continue;
     }
-    OUTBOX_TRY(const bool stopped,
-               catalog_->stop(loop->row().id, loop->holding().generation,
-                              store::storable_text(rejection->error.text()), rejection->seq,
-                              rejection->id));
+    OUTBOX_TRY(const bool stopped, catalog_->stop(loop->row().id, loop->holding().generation,
+                                                  store::storable_text(rejection->error.text()),
+                                                  rejection->seq, rejection->id));
     if (!stopped) continue;  // tried again at the next update
     OUTBOX_TRY(retire({loop}));
   }

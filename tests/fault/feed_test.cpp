@@ -464,7 +464,8 @@ TEST_F(FeedTest, the_place_of_a_slot_holds_only_for_the_server_it_was_read_from)
   server_->start();
   const auto refused = reset(*before);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().text(), HasSubstr("crashed or was replaced since its place was read"));
+  EXPECT_THAT(refused.error().text(),
+              HasSubstr("crashed or was replaced since its place was read"));
   const auto after = find();
   ASSERT_TRUE(after) << after.error().text();
   const auto done = reset(*after);

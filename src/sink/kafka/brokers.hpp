@@ -42,7 +42,6 @@ class Brokers {
   [[nodiscard]] std::optional<TopicConfig> broker_config();
 
  private:
-
   /// What the brokers know of one topic, of all, or, without either, of themselves.
   [[nodiscard]] Result<Metadata> ask(bool all, rd_kafka_topic_t* topic);
   [[nodiscard]] std::optional<TopicConfig> config(rd_kafka_ResourceType_t type,

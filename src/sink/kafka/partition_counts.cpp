@@ -34,8 +34,7 @@ NewTopic new_topic(const char* name, const NewTopics& like) {
 
 /// Asks a broker to make the topic; null if the stop was requested.
 Event ask(rd_kafka_t* handle, rd_kafka_NewTopic_t* topic, const std::stop_token& stop) {
-  const AdminOptions options(
-      rd_kafka_AdminOptions_new(handle, RD_KAFKA_ADMIN_OP_CREATETOPICS));
+  const AdminOptions options(rd_kafka_AdminOptions_new(handle, RD_KAFKA_ADMIN_OP_CREATETOPICS));
   std::array<char, 256> why{};
   (void)rd_kafka_AdminOptions_set_request_timeout(
       options.get(), static_cast<int>(kCreateLimit.count()), why.data(), why.size());

@@ -143,8 +143,7 @@ Status KafkaSource::open() {
   rd_kafka_conf_set_opaque(conf.get(), this);
   rd_kafka_conf_set_error_cb(conf.get(), on_error);
   rd_kafka_conf_set_rebalance_cb(conf.get(), on_rebalance);
-  OUTBOX_TRY(handle_,
-             sink::kafka::make_handle(RD_KAFKA_CONSUMER, std::move(conf), "consumer"));
+  OUTBOX_TRY(handle_, sink::kafka::make_handle(RD_KAFKA_CONSUMER, std::move(conf), "consumer"));
   reported_ = {};
   OUTBOX_TRY(sink::kafka::reach(handle_.get(), reported_, settings_.connect_timeout));
   rd_kafka_poll_set_consumer(handle_.get());

@@ -215,8 +215,8 @@ Status NatsSource::check_consumer(const Lane& lane, const Json& config) {
 }
 
 std::string NatsSource::api(const Lane& lane, const std::string& verb) const {
-  return fmt::format("{}.CONSUMER.{}.{}.{}", sink::nats::api_prefix(settings_), verb, lane.reads.stream,
-                     durable_);
+  return fmt::format("{}.CONSUMER.{}.{}.{}", sink::nats::api_prefix(settings_), verb,
+                     lane.reads.stream, durable_);
 }
 
 Result<Json> NatsSource::ask(const Lane& lane, const std::string& verb, const std::string& body,

@@ -140,9 +140,10 @@ class SqliteStore final : public Store {
   }
 
   template <class Part, class... Params, class... Args>
-  [[nodiscard]] Result<std::unique_ptr<Part>> make(
-      std::unique_ptr<Part> (*factory)(Connection, Params...), const ConnectOptions& options = {},
-      Args&&... args) const {
+  [[nodiscard]] Result<std::unique_ptr<Part>> make(std::unique_ptr<Part> (*factory)(Connection,
+                                                                                    Params...),
+                                                   const ConnectOptions& options = {},
+                                                   Args&&... args) const {
     OUTBOX_TRY(Connection connection, connect(options));
     return factory(std::move(connection), std::forward<Args>(args)...);
   }

@@ -24,9 +24,7 @@ constexpr const char* kOther = "whsec_c2VjcmV0LW9mLXNvbWVib2R5LWVsc2UtMzI=";
 
 // ---- settings
 
-SubscriptionSpec spec(Given settings) {
-  return make_spec("http", std::move(settings));
-}
+SubscriptionSpec spec(Given settings) { return make_spec("http", std::move(settings)); }
 
 /// Adds an address to the settings.
 std::string complaint(Given settings) {

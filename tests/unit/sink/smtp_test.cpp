@@ -25,9 +25,7 @@ using Kind = Outcome::Kind;
 
 // ---- settings
 
-SubscriptionSpec spec(Given settings) {
-  return make_spec("smtp", std::move(settings), "mails");
-}
+SubscriptionSpec spec(Given settings) { return make_spec("smtp", std::move(settings), "mails"); }
 
 /// Adds the settings that are required.
 Given complete(Given settings) {
