@@ -1,6 +1,6 @@
 // Owners of what a C library makes:
 //
-//   using Queue = Owned<rd_kafka_queue_t, rd_kafka_queue_destroy>;
+//   using Addresses = Owned<addrinfo, freeaddrinfo>;
 #pragma once
 
 #include <memory>

@@ -229,7 +229,7 @@ class Switch(Debezium):
         process = self.start_connect()
         writers = self.start_writers()
         self.addCleanup(self.stop_writers, writers)
-        self.wait_for_events(300)
+        wait_until(lambda: len(self.read("theirs")) > 200, "200 messages of Debezium", 120)
         # To ours. The connector stops at some moment, and events go on coming.
         self.stop_connect(process)
         self.wait_for_events(100)
@@ -243,8 +243,8 @@ class Switch(Debezium):
         self.stop_writers(writers)
         self.deliver()
         again = self.check_orders(before, self.read("ours"))
-        # What Kafka had got, and Connect had not noted, is sent again. It notes twice a second.
-        self.assertLess(again, 200)
+        # What Kafka had got, and Connect had not noted, is sent again: a part of it.
+        self.assertLess(again, len(before))
         self.succeeds("verify", "--subscription", "ours")
 
         # And back: a new slot first, and ours stops when it has passed its beginning.

@@ -12,6 +12,7 @@ namespace outbox::sink::kafka {
 namespace {
 
 constexpr std::chrono::milliseconds kLimit{10'000};
+
 }  // namespace
 
 std::int64_t parse_number(const std::string& text) {

@@ -30,7 +30,7 @@ void warn_of_wal_reset_bug() {
 /// The relay retries by itself, and a stop must not wait long for a connection that holds the write
 /// lock.
 constexpr ConnectOptions kRelays{.busy_timeout = std::chrono::seconds(1)};
-/// For what may be lost with the power.
+/// For what is done again if power loss takes it back, or is missed by nobody.
 constexpr ConnectOptions kLossy{.sync = Sync::normal, .busy_timeout = kRelays.busy_timeout};
 
 class SqliteStore final : public Store {

@@ -92,8 +92,9 @@ TEST_P(Culprit, an_event_that_kills_the_relay_is_found_and_parked_and_the_others
     EXPECT_EQ(rows[i].state, store::ParkedState::waiting);
 
   // Retries of the killer kill the relay again, and are counted.
+  // The first of them may have been made before the rows were read.
   const std::size_t attempts = rows[0].attempts;
-  EXPECT_GE(supervise([&] { return parked()[0].attempts > attempts; }), 1);
+  EXPECT_GE(supervise([&] { return parked()[0].attempts > attempts + 1; }), 1);
   write("a", {"Made"}, quoted("a99"));
   expected['a'].emplace_back("a99");
   supervise([&] { return arrived() == expected; });
