@@ -29,7 +29,7 @@ function(outbox_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE outbox_internal ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests OUTBOX_IS_TEST ON)
   # Unit tests start no program, so a sanitizer build for them need not have it.
   if(NOT ARG_LABEL MATCHES "^(unit|sim)$")
     add_dependencies(${name} outbox_cli outbox_test_relay)
