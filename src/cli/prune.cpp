@@ -104,7 +104,7 @@ Json to_json(const std::vector<store::LogPiece>& pieces, const Names& names) {
   Json parts = Json::array();
   for (const auto& piece : pieces) parts.push_back(to_json(piece, names));
   Json holds = Json::array();
-  for (const auto& hold : store::holds_of(pieces)) {
+  for (const auto& hold : store::find_holds(pieces)) {
     holds.push_back({{"subscription", names.of(hold.subscription)},
                      {"parts", hold.pieces},
                      {"bytes", hold.bytes},

@@ -62,7 +62,7 @@ bool is_unused(const store::SubscriptionOverview& one) {
   return event::is_of_queue(spec) && one.progress.acked == 0 && one.progress.pending == 0 &&
          total(one.parked) == 0 && one.row.state == store::SubscriptionState::active &&
          one.row.trouble.empty() &&
-         event::place_of(spec.aggregate_types.front()).priority != event::kDefaultPriority;
+         event::parse_task_place(spec.aggregate_types.front()).priority != event::kDefaultPriority;
 }
 
 struct View {

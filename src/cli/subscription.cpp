@@ -177,7 +177,7 @@ void show(const Change& change) {
     print("~ {} changed {}: {} -> {}\n", change.name, setting, before, after);
 }
 
-void print_json_of(const SubscriptionOptions& options, const std::vector<Change>& all) {
+void print_json_changes(const SubscriptionOptions& options, const std::vector<Change>& all) {
   Json list = Json::array();
   for (const Change& change : all) {
     Json fields = Json::array();
@@ -191,7 +191,7 @@ void print_json_of(const SubscriptionOptions& options, const std::vector<Change>
 
 /// Shows what would be done. Nothing is done if it is a dry run, or if one of them was renamed.
 void show_plan(const SubscriptionOptions& options, const std::vector<Change>& all) {
-  if (options.json) return print_json_of(options, all);
+  if (options.json) return print_json_changes(options, all);
   for (const Change& change : all) {
     if (options.dry_run || change.action == "renamed") show(change);
   }
@@ -206,7 +206,7 @@ void write_changes(const SubscriptionOptions& options, const std::vector<Change>
     if (i < wanted.size() && all[i].action != "unchanged") (void)must(catalog.apply(wanted[i]));
     if (!options.json) show(all[i]);
   }
-  if (options.json) print_json_of(options, all);
+  if (options.json) print_json_changes(options, all);
 }
 
 int apply(const SubscriptionOptions& options, const Context& context) {

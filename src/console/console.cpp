@@ -56,7 +56,7 @@ std::string_view api_path(const httplib::Request& request) {
   return path;
 }
 
-Headers headers_of(const httplib::Request& request) {
+Headers copy_headers(const httplib::Request& request) {
   return [&request](const char* name) { return request.get_header_value(name); };
 }
 
@@ -150,7 +150,7 @@ void Console::add_routes(httplib::Server& server) {
                                  .hint = "GET looks, POST changes"});
           return Handled::Handled;
         }
-        const auto problem = check_origin(request.method, headers_of(request), hosts_);
+        const auto problem = check_origin(request.method, copy_headers(request), hosts_);
         if (!problem) return Handled::Unhandled;
         send(response, *problem);
         return Handled::Handled;
@@ -246,7 +246,7 @@ void Console::add_sessions(httplib::Server& server) {
     if (!object_in(request))
       return send(response,
                   Problem{.status = 400, .title = "the body is no JSON object", .hint = "send {}"});
-    if (authenticator_) authenticator_->log_out(headers_of(request));
+    if (authenticator_) authenticator_->log_out(copy_headers(request));
     response.set_header("Set-Cookie", session_cookie({}, secure_));
     send(response, Answer{.body = "{}\n"});
   });
@@ -254,7 +254,7 @@ void Console::add_sessions(httplib::Server& server) {
 
 tl::expected<Person, Problem> Console::identify(const httplib::Request& request) {
   if (!authenticator_) return anybody();
-  return authenticator_->identify(headers_of(request), request.remote_addr);
+  return authenticator_->identify(copy_headers(request), request.remote_addr);
 }
 
 void Console::log_in(const httplib::Request& request, httplib::Response& response) {

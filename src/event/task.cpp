@@ -32,7 +32,7 @@ Status check_queue(std::string_view queue) {
                    "at most 50 letters, digits, '-', '_' and '.'");
 }
 
-TaskPlace place_of(std::string_view aggregate_type) {
+TaskPlace parse_task_place(std::string_view aggregate_type) {
   const std::string_view rest = aggregate_type.substr(kTaskPrefix.size());
   const std::size_t end = rest.find('!');
   if (end == std::string_view::npos) return {.queue = rest};
@@ -42,7 +42,7 @@ TaskPlace place_of(std::string_view aggregate_type) {
           .priority = known ? static_cast<std::size_t>(priority[0] - '0') : kDefaultPriority};
 }
 
-std::string aggregate_type_of(std::string_view queue, std::size_t priority) {
+std::string make_aggregate_type(std::string_view queue, std::size_t priority) {
   std::string type = std::string(kTaskPrefix).append(queue);
   if (priority != kDefaultPriority) type.append("!").append(std::to_string(priority));
   return type;
@@ -98,7 +98,7 @@ Result<std::optional<std::size_t>> read_max_attempts(std::string_view headers, A
 
 }  // namespace
 
-Result<TaskRules> rules_of(std::string_view headers, Arena& arena) {
+Result<TaskRules> parse_task_rules(std::string_view headers, Arena& arena) {
   TaskRules rules;
   if (const auto reason = find_header(headers, kUnreadableHeader, arena); !reason.empty())
     return fail(Errc::invalid_argument, "the message cannot be understood: " + std::string(reason));
@@ -122,7 +122,7 @@ std::optional<TaskEvent> read_on_dead(std::string_view headers, Arena& arena) {
   return told ? std::move(*told) : std::nullopt;
 }
 
-Event event_of(const TaskEvent& told, const TaskNews& news) {
+Event make_event(const TaskEvent& told, const TaskNews& news) {
   std::string json = "{\"task\":\"" + news.id.str() + "\",\"queue\":";
   append_json_string(json, news.queue);
   append_json_string(json.append(",\"type\":"), news.type);
@@ -170,7 +170,7 @@ Status check_rules(const Task& task) {
 
 Event make_unchecked_event(Task task) {
   Event event;
-  event.aggregate_type = event::aggregate_type_of(task.queue, task.priority);
+  event.aggregate_type = event::make_aggregate_type(task.queue, task.priority);
   event.aggregate_id = std::move(task.key);
   event.event_type = std::move(task.type);
   event.payload = std::move(task.payload);

@@ -24,9 +24,9 @@ struct TaskPlace {
   std::string_view queue;
   std::size_t priority{kDefaultPriority};
 };
-[[nodiscard]] TaskPlace place_of(std::string_view aggregate_type);
-[[nodiscard]] std::string aggregate_type_of(std::string_view queue,
-                                            std::size_t priority = kDefaultPriority);
+[[nodiscard]] TaskPlace parse_task_place(std::string_view aggregate_type);
+[[nodiscard]] std::string make_aggregate_type(std::string_view queue,
+                                              std::size_t priority = kDefaultPriority);
 
 [[nodiscard]] Status check_queue(std::string_view queue);
 
@@ -47,7 +47,7 @@ inline constexpr std::string_view kUnreadableHeader = "task-unreadable";
   return headers.find("task-") != std::string_view::npos;
 }
 /// Fails for a header that cannot be read, which makes its task impossible.
-[[nodiscard]] Result<TaskRules> rules_of(std::string_view headers, Arena& arena);
+[[nodiscard]] Result<TaskRules> parse_task_rules(std::string_view headers, Arena& arena);
 /// The event of on_dead; nullopt if there is none or it cannot be read.
 [[nodiscard]] std::optional<TaskEvent> read_on_dead(std::string_view headers, Arena& arena);
 
@@ -62,6 +62,6 @@ struct TaskNews {
   std::optional<std::string_view> result{};
   std::string_view error{};  ///< Empty if there was none.
 };
-[[nodiscard]] Event event_of(const TaskEvent& told, const TaskNews& news);
+[[nodiscard]] Event make_event(const TaskEvent& told, const TaskNews& news);
 
 }  // namespace outbox::event

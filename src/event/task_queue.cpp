@@ -83,7 +83,7 @@ bool is_split_from(const SubscriptionSpec& spec, const SubscriptionSpec& base) {
 }
 
 std::string queue_of_task(std::string_view aggregate_type) {
-  return std::string(place_of(aggregate_type).queue);
+  return std::string(parse_task_place(aggregate_type).queue);
 }
 
 std::string subscription_of_queue(std::string_view queue, std::size_t priority) {
@@ -91,12 +91,12 @@ std::string subscription_of_queue(std::string_view queue, std::size_t priority) 
 }
 
 std::string subscription_of_task(std::string_view aggregate_type) {
-  const TaskPlace place = place_of(aggregate_type);
+  const TaskPlace place = parse_task_place(aggregate_type);
   return subscription_of_queue(place.queue, place.priority);
 }
 
 std::string subscription_of_type(std::string_view aggregate_type, std::string_view event_type) {
-  const TaskPlace place = place_of(aggregate_type);
+  const TaskPlace place = parse_task_place(aggregate_type);
   return fmt::format("{}.{}.{:06x}", with_priority(kOfType, place.priority), place.queue,
                      key_hash(kOfType, event_type) >> kHashShift);
 }

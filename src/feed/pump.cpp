@@ -249,7 +249,7 @@ Status Pump::fetch(Group& group, Turn& turn) {
                                                         std::chrono::nanoseconds(0), kMostPatience);
   if (group.members.size() > 1) {
     page->kinds = event::Kinds(page->events);
-    page->tally = store::tally_of(page->events);
+    page->tally = store::make_tally(page->events);
   }
   const auto shared = std::make_shared<const store::Page>(std::move(*page));
   for (PageConsumer* member : group.members) member->take_page(shared);

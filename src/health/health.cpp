@@ -105,7 +105,7 @@ Result<std::vector<store::Hold>> look_at_holds(store::Store& store,
                                                std::chrono::milliseconds keep) {
   OUTBOX_TRY(const auto retention, store.retention());
   OUTBOX_TRY(const auto pieces, retention->survey(keep));
-  return store::holds_of(pieces);
+  return store::find_holds(pieces);
 }
 
 Result<std::vector<store::VerifiedRow>> look_at_verified(store::Store& store) {

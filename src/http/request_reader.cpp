@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kEndOfHead = "\r\n\r\n";
 constexpr int kComplete = 200;
 
-std::optional<std::size_t> length_of(std::string_view text) {
+std::optional<std::size_t> parse_length(std::string_view text) {
   std::size_t length = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
   if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return {};
@@ -38,7 +38,7 @@ bool has_stray_characters(std::string_view head) {
 
 /// A request whose end is not certain is refused: a proxy in front could see another end and take
 /// the rest for a request of somebody else ("request smuggling", RFC 9112, section 11.2).
-Framing framing_of(std::string_view head) {
+Framing parse_framing(std::string_view head) {
   if (has_stray_characters(head)) return {.status = 400};
   Framing found;
   bool has_length = false;
@@ -53,7 +53,7 @@ Framing framing_of(std::string_view head) {
     const std::string_view name = line.substr(0, colon);
     if (equal_ignoring_case(name, "transfer-encoding")) return {.status = 411};
     if (!equal_ignoring_case(name, "content-length")) continue;
-    const auto length = length_of(trimmed(line.substr(colon + 1)));
+    const auto length = parse_length(trimmed(line.substr(colon + 1)));
     if (!length || has_length) return {.status = 400};
     has_length = true;
     found.body = *length;
@@ -85,7 +85,7 @@ void RequestReader::read_head() {
   }
   if (end == std::string::npos) return;
   head_ = size;
-  const Framing framing = framing_of(std::string_view(bytes_).substr(0, head_));
+  const Framing framing = parse_framing(std::string_view(bytes_).substr(0, head_));
   status_ = framing.status;
   body_ = framing.body;
   if (status_ == 0 && body_ > limits_.body_bytes) status_ = 413;

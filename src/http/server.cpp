@@ -79,13 +79,13 @@ Result<Socket> listen_at(const Address& address) {
   return socket;
 }
 
-int port_of(const sockaddr_storage& name) {
+int read_port(const sockaddr_storage& name) {
   if (name.ss_family == AF_INET6)
     return ntohs(reinterpret_cast<const sockaddr_in6&>(name).sin6_port);
   return ntohs(reinterpret_cast<const sockaddr_in&>(name).sin_port);
 }
 
-std::string ip_of(const sockaddr_storage& name) {
+std::string read_ip(const sockaddr_storage& name) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   const void* const from =
       name.ss_family == AF_INET6
@@ -213,7 +213,7 @@ class Server::Impl {
       auto tls = tls_ ? tls_->accept(socket.fd()) : nullptr;
       if (tls_ && tls == nullptr) continue;
       Connection& added = connections_
-                              .try_emplace(++last_id_, std::move(socket), ip_of(name),
+                              .try_emplace(++last_id_, std::move(socket), read_ip(name),
                                            options_.request, now + options_.idle)
                               .first->second;
       added.tls = std::move(tls);
@@ -419,7 +419,7 @@ Result<std::unique_ptr<Server>> Server::start(
   if (::getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&name), &size) != 0)
     return cannot_listen(address, errno);
   return std::unique_ptr<Server>(new Server(std::make_unique<Impl>(
-      std::move(listener), Address{.host = address.host, .port = port_of(name)}, options,
+      std::move(listener), Address{.host = address.host, .port = read_port(name)}, options,
       std::move(tls), add_routes, std::move(wake))));
 }
 

@@ -253,7 +253,7 @@ std::string missing(std::string_view what, const Spot& spot) {
 
 Result<MessageReader> MessageReader::make(const ConsumerSpec& spec) {
   MessageReader reader;
-  reader.aggregate_type_ = event::aggregate_type_of(spec.queue);
+  reader.aggregate_type_ = event::make_aggregate_type(spec.queue);
   OUTBOX_TRY(reader.id_, Spot::parse("id", spec.id));
   OUTBOX_TRY(reader.type_, Spot::parse("type", spec.type));
   OUTBOX_TRY(reader.key_, Spot::parse("key", spec.key));

@@ -48,12 +48,12 @@ store::LaneMask full_share(const EventId& self, const store::Group& group,
     if (member.id != self && member.alive && subscription::serves(member.groups, group.name))
       serving.push_back(member.id);
   }
-  return share_of(self, std::move(serving));
+  return compute_share(self, std::move(serving));
 }
 
 }  // namespace
 
-store::LaneMask share_of(const EventId& self, std::vector<EventId> members) {
+store::LaneMask compute_share(const EventId& self, std::vector<EventId> members) {
   std::sort(members.begin(), members.end());
   const std::size_t least = kLanes / members.size();
   std::size_t with_one_more = kLanes % members.size();

@@ -18,7 +18,7 @@ using Holdings = std::map<std::string, store::Holding>;
 /// This relay's share of the lanes of a group. The shares of two relays differ by one lane at most.
 /// Rendezvous hashing chooses the lanes, so that few of them move when a relay comes or goes. The
 /// order of `members` does not matter, and `self` must be one of them.
-[[nodiscard]] store::LaneMask share_of(const EventId& self, std::vector<EventId> members);
+[[nodiscard]] store::LaneMask compute_share(const EventId& self, std::vector<EventId> members);
 
 /// The lanes that this relay should own now: those of its share that no other live relay owns. Of a
 /// group with one owner these are all lanes if no other live relay owns any, and none otherwise.

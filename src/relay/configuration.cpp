@@ -53,15 +53,15 @@ void Configuration::know(const std::vector<store::SubscriptionRow>& rows) {
   for (const auto& row : rows) known_[row.spec.name] = row.group;
 }
 
-std::string Configuration::group_of(const SubscriptionSpec& spec) const {
+std::string Configuration::choose_group(const SubscriptionSpec& spec) const {
   const auto known = known_.find(spec.name);
-  return known == known_.end() ? subscription::group_of(spec)
-                               : subscription::group_of(spec, known->second);
+  return known == known_.end() ? subscription::choose_group(spec)
+                               : subscription::choose_group(spec, known->second);
 }
 
 std::set<std::string> Configuration::groups() const {
   std::set<std::string> groups;
-  for (const SubscriptionSpec& spec : wanted_) groups.insert(group_of(spec));
+  for (const SubscriptionSpec& spec : wanted_) groups.insert(choose_group(spec));
   return groups;
 }
 
@@ -77,7 +77,7 @@ void Configuration::log_renamed(const std::string& name, const Error& error) {
 Status Configuration::apply(store::Catalog& catalog, const std::string& group) {
   OUTBOX_TRY(const auto rows, catalog.subscriptions());
   for (const SubscriptionSpec& spec : wanted_) {
-    if (group_of(spec) != group) continue;
+    if (choose_group(spec) != group) continue;
     auto changed = catalog.apply(spec);
     renamed_.erase(spec.name);
     if (!changed && store::is_renamed(changed.error())) {
@@ -94,7 +94,7 @@ Status Configuration::apply(store::Catalog& catalog, const std::string& group) {
 
 /// Why a difference is not applied.
 const char* Configuration::reason(const SubscriptionSpec& spec, bool is_there) const {
-  const std::string group = group_of(spec);
+  const std::string group = choose_group(spec);
   if (!subscription::serves(served_, group)) return "this relay does not serve its group";
   if (!is_there && known_.contains(spec.name))
     return "it was renamed or dropped since; the configuration must be changed, too";

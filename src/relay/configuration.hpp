@@ -36,7 +36,7 @@ class Configuration {
   void compare(const std::vector<store::SubscriptionRow>& rows);
 
  private:
-  [[nodiscard]] std::string group_of(const SubscriptionSpec& spec) const;
+  [[nodiscard]] std::string choose_group(const SubscriptionSpec& spec) const;
   void log_renamed(const std::string& name, const Error& error);
   [[nodiscard]] const char* reason(const SubscriptionSpec& spec, bool is_there) const;
 

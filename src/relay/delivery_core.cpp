@@ -82,8 +82,8 @@ void DeliveryCore::page_read(std::shared_ptr<const store::Page> page,
 /// once, without a settlement.
 void DeliveryCore::pass_page(const store::Page& page, TimePoint now) {
   bridge(*page.pair);
-  store::Settlement& row = row_of(*page.pair);
-  row.filtered += page.tally.value_or(store::tally_of(page.events));
+  store::Settlement& row = find_settlement(*page.pair);
+  row.filtered += page.tally.value_or(store::make_tally(page.events));
   filtered_ += page.events.size();
   window_.remove(page.events.size(), page.bytes);
   if (!oldest_done_) oldest_done_ = now;
@@ -348,7 +348,7 @@ void DeliveryCore::advance(TimePoint now) {
     const HeldPage& held = pages_.front();
     bridge(*held.page->pair);
     if (head_ < held.end && !slot(head_).is_done()) return;
-    store::Settlement& row = row_of(*held.page->pair);
+    store::Settlement& row = find_settlement(*held.page->pair);
     for (; head_ < held.end && slot(head_).is_done() && !is_cut(); ++head_) {
       count(row, head_);
       --done_ahead_;
@@ -414,7 +414,7 @@ void DeliveryCore::bridge(const store::Pair& pair) {
   merge_whole_rows();
 }
 
-store::Settlement& DeliveryCore::row_of(const store::Pair& pair) {
+store::Settlement& DeliveryCore::find_settlement(const store::Pair& pair) {
   const bool continues = !rows_.empty() && rows_.back().position && rows_.back().s2 == pair.s2;
   if (!continues) {
     store::Settlement row = options_.row;

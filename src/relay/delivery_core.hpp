@@ -261,7 +261,7 @@ class DeliveryCore {
   [[nodiscard]] bool is_cut() const {
     return options_.parking && parked_open_.size() >= options_.parking->max_at_once;
   }
-  store::Settlement& row_of(const store::Pair& pair);
+  store::Settlement& find_settlement(const store::Pair& pair);
 
   const CoreOptions options_;
   SinkState& sink_;

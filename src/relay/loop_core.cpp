@@ -31,11 +31,11 @@ ParkingRules parking_rules(const SubscriptionSpec& spec, const LoopPace& pace) {
 }
 
 /// A replay writes no rows.
-sink::RunOwner* run_owner_of(Sink& sink, const LoopOptions& options) {
+sink::RunOwner* find_run_owner(Sink& sink, const LoopOptions& options) {
   return options.replay ? nullptr : dynamic_cast<sink::RunOwner*>(&sink);
 }
 
-std::optional<EventId> worker_of(const sink::RunOwner* owner) {
+std::optional<EventId> find_worker(const sink::RunOwner* owner) {
   return owner != nullptr ? std::optional(owner->worker()) : std::nullopt;
 }
 
@@ -77,7 +77,7 @@ RetryOptions retry_options(
           .max_batch = std::min<std::size_t>(traits.max_batch, 100),
           .write_interval = options.settle_interval,
           .first_token = first_token,
-          .worker = worker_of(owner),
+          .worker = find_worker(owner),
           .slow_after = owner != nullptr ? owner->row_after() : std::chrono::milliseconds(0),
           .token_prefix = prefix,
           .keys_in_flight = std::move(keys_in_flight),
@@ -86,7 +86,7 @@ RetryOptions retry_options(
 }
 
 /// What this relay may send of a rate that holds for all relays.
-double share_of(const store::Holding& holding) {
+double held_share(const store::Holding& holding) {
   const double lanes = std::max(std::popcount(holding.lanes), 1);
   return lanes / std::popcount(store::kAllLanes);
 }
@@ -110,7 +110,7 @@ LoopCore::LoopCore(store::SubscriptionRow row, format::Renderer renderer, LoopBe
       window_(options.window),
       sink_(sink),
       ports_(ports),
-      run_owner_(run_owner_of(sink, options)),
+      run_owner_(find_run_owner(sink, options)),
       offering_(sink, row_.spec.on_reject == OnReject::park),
       sink_state_(pace_.sink_pauses, static_cast<std::uint64_t>(row_.id)),
       trial_(options.trial),
@@ -127,9 +127,10 @@ LoopCore::LoopCore(store::SubscriptionRow row, format::Renderer renderer, LoopBe
   if (replay_) {
     for (const std::uint64_t key : replay_->skipped_keys) gate_.found(key);
   }
-  if (row_.spec.rate.count > 0) rate_.emplace(per_second(row_.spec.rate) * share_of(holding_), now);
+  if (row_.spec.rate.count > 0)
+    rate_.emplace(per_second(row_.spec.rate) * held_share(holding_), now);
   if (run_owner_ != nullptr)
-    run_owner_->follow({.share = share_of(holding_), .paused_types = row_.paused_types});
+    run_owner_->follow({.share = held_share(holding_), .paused_types = row_.paused_types});
 }
 
 void LoopCore::begin_retries(const LoopBeginning& beginning, TimePoint now) {
@@ -143,7 +144,7 @@ void LoopCore::begin_retries(const LoopBeginning& beginning, TimePoint now) {
 
 void LoopCore::begin_strands(const LoopBeginning& beginning, const LoopOptions& options) {
   CoreOptions core = core_options(row_, options, sink_.traits(), beginning.next_token);
-  core.worker = worker_of(run_owner_);
+  core.worker = find_worker(run_owner_);
   core.meter = &meter_;
   core.counts_latency = !replay_;
   if (core.parking) know_slow_types(*core.parking, run_owner_);

@@ -191,7 +191,7 @@ class LoopCore {
                                    std::span<const DeliveryCore::Send> sends);
   void end_trial();
   void watch_trial(TimePoint now);
-  [[nodiscard]] Error death_of(const EventView& event, std::size_t deaths);
+  [[nodiscard]] Error describe_death(const EventView& event, std::size_t deaths);
   /// How many may be sent now by the subscription's rate. 0: the loop waits until one may.
   [[nodiscard]] std::size_t rate_allows(TimePoint now);
   /// Returns how many need no other offer: the sink took them, or offering_ keeps them back.

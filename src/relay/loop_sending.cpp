@@ -40,7 +40,7 @@ bool LoopCore::send_batch(std::size_t strand, TimePoint now) {
   if (sends.empty() || rate_allows(now) == 0) return false;
   const std::size_t room = may_go(strand + 1, strands_[strand]->lanes(), sends);
   if (const std::size_t deaths = std::exchange(culprit_deaths_, 0); deaths > 0) {
-    core.refuse(deaths, death_of(*sends.front().event, deaths), now);
+    core.refuse(deaths, describe_death(*sends.front().event, deaths), now);
     return true;
   }
   sends = sends.first(room);
@@ -57,7 +57,7 @@ bool LoopCore::send_retries(TimePoint now) {
   if (sends.empty() || rate_allows(now) == 0) return false;
   const std::size_t room = may_go(TrialGate::kRetries, store::kAllLanes, sends);
   if (const std::size_t deaths = std::exchange(culprit_deaths_, 0); deaths > 0) {
-    retries_.refuse(death_of(*sends.front().event, deaths), now);
+    retries_.refuse(describe_death(*sends.front().event, deaths), now);
     settle_retries(now);
     return true;
   }
@@ -111,7 +111,7 @@ void LoopCore::watch_trial(TimePoint now) {
   if (trial_.on() ? nothing_left : trial_.used_up()) end_trial();
 }
 
-Error LoopCore::death_of(const EventView& event, std::size_t deaths) {
+Error LoopCore::describe_death(const EventView& event, std::size_t deaths) {
   ports_.culprit_found(event, deaths);
   Error error;
   error.code = Errc::internal;

@@ -49,12 +49,12 @@ std::size_t Offering::offer(std::span<const Message> messages, std::vector<Outco
       return outcome.token == messages[done - 1].token && is_refusal(outcome);
     });
     if (!refused && done < end) break;
-    if (refused) keep_back_key_of(messages, done - 1);
+    if (refused) keep_back_key(messages, done - 1);
   }
   return done;
 }
 
-void Offering::keep_back_key_of(std::span<const Message> messages, std::size_t refused) {
+void Offering::keep_back_key(std::span<const Message> messages, std::size_t refused) {
   if (keys_.empty()) {
     keys_.reserve(messages.size());
     for (const Message& message : messages)

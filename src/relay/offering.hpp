@@ -26,7 +26,7 @@ class Offering {
   [[nodiscard]] const std::vector<Token>& kept_back() const { return kept_back_; }
 
  private:
-  void keep_back_key_of(std::span<const Message> messages, std::size_t refused);
+  void keep_back_key(std::span<const Message> messages, std::size_t refused);
 
   Sink& sink_;
   const bool goes_on_;

@@ -73,7 +73,7 @@ void RetentionJob::note(const Result<RetentionPass>& pass) {
 }
 
 void RetentionJob::log_holds(const std::vector<store::LogPiece>& pieces) {
-  const auto holds = store::holds_of(pieces);
+  const auto holds = store::find_holds(pieces);
   std::erase_if(logged_, [&](const auto& entry) {
     return std::none_of(holds.begin(), holds.end(),
                         [&](const auto& hold) { return hold.subscription == entry.first; });

@@ -249,7 +249,7 @@ void RetryCore::outcome(const Outcome& outcome, TimePoint now) {
     case Outcome::Kind::acked: {
       suspects_.erase(row.event.seq);
       give_delivered(subject_of(chain), now);
-      next_of(found, now);
+      go_to_next(found, now);
       sink_.acked(now);
       break;
     }
@@ -268,7 +268,7 @@ void RetryCore::outcome(const Outcome& outcome, TimePoint now) {
 
 /// The next event of the chain gets a token of its own, because a faulty sink may report the event
 /// before it twice. This looks at no other chain, because it is called for each outcome.
-void RetryCore::next_of(Chains::iterator chain, TimePoint now) {
+void RetryCore::go_to_next(Chains::iterator chain, TimePoint now) {
   ++chain->second.at;
   chain->second.tries = 0;
   if (!remembered_.empty()) recall(chain->second, now);

@@ -173,7 +173,7 @@ class RetryCore {
   void give(store::RetryResult result, const Subject& subject, TimePoint now);
   void give_delivered(const Subject& subject, TimePoint now);
   void give_failed(const Subject& subject, const Outcome& outcome, TimePoint now);
-  void next_of(Chains::iterator chain, TimePoint now);
+  void go_to_next(Chains::iterator chain, TimePoint now);
   void recall(Chain& chain, TimePoint now);
   void failed(Chain& chain, const Outcome& outcome, TimePoint now);
   void drop_done_chains(TimePoint now);

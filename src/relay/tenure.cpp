@@ -23,7 +23,7 @@ std::chrono::milliseconds retire_grace(const RelayOptions& options) { return opt
 constexpr std::chrono::seconds kWarnFirst{4};
 constexpr std::chrono::seconds kWarnEvery{60};
 
-Window::Limits window_of(const RelayOptions& options) {
+Window::Limits make_window_limits(const RelayOptions& options) {
   return {.events = options.window_events,
           .bytes = options.window_bytes,
           .page_events = options.page_rows,
@@ -34,7 +34,7 @@ feed::PumpOptions pump_options(const RelayOptions& options, feed::Wakeups& wakeu
   feed::PumpOptions pump;
   pump.wakeups = &wakeups;
   pump.page_rows = options.page_rows;
-  pump.page_bytes = window_of(options).page_bytes;
+  pump.page_bytes = make_window_limits(options).page_bytes;
   pump.pace.idle = options.idle_poll;
   pump.pace.busy = std::min(pump.pace.busy, pump.pace.idle);
   pump.pace.arm = options.wake_up;
@@ -150,7 +150,7 @@ Status Tenure::stop_rejected() {
 
 /// What this relay owns of the subscription's group. It is null if the relay owns no lanes of the
 /// group, or owned them before the subscription came into the group.
-const store::Holding* Tenure::holding_of(const store::SubscriptionRow& row) const {
+const store::Holding* Tenure::find_holding(const store::SubscriptionRow& row) const {
   const auto found = holdings_.find(row.group);
   if (found == holdings_.end() || found->second.generation < row.group_generation) return nullptr;
   return &found->second;
@@ -188,7 +188,7 @@ Status Tenure::retire_changed(const Rows& rows) {
                 {{"subscription", name}});
     } else if (row->config_version != served.config_version) {
       log::info("subscription was changed and starts again", {{"subscription", name}});
-    } else if (const auto* const held = holding_of(*row);
+    } else if (const auto* const held = find_holding(*row);
                held == nullptr || *held != loop->holding()) {
       log::info("subscription has other lanes here now", {{"subscription", name}});
     } else if (row->replay != 0 && row->replay != loop->replay() && row->replay != served.replay) {
@@ -212,7 +212,7 @@ Status Tenure::retire_changed(const Rows& rows) {
 /// subscription must begin where it stands, even if it is paused.
 Status Tenure::begin_types(const Rows& rows) {
   for (const auto& row : rows) {
-    const store::Holding* const holding = holding_of(row);
+    const store::Holding* const holding = find_holding(row);
     if (holding == nullptr || !event::is_of_type(row.spec)) continue;
     const auto base = std::find_if(rows.begin(), rows.end(), [&](const auto& candidate) {
       return event::is_split_from(row.spec, candidate.spec) && candidate.group == row.group;
@@ -229,7 +229,7 @@ Status Tenure::start_new(const Rows& rows) {
   std::vector<SubscriptionReport> inactive;
   for (const auto& row : rows) {
     const std::string& name = row.spec.name;
-    if (holding_of(row) == nullptr) continue;  // another relay delivers it
+    if (find_holding(row) == nullptr) continue;  // another relay delivers it
     if (row.state != store::SubscriptionState::active) {
       inactive.push_back(
           {.name = name, .state = store::to_string(row.state), .reason = row.reason});
@@ -289,7 +289,7 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
 
 /// Reads what the store has for a loop that begins now.
 Result<Tenure::Beginning> Tenure::begin_loop(const store::SubscriptionRow& row) {
-  const store::Holding holding = *holding_of(row);
+  const store::Holding holding = *find_holding(row);
   Beginning beginning{.row = row};
   OUTBOX_TRY(beginning.strands, load_strands(row, holding));
   const auto failed = [this](const Error& error) { fail_with(error); };
@@ -297,7 +297,7 @@ Result<Tenure::Beginning> Tenure::begin_loop(const store::SubscriptionRow& row) 
   if (row.replay != 0) {
     OUTBOX_TRY(auto replays, store_.replays());
     OUTBOX_TRY(replay, begin_replay(std::move(replays), row.replay, holding.lanes,
-                                    beginning.strands, window_of(options_), failed));
+                                    beginning.strands, make_window_limits(options_), failed));
     if (!replay) beginning.row.replay = 0;
     if (replay && replay->strands.empty()) replay = nullptr;  // others still have lanes to do
   }
@@ -309,7 +309,7 @@ Result<Tenure::Beginning> Tenure::begin_loop(const store::SubscriptionRow& row) 
     told_of_parked_[row.id] = row.parked_version;
   }
   OUTBOX_TRY(auto trial, begin_runs(row, holding, beginning.strands));
-  beginning.options = {.window = window_of(options_),
+  beginning.options = {.window = make_window_limits(options_),
                        .settle_interval = options_.settle_interval,
                        .settle_events = options_.settle_events,
                        .holding = holding,
@@ -479,15 +479,15 @@ Status Tenure::write_troubles(const Rows& rows) {
     const bool active = row.state == store::SubscriptionState::active;
     // A sink may return any bytes as its error; invalid text must not fail the update.
     const std::string trouble =
-        active ? store::storable_text(trouble_of(row.spec.name)) : std::string();
-    const store::Holding* const holding = holding_of(row);
+        active ? store::storable_text(describe_trouble(row.spec.name)) : std::string();
+    const store::Holding* const holding = find_holding(row);
     if (trouble == row.trouble || holding == nullptr) continue;
     OUTBOX_TRY(catalog_->report_trouble(row.id, holding->generation, trouble, relay_));
   }
   return {};
 }
 
-std::string Tenure::trouble_of(const std::string& name) const {
+std::string Tenure::describe_trouble(const std::string& name) const {
   if (const SubscriptionLoop* loop = running(name)) {
     std::string reason = loop->report().reason;
     return reason.empty() ? pump_->waits() : reason;

@@ -80,7 +80,7 @@ class Tenure {
   [[nodiscard]] Result<Beginning> begin_loop(const store::SubscriptionRow& row);
   [[nodiscard]] Result<std::vector<store::Strand>> load_strands(const store::SubscriptionRow& row,
                                                                 const store::Holding& holding);
-  [[nodiscard]] const store::Holding* holding_of(const store::SubscriptionRow& row) const;
+  [[nodiscard]] const store::Holding* find_holding(const store::SubscriptionRow& row) const;
   /// Records that runs begin on these strands. Returns what former relays left behind there.
   [[nodiscard]] Result<TrialGate> begin_runs(const store::SubscriptionRow& row,
                                              const store::Holding& holding,
@@ -92,7 +92,7 @@ class Tenure {
                                                   const store::Holding& holding);
   [[nodiscard]] Status retire(const std::vector<SubscriptionLoop*>& loops);
   [[nodiscard]] Status write_troubles(const Rows& rows);
-  [[nodiscard]] std::string trouble_of(const std::string& name) const;
+  [[nodiscard]] std::string describe_trouble(const std::string& name) const;
   [[nodiscard]] Status warn_of_idle_filters(const Rows& rows);
   void warn_of_no_subscriptions(const Rows& rows);
   [[nodiscard]] SubscriptionLoop* running(const std::string& name) const;

@@ -49,7 +49,7 @@ void TenureLoop::put_custom(const std::string& subscription, std::unique_ptr<Sin
                                  [&](const auto& one) { return one.name == subscription; });
   identity_.groups.push_back(spec == options_.subscriptions.end()
                                  ? subscription::custom_group(subscription)
-                                 : subscription::group_of(*spec));
+                                 : subscription::choose_group(*spec));
   sinks_.put_custom(subscription, std::move(sink));
 }
 

@@ -8,7 +8,7 @@ namespace outbox::relay {
 namespace {
 
 /// What a place belongs to: a replay, or live delivery (empty). They are tried apart.
-std::string_view course_of(std::string_view place) {
+std::string_view cut_course(std::string_view place) {
   const auto at = place.find(" of replay ");
   return at == std::string_view::npos ? std::string_view() : place.substr(at);
 }
@@ -21,7 +21,7 @@ TrialGate::Beginning TrialGate::add(std::size_t source, std::vector<store::Forme
                                     const std::string& place) {
   std::erase_if(runs, [&](const store::FormerRun& run) {
     const bool matters = was_alone(run) && run.parked;
-    return !matters && course_of(run.place) != course_of(place);
+    return !matters && cut_course(run.place) != cut_course(place);
   });
   std::map<std::int64_t, std::set<std::int64_t>> alone;
   for (const auto& run : runs) {

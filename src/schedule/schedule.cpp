@@ -119,7 +119,7 @@ Ticks::Newest due_ticks(const Schedule& schedule, const Ticks& ticks, std::int64
   return found;
 }
 
-Event event_of(const Schedule& schedule, std::int64_t tick_us) {
+Event make_event(const Schedule& schedule, std::int64_t tick_us) {
   return outbox::to_event(make_task(schedule, tick_us));
 }
 

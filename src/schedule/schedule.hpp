@@ -54,6 +54,6 @@ class Ticks {
                                       std::int64_t from_us, std::int64_t now_us);
 
 /// The task of a tick.
-[[nodiscard]] Event event_of(const Schedule& schedule, std::int64_t tick_us);
+[[nodiscard]] Event make_event(const Schedule& schedule, std::int64_t tick_us);
 
 }  // namespace outbox::schedule

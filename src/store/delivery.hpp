@@ -64,7 +64,7 @@ struct Page {
   }
 };
 
-[[nodiscard]] inline Tally tally_of(std::span<const EventView> events) {
+[[nodiscard]] inline Tally make_tally(std::span<const EventView> events) {
   Tally tally;
   for (const EventView& event : events) tally.add(event::id_hash(event.id));
   return tally;

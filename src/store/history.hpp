@@ -316,7 +316,7 @@ struct Hold {
   std::int64_t oldest_us{0};  ///< The time of the newest event in the oldest of these pieces.
 };
 
-[[nodiscard]] std::vector<Hold> holds_of(const std::vector<LogPiece>& pieces);
+[[nodiscard]] std::vector<Hold> find_holds(const std::vector<LogPiece>& pieces);
 
 /// The result of remove().
 struct Removal {

@@ -154,7 +154,7 @@ class Replays : public Interface {
 
 /// Places each lane at the greatest position among the rows that have it, or else at `start`; lanes
 /// at one position form one place.
-[[nodiscard]] std::vector<ReplayPlace> places_of(const std::vector<ReplayPlace>& rows,
-                                                 std::int64_t start, LaneMask lanes);
+[[nodiscard]] std::vector<ReplayPlace> resume_places(const std::vector<ReplayPlace>& rows,
+                                                     std::int64_t start, LaneMask lanes);
 
 }  // namespace outbox::store

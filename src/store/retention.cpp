@@ -15,7 +15,7 @@ const char* to_string(LogPiece::State state) noexcept {
   return "in use";
 }
 
-std::vector<Hold> holds_of(const std::vector<LogPiece>& pieces) {
+std::vector<Hold> find_holds(const std::vector<LogPiece>& pieces) {
   std::map<std::int32_t, Hold> holds;
   for (const LogPiece& piece : pieces) {
     for (const std::int32_t subscription : piece.held_by) {

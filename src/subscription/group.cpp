@@ -24,14 +24,14 @@ std::string custom_group(std::string_view subscription) {
   return std::string(kCustom).append(subscription);
 }
 
-std::string group_of(const SubscriptionSpec& spec) {
+std::string choose_group(const SubscriptionSpec& spec) {
   if (spec.sink == "custom") return spec.group.empty() ? custom_group(spec.name) : spec.group;
   if (spec.sink == "file") return std::string(kFile).append(spec.name);
   return spec.group.empty() ? std::string(kDefaultGroup) : spec.group;
 }
 
-std::string group_of(const SubscriptionSpec& spec, std::string_view former) {
-  std::string group = group_of(spec);
+std::string choose_group(const SubscriptionSpec& spec, std::string_view former) {
+  std::string group = choose_group(spec);
   return has_one_owner(group) && has_one_owner(former) ? std::string(former) : group;
 }
 
@@ -70,7 +70,7 @@ Status check_group(const SubscriptionSpec& spec) {
   }
   if (spec.sink != "custom" && spec.sink != "file") return {};
   return bad_field("group", "a subscription with sink \"" + spec.sink + "\" has a group of its own",
-                   "leave it out; relay.groups can name it: " + group_of(spec));
+                   "leave it out; relay.groups can name it: " + choose_group(spec));
 }
 
 bool is_group_name(std::string_view name) {

@@ -15,10 +15,10 @@ inline constexpr std::string_view kAllGroups = "*";
 
 /// The group of a subscription: what its setting says; `custom:NAME` and `file:NAME` for these
 /// sinks; otherwise `default`. Custom sinks whose lanes one process must have may name one's group.
-[[nodiscard]] std::string group_of(const SubscriptionSpec& spec);
+[[nodiscard]] std::string choose_group(const SubscriptionSpec& spec);
 /// The group of a subscription that is in `former` already. A file keeps its group when its name
 /// changes: in another group a second relay could write it.
-[[nodiscard]] std::string group_of(const SubscriptionSpec& spec, std::string_view former);
+[[nodiscard]] std::string choose_group(const SubscriptionSpec& spec, std::string_view former);
 [[nodiscard]] std::string custom_group(std::string_view subscription);
 /// Whether only one process may serve the group, since a part of a file has only one writer.
 [[nodiscard]] bool has_one_owner(std::string_view group);

@@ -14,7 +14,7 @@ namespace {
 /// The most bytes of what a program wrote that go into a task's reason.
 constexpr std::size_t kLongestReason = 2000;
 
-std::vector<std::string> environment_of(const TaskRun& run) {
+std::vector<std::string> make_environment(const TaskRun& run) {
   const auto entry = [](const char* name, std::string_view value) {
     return std::string("OUTBOX_TASK_").append(name).append("=").append(value);
   };
@@ -36,7 +36,7 @@ std::string with_errors(std::string text, std::string_view errors) {
   return text;
 }
 
-std::string name_of(int number) {
+std::string name_signal(int number) {
   const char* const name = ::sigabbrev_np(number);
   return name != nullptr ? std::string("SIG").append(name) : "signal " + std::to_string(number);
 }
@@ -45,7 +45,7 @@ std::string name_of(int number) {
 
 TaskEnd end_of_child(const ChildEnd& end) {
   if (WIFSIGNALED(end.status)) {
-    const std::string by = "the program was ended by " + name_of(WTERMSIG(end.status));
+    const std::string by = "the program was ended by " + name_signal(WTERMSIG(end.status));
     return TaskEnd::failed(
         with_errors(end.told ? by + " when it was told to stop" : by, end.errors));
   }
@@ -59,7 +59,7 @@ TaskEnd end_of_child(const ChildEnd& end) {
 Handlers::Run exec_handler(ChildOptions options) {
   return [options = std::move(options)](std::string_view payload, const TaskRun& run) {
     ChildOptions of_run = options;
-    of_run.environment = environment_of(run);
+    of_run.environment = make_environment(run);
     auto end = run_child(of_run, payload, run.stop);
     if (!end) return TaskEnd::failed("the program could not be started: " + end.error().text());
     return end_of_child(*end);

@@ -67,10 +67,10 @@ std::size_t QueueSink::send(std::span<const Message> messages) {
   return taken;
 }
 
-Result<QueueSink::Rules> QueueSink::rules_of(const Message& message) {
+Result<QueueSink::Rules> QueueSink::parse_rules(const Message& message) {
   if (!event::has_rules(message.event->headers)) return Rules();
   arena_.clear();
-  OUTBOX_TRY(auto rules, event::rules_of(message.event->headers, arena_));
+  OUTBOX_TRY(auto rules, event::parse_task_rules(message.event->headers, arena_));
   return std::make_shared<const event::TaskRules>(std::move(rules));
 }
 
@@ -88,7 +88,7 @@ QueueSink::Time QueueSink::watch_time(const Message& message, const event::TaskR
 
 /// Returns false if the task cannot begin soon and stays in the log.
 bool QueueSink::take(const Message& message, Load& load, Batch& batch, TimePoint now) {
-  auto rules = rules_of(message);
+  auto rules = parse_rules(message);
   if (!rules) {
     refuse(message, rules.error().text());
     return true;

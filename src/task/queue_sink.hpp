@@ -81,7 +81,7 @@ class QueueSink final : public Sink, public sink::RunOwner {
                                   TimePoint now);
   [[nodiscard]] bool take(const Message& message, Load& load, Batch& batch, TimePoint now);
   using Rules = std::shared_ptr<const event::TaskRules>;
-  [[nodiscard]] Result<Rules> rules_of(const Message& message);
+  [[nodiscard]] Result<Rules> parse_rules(const Message& message);
   enum class Time : std::uint8_t { come, ahead, unknown };
   [[nodiscard]] Time watch_time(const Message& message, const event::TaskRules& rules,
                                 TimePoint now);

@@ -137,7 +137,7 @@ bool RunTrackerCore::runs_something() const {
 void RunTrackerCore::take_ends() {
   for (const auto& queue : queues_) {
     for (const KeptEnd& kept : queue->kept_ends())
-      ends_.push_back({.end = end_of(kept, worker_), .runner = queue.get()});
+      ends_.push_back({.end = make_run_end(kept, worker_), .runner = queue.get()});
     for (FinishedRun& run : queue->finished())
       finished_.push_back({.run = std::move(run), .runner = queue.get()});
   }
@@ -260,12 +260,12 @@ Result<bool> RunTrackerCore::compare_own_rows(store::TaskRuns& rows, TimePoint /
 /// Every runner is asked: the one that has the run knows it, the others ignore it.
 void RunTrackerCore::follow(const OwnRows::Difference& difference) {
   for (const store::TaskRunRow& row : difference.runless) {
-    store::TaskRunEnd back = end_of({.run = {.subscription = row.subscription,
-                                             .seq = row.seq,
-                                             .id = row.id,
-                                             .attempts = row.attempts,
-                                             .token = row.token}},
-                                    worker_);
+    store::TaskRunEnd back = make_run_end({.run = {.subscription = row.subscription,
+                                                   .seq = row.seq,
+                                                   .id = row.id,
+                                                   .attempts = row.attempts,
+                                                   .token = row.token}},
+                                          worker_);
     back.result.error = "its worker lost the connection to the store";
     ends_.push_back({.end = std::move(back)});
     news_.runless.push_back(row);
@@ -320,7 +320,7 @@ Result<bool> RunTrackerCore::recover(store::TaskRuns& rows, TimePoint /*now*/) {
   if (!rows_of_dead_.empty()) {
     std::vector<store::TaskRunEnd> ends;
     for (const store::TaskRunRow& row : rows_of_dead_)
-      ends.push_back(end_of_dead(row, dead, retries_of(row)));
+      ends.push_back(end_of_dead(row, dead, find_retries(row)));
     OUTBOX_TRY(rows.end(ends, {}));
     for (const store::TaskRunRow& row : rows_of_dead_) ++news_.recovered_in[row.queue];
     news_.recovered.emplace_back(dead, ends.size());
@@ -336,7 +336,7 @@ Result<bool> RunTrackerCore::recover(store::TaskRuns& rows, TimePoint /*now*/) {
   return true;
 }
 
-const RetrySchedule& RunTrackerCore::retries_of(const store::TaskRunRow& row) const {
+const RetrySchedule& RunTrackerCore::find_retries(const store::TaskRunRow& row) const {
   for (const auto& queue : queues_) {
     if (event::queue_of_subscription(row.queue) != queue->queue()) continue;
     if (const TaskType* const type = queue->find_type(row.type)) return type->retries();

@@ -133,7 +133,7 @@ class RunTrackerCore {
   void give_up_runs();
   [[nodiscard]] std::string note_of_types(TimePoint now) const;
   [[nodiscard]] std::vector<std::string> subscriptions() const;
-  [[nodiscard]] const RetrySchedule& retries_of(const store::TaskRunRow& row) const;
+  [[nodiscard]] const RetrySchedule& find_retries(const store::TaskRunRow& row) const;
 
   const EventId worker_;
   const RunTrackerOptions options_;

@@ -18,7 +18,7 @@ const subscription::RetryPolicy kNoPolicy{SubscriptionSpec{}};
 
 }  // namespace
 
-store::TaskRunEnd end_of(const KeptEnd& kept, const EventId& worker) {
+store::TaskRunEnd make_run_end(const KeptEnd& kept, const EventId& worker) {
   store::TaskRunEnd end;
   end.finish = kept.finish;
   end.token = kept.run.token;
@@ -47,17 +47,17 @@ store::TaskRunEnd end_of(const KeptEnd& kept, const EventId& worker) {
 
 store::TaskRunEnd end_of_dead(const store::TaskRunRow& row, const EventId& worker,
                               const RetrySchedule& retries) {
-  Outcome outcome = outcome_of(0, TaskEnd::failed("its worker " + worker.str() + " is dead"));
+  Outcome outcome = to_outcome(0, TaskEnd::failed("its worker " + worker.str() + " is dead"));
   event::Arena arena;
-  const auto rules = event::rules_of(row.headers, arena);
+  const auto rules = event::parse_task_rules(row.headers, arena);
   retries.decide(outcome, row.attempts + 1, rules ? rules->max_attempts : std::nullopt, row.id);
-  return end_of({.run = {.subscription = row.subscription,
-                         .seq = row.seq,
-                         .id = row.id,
-                         .attempts = row.attempts,
-                         .token = row.token},
-                 .outcome = std::move(outcome)},
-                worker);
+  return make_run_end({.run = {.subscription = row.subscription,
+                               .seq = row.seq,
+                               .id = row.id,
+                               .attempts = row.attempts,
+                               .token = row.token},
+                       .outcome = std::move(outcome)},
+                      worker);
 }
 
 // ---- own rows

@@ -23,7 +23,7 @@
 namespace outbox::task {
 
 /// What is written about a kept run of this worker.
-[[nodiscard]] store::TaskRunEnd end_of(const KeptEnd& kept, const EventId& worker);
+[[nodiscard]] store::TaskRunEnd make_run_end(const KeptEnd& kept, const EventId& worker);
 
 /// What is written about a run that failed with its worker.
 [[nodiscard]] store::TaskRunEnd end_of_dead(const store::TaskRunRow& row, const EventId& worker,

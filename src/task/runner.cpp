@@ -50,7 +50,7 @@ struct Runner : std::enable_shared_from_this<Runner> {
   void wake(std::size_t tasks);
   void stop();
   void replace(std::size_t place, const std::string& type);
-  void start_thread_of(std::size_t place) OUTBOX_REQUIRES(threads_mutex);
+  void start_thread_for(std::size_t place) OUTBOX_REQUIRES(threads_mutex);
   [[nodiscard]] std::shared_ptr<Batch> wait_for_batch();
   void work(RunnerCore::Slot& slot);
   [[nodiscard]] bool run_next(RunnerCore::Slot& slot, Batch& batch);
@@ -64,7 +64,7 @@ struct Runner : std::enable_shared_from_this<Runner> {
 void Runner::wake(std::size_t tasks) {
   if (!started.exchange(true)) {
     const MutexLock lock(threads_mutex);
-    for (std::size_t place = 0; place < threads.size(); ++place) start_thread_of(place);
+    for (std::size_t place = 0; place < threads.size(); ++place) start_thread_for(place);
   }
   // The mutex is taken so that a thread which has just found nothing already waits, and is
   // notified.
@@ -77,10 +77,10 @@ void Runner::replace(std::size_t place, const std::string& type) {
              {{"queue", core.queue()}, {"type", type}});
   const MutexLock lock(threads_mutex);
   threads[place].detach();
-  start_thread_of(place);
+  start_thread_for(place);
 }
 
-void Runner::start_thread_of(std::size_t place) {
+void Runner::start_thread_for(std::size_t place) {
   threads[place] = start_thread("ob-task-" + core.queue(),
                                 [runner = shared_from_this(), slot = core.slot(place)](
                                     const std::stop_token&) { runner->work(*slot); });

@@ -117,11 +117,11 @@ bool RunnerCore::report(Slot& slot, const TaskEnd& end, TimePoint now) {
   const Run& run = *slot.run;
   if (run.dropped) return false;
   const Batch::Job& job = *run.job;
-  Outcome outcome = outcome_of(job.token, end);
+  Outcome outcome = to_outcome(job.token, end);
   job.type->retries().decide(outcome, job.attempt,
                              job.rules ? job.rules->max_attempts : std::nullopt, job.id);
   job.type->meter().ended(run_end(end, outcome), now - run.began);
-  auto finish = finish_of(run, end);
+  auto finish = make_finish(run, end);
   const Source source = run.batch->source();
   if (!run.kept && !finish) {
     slot.ended[source].push_back(std::move(outcome));
@@ -141,7 +141,7 @@ bool RunnerCore::report(Slot& slot, const TaskEnd& end, TimePoint now) {
 
 /// What is written about the end of a run; nullopt if nothing is. The end of a run that failed is
 /// written with its row.
-std::optional<store::TaskFinish> RunnerCore::finish_of(const Run& run, const TaskEnd& end) const {
+std::optional<store::TaskFinish> RunnerCore::make_finish(const Run& run, const TaskEnd& end) const {
   const Batch::Job& job = *run.job;
   const bool cancelled = end.kind() == TaskEnd::Kind::cancelled;
   if (!cancelled && end.kind() != TaskEnd::Kind::done) return std::nullopt;
@@ -157,7 +157,7 @@ std::optional<store::TaskFinish> RunnerCore::finish_of(const Run& run, const Tas
   finish.reason = end.reason();
   if (has_key) finish.unique_key = job.rules->unique_key;
   if (told != nullptr) {
-    finish.event = event::event_of(
+    finish.event = event::make_event(
         *told,
         {.id = job.id,
          .queue = queue_,
@@ -558,7 +558,7 @@ bool RunnerCore::add_claimed(const store::ClaimedTask& task, const sink::KeptRun
   const auto batch = std::make_shared<Batch>(static_cast<Source>(found - known.begin()), now);
   batch->hold(std::move(permit));
   event::Arena arena;
-  auto rules = event::rules_of(task.event.headers, arena);
+  auto rules = event::parse_task_rules(task.event.headers, arena);
   Message message;
   message.event = &task.event;
   message.body = task.event.payload;

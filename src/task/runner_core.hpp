@@ -229,8 +229,8 @@ class RunnerCore {
   void replace(const std::shared_ptr<Slot>& stuck, TimePoint now);
   [[nodiscard]] bool report(Slot& slot, const TaskEnd& end, TimePoint now)
       OUTBOX_REQUIRES(slot.mutex);
-  [[nodiscard]] std::optional<store::TaskFinish> finish_of(const Run& run,
-                                                           const TaskEnd& end) const;
+  [[nodiscard]] std::optional<store::TaskFinish> make_finish(const Run& run,
+                                                             const TaskEnd& end) const;
   [[nodiscard]] bool take_claimed(const sink::KeptRun& run);
   void add_kept_end(KeptEnd end);
   [[nodiscard]] bool add_claimed(const store::ClaimedTask& task, const sink::KeptRun& run,

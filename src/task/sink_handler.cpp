@@ -171,7 +171,7 @@ class SinkHandler {
   }
 
   [[nodiscard]] Outcome send(Sender& sender, std::string_view payload, const TaskRun& run) const {
-    const std::string aggregate_type = event::aggregate_type_of(run.queue);
+    const std::string aggregate_type = event::make_aggregate_type(run.queue);
     const EventView event{.seq = run.seq,
                           .id = run.id,
                           .aggregate_type = aggregate_type,

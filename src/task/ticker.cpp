@@ -124,7 +124,7 @@ Result<bool> Ticker::tick(const store::ScheduleRow& row, std::int64_t now_us) {
     store::Tick one{.next_at_us = i + 1 < count ? newest.ticks[i + 1] : *next_us};
     if (i < count) {
       one.at_us = newest.ticks[i];
-      one.task = schedule::event_of(schedule, one.at_us);
+      one.task = schedule::make_event(schedule, one.at_us);
     }
     const auto done = rows_->tick(current, one);
     if (!done && done.error().remedy != Remedy::fix) return fail(done.error());

@@ -15,7 +15,7 @@ constexpr std::uint32_t kSampled = 16;
 /// Of the runs that take less than this, each 16th is counted, for sixteen.
 constexpr std::chrono::milliseconds kAllCounted{1};
 
-SubscriptionSpec spec_of(Delays delays, std::size_t jitter) {
+SubscriptionSpec make_spec(Delays delays, std::size_t jitter) {
   SubscriptionSpec spec;
   spec.delays = std::move(delays);
   spec.retry_jitter = jitter;
@@ -28,7 +28,7 @@ std::uint64_t seed_of(const EventId& id) {
   return seed;
 }
 
-std::shared_ptr<TypeLimit> limit_of(const Handlers::Options& options) {
+std::shared_ptr<TypeLimit> make_limit(const Handlers::Options& options) {
   if (!has_limit(options)) return nullptr;
   return std::make_shared<TypeLimit>(options.max_running, per_second(options.rate));
 }
@@ -36,7 +36,7 @@ std::shared_ptr<TypeLimit> limit_of(const Handlers::Options& options) {
 }  // namespace
 
 RetrySchedule::RetrySchedule(Delays delays, std::size_t jitter)
-    : runs_(delays.size() + 1), policy_(spec_of(std::move(delays), jitter)) {}
+    : runs_(delays.size() + 1), policy_(make_spec(std::move(delays), jitter)) {}
 
 void RetrySchedule::decide(Outcome& outcome, std::size_t attempt,
                            std::optional<std::size_t> max_attempts, const EventId& id) const {
@@ -51,7 +51,7 @@ void RetrySchedule::decide(Outcome& outcome, std::size_t attempt,
   outcome.retry_after = policy_.pause_after(std::min(attempt, runs_ - 1), seed_of(id));
 }
 
-Outcome outcome_of(Token token, const TaskEnd& end) {
+Outcome to_outcome(Token token, const TaskEnd& end) {
   Outcome outcome{.token = token, .kind = Outcome::Kind::acked};
   if (end.kind() == TaskEnd::Kind::done || end.kind() == TaskEnd::Kind::cancelled) return outcome;
   outcome.kind =
@@ -63,7 +63,7 @@ Outcome outcome_of(Token token, const TaskEnd& end) {
 }
 
 TaskType::TaskType(Handlers::Handler handler, const RetrySchedule& retries)
-    : handler_(std::move(handler)), retries_(retries), limit_(limit_of(handler_.options)) {}
+    : handler_(std::move(handler)), retries_(retries), limit_(make_limit(handler_.options)) {}
 
 void TaskType::took(std::chrono::nanoseconds time) {
   // Two threads may overwrite each other's value, which is only an average.

@@ -39,7 +39,7 @@ class RetrySchedule {
 };
 
 /// The outcome for the relay, and for what the tracker writes, before a schedule has decided.
-[[nodiscard]] Outcome outcome_of(Token token, const TaskEnd& end);
+[[nodiscard]] Outcome to_outcome(Token token, const TaskEnd& end);
 
 /// Whether runs of the type are limited.
 [[nodiscard]] inline bool has_limit(const Handlers::Options& options) {

@@ -92,19 +92,19 @@ Status check(const WorkerOptions& options, const Handlers& handlers) {
 }
 
 /// One group for all priorities, so that a worker has the same lanes of each.
-std::string group_of(const std::string& queue) {
+std::string group_name(const std::string& queue) {
   return subscription::custom_group(event::subscription_of_queue(queue));
 }
 
 /// The subscription that follows from the settings of the worker. The worker that starts last with
 /// other settings sets them for all.
-SubscriptionSpec subscription_of(const std::string& queue, std::size_t priority,
-                                 const WorkerOptions& options) {
+SubscriptionSpec make_subscription(const std::string& queue, std::size_t priority,
+                                   const WorkerOptions& options) {
   SubscriptionSpec spec;
   spec.name = event::subscription_of_queue(queue, priority);
   spec.sink = "custom";
-  spec.group = group_of(queue);
-  spec.aggregate_types = {event::aggregate_type_of(queue, priority)};
+  spec.group = group_name(queue);
+  spec.aggregate_types = {event::make_aggregate_type(queue, priority)};
   spec.delays = options.delays;
   spec.retry_jitter = options.jitter;
   spec.max_waiting = kMostRows;
@@ -112,11 +112,11 @@ SubscriptionSpec subscription_of(const std::string& queue, std::size_t priority,
 }
 
 /// All subscriptions of a queue, also those of types with a limit.
-std::vector<SubscriptionSpec> subscriptions_of(const std::string& queue, const Handlers& handlers,
-                                               const WorkerOptions& options) {
+std::vector<SubscriptionSpec> make_subscriptions(const std::string& queue, const Handlers& handlers,
+                                                 const WorkerOptions& options) {
   std::vector<SubscriptionSpec> all;
   for (std::size_t priority = 1; priority <= event::kPriorities; ++priority) {
-    const SubscriptionSpec base = subscription_of(queue, priority, options);
+    const SubscriptionSpec base = make_subscription(queue, priority, options);
     all.push_back(base);
     for (const Handlers::Handler& handler : handlers.all()) {
       if (task::has_limit(handler.options)) all.push_back(event::spec_of_type(base, handler.type));
@@ -125,7 +125,7 @@ std::vector<SubscriptionSpec> subscriptions_of(const std::string& queue, const H
   return all;
 }
 
-task::RunnerCore::Types types_of(const Handlers& handlers, const WorkerOptions& options) {
+task::RunnerCore::Types make_types(const Handlers& handlers, const WorkerOptions& options) {
   task::RunnerCore::Types types;
   for (const Handlers::Handler& handler : handlers.all()) {
     const auto& delays = handler.options.delays.empty() ? options.delays : handler.options.delays;
@@ -136,8 +136,9 @@ task::RunnerCore::Types types_of(const Handlers& handlers, const WorkerOptions& 
 }
 
 /// The place of a subscription among those whose tasks the threads of its queue do.
-task::Source source_of(task::RunnerCore& runner, const SubscriptionSpec& spec) {
-  return runner.add_source(spec.name, event::place_of(spec.aggregate_types.front()).priority);
+task::Source add_source(task::RunnerCore& runner, const SubscriptionSpec& spec) {
+  return runner.add_source(spec.name,
+                           event::parse_task_place(spec.aggregate_types.front()).priority);
 }
 
 /// Adds the threads of a queue, which all its subscriptions share, and a sink for each of them,
@@ -145,13 +146,13 @@ task::Source source_of(task::RunnerCore& runner, const SubscriptionSpec& spec) {
 Status add_queue(const std::string& queue, const Handlers& handlers, const WorkerOptions& options,
                  task::RunTracker& tracker, Relay& relay) {
   const auto runner =
-      task::make_runner(queue, types_of(handlers, options), {.threads = options.threads},
+      task::make_runner(queue, make_types(handlers, options), {.threads = options.threads},
                         {.result_bytes = options.result_bytes,
                          .store_url = options.relay.store_url,
                          .schema = options.relay.schema});
   // A worker without lanes, too, looks after what dead workers left behind.
-  for (const SubscriptionSpec& spec : subscriptions_of(queue, handlers, options))
-    (void)source_of(*runner, spec);
+  for (const SubscriptionSpec& spec : make_subscriptions(queue, handlers, options))
+    (void)add_source(*runner, spec);
   tracker.add(runner);
   task::QueueOptions taking{.threads = options.threads,
                             .unknown_type_pause = options.unknown_type_pause,
@@ -159,7 +160,7 @@ Status add_queue(const std::string& queue, const Handlers& handlers, const Worke
   const auto make = [runner, taking, worker = tracker.worker(), clock = tracker.clock()](
                         const SubscriptionSpec& spec) mutable -> Result<std::unique_ptr<Sink>> {
     if (!event::is_of_queue(spec)) return nullptr;
-    const task::Source source = source_of(*runner, spec);
+    const task::Source source = add_source(*runner, spec);
     if (source == task::kMostSources)
       return fail(
           Errc::unsupported,
@@ -170,7 +171,7 @@ Status add_queue(const std::string& queue, const Handlers& handlers, const Worke
     taking.of_type = event::is_of_type(spec);
     return std::make_unique<task::QueueSink>(runner, source, taking, worker, clock);
   };
-  return relay.use_for_group(group_of(queue), make);
+  return relay.use_for_group(group_name(queue), make);
 }
 
 }  // namespace
@@ -182,8 +183,8 @@ Result<std::unique_ptr<Worker>> Worker::create(WorkerOptions options, Handlers h
   options.relay.subscriptions.clear();
   for (const std::string& queue : queues) {
     // A worker serves nothing else, whatever subscriptions there are.
-    options.relay.groups.push_back(group_of(queue));
-    for (SubscriptionSpec& spec : subscriptions_of(queue, handlers, options))
+    options.relay.groups.push_back(group_name(queue));
+    for (SubscriptionSpec& spec : make_subscriptions(queue, handlers, options))
       options.relay.subscriptions.push_back(std::move(spec));
   }
   const RelayOptions history = options.relay;

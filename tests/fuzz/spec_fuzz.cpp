@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
       spec->event_types.empty() && spec->aggregate_types.empty() && spec->match_headers.empty();
   const bool task = event.aggregate_type.starts_with(kTaskPrefix);
   OUTBOX_PROPERTY(!no_rules || filter.matches(event) == !task);
-  (void)subscription::group_of(*spec);
+  (void)subscription::choose_group(*spec);
   if (!subscription::validate(*spec)) return 0;
   OUTBOX_PROPERTY(format::Renderer::create(*spec).has_value());
   const subscription::RetryPolicy policy(*spec);

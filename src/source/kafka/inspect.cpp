@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::string value_of(const sink::kafka::TopicConfig& config, std::string_view property) {
+std::string find_value(const sink::kafka::TopicConfig& config, std::string_view property) {
   const auto at = config.find(property);
   return at == config.end() ? std::string() : at->second;
 }
@@ -24,7 +24,7 @@ std::string value_of(const sink::kafka::TopicConfig& config, std::string_view pr
 /// A segment is removed as a whole, when its newest message is older than retention.ms. So its
 /// oldest one stays for the time in which the segment was written, too.
 Keeping read_keeping(const std::string& topic, const sink::kafka::TopicConfig& config) {
-  const std::string policy = value_of(config, "cleanup.policy");
+  const std::string policy = find_value(config, "cleanup.policy");
   if (policy.find("delete") == std::string::npos) {
     return {
         .longest = Keeping::kForever,
@@ -32,8 +32,8 @@ Keeping read_keeping(const std::string& topic, const sink::kafka::TopicConfig& c
                             topic, policy),
         .shorten = "cleanup.policy delete of the topic"};
   }
-  const std::int64_t retention = sink::kafka::parse_number(value_of(config, "retention.ms"));
-  const std::int64_t segment = sink::kafka::parse_number(value_of(config, "segment.ms"));
+  const std::int64_t retention = sink::kafka::parse_number(find_value(config, "retention.ms"));
+  const std::int64_t segment = sink::kafka::parse_number(find_value(config, "segment.ms"));
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 10'000;
   if (retention < 0 || retention > kMost || segment > kMost) {
     return {.longest = Keeping::kForever,

@@ -86,7 +86,7 @@ std::optional<Timestamp> sent_at(const rd_kafka_message_t& message) {
   return event::timestamp(ms * 1000);
 }
 
-std::string names_of(const rd_kafka_topic_partition_list_t& partitions) {
+std::string join_names(const rd_kafka_topic_partition_list_t& partitions) {
   std::string names;
   for (int i = 0; i < partitions.cnt; ++i)
     names += fmt::format("{}{}/{}", i == 0 ? "" : " ", partitions.elems[i].topic,
@@ -191,7 +191,7 @@ void KafkaSource::leave() {
 // ---- partitions
 
 void KafkaSource::rebalance(rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t* partitions) {
-  const std::string changed = names_of(*partitions);
+  const std::string changed = join_names(*partitions);
   std::string wrong;
   if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
     find_positions(*partitions);

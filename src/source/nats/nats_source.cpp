@@ -58,7 +58,7 @@ Json object_at(const Json& object, const char* name) {
   return found != object.end() && found->is_object() ? *found : Json::object();
 }
 
-std::string origin_of(int code) { return fmt::format("nats:{}", code); }
+std::string make_origin(int code) { return fmt::format("nats:{}", code); }
 
 Error refusal(const sink::nats::Answer& answer, const std::string& about) {
   Error error = sink::nats::judge(answer, about).error;
@@ -75,7 +75,7 @@ Error refusal(const sink::nats::Answer& answer, const std::string& about) {
   return error;
 }
 
-std::string_view header_of(natsMsg* message, const char* name) {
+std::string_view read_header(natsMsg* message, const char* name) {
   const char* value = nullptr;
   return natsMsgHeader_Get(message, name, &value) == NATS_OK ? value : std::string_view();
 }
@@ -137,7 +137,7 @@ Status NatsSource::open() {
 
 Status NatsSource::open_lane(Lane& lane) {
   auto found = find_consumer(lane);
-  if (!found && found.error().origin == origin_of(kNoConsumer)) found = make_consumer(lane);
+  if (!found && found.error().origin == make_origin(kNoConsumer)) found = make_consumer(lane);
   if (!found) return pass(found);
   const Json config = object_at(*found, "config");
   OUTBOX_TRY(check_consumer(lane, config));
@@ -349,7 +349,7 @@ Status NatsSource::take_status(natsMsg* message) {
   const auto lane = std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& one) {
     return one.waiting && one.request == number;
   });
-  const std::string_view code = header_of(message, "Status");
+  const std::string_view code = read_header(message, "Status");
   if (lane == lanes_.end() || code.empty() || code == "100") return {};
   lane->waiting = false;
   if (code == "404" || code == "408") return {};
@@ -357,7 +357,7 @@ Status NatsSource::take_status(natsMsg* message) {
     OUTBOX_TRY(find_consumer(*lane));
     return {};
   }
-  const std::string_view text = header_of(message, "Description");
+  const std::string_view text = read_header(message, "Description");
   for (const std::string_view passing :
        {"Leadership Change", "Server Shutdown", "Exceeded MaxWaiting"}) {
     if (equal_ignoring_case(text, passing)) return {};

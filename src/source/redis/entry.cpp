@@ -55,7 +55,7 @@ std::string json_object(const redisReply& fields) {
   return json + "}";
 }
 
-std::optional<Timestamp> time_of(EntryId id) {
+std::optional<Timestamp> to_timestamp(EntryId id) {
   constexpr auto kMost =
       static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / 1000;
   if (id.ms > kMost) return std::nullopt;
@@ -99,7 +99,7 @@ std::string EntryId::text() const { return fmt::format("{}-{}", ms, seq); }
 Received read_entry(const std::string& stream, std::string_view id, const redisReply& fields) {
   Received message{.place = fmt::format("{}/{}", stream, id),
                    .channel = stream,
-                   .sent_at = time_of(EntryId::parse(id))};
+                   .sent_at = to_timestamp(EntryId::parse(id))};
   bool has_body = false;
   for (std::size_t i = 0; i + 1 < size(fields); i += 2) {
     const std::string_view name = to_text(element(fields, i));

@@ -107,7 +107,7 @@ std::string consumer_name(const ProcessIdentity& process, unsigned number) {
                      process.started, number);
 }
 
-std::optional<ProcessIdentity> process_of(std::string_view consumer) {
+std::optional<ProcessIdentity> parse_process(std::string_view consumer) {
   std::array<std::string_view, 5> parts;
   for (std::string_view& part : parts) {
     part = consumer.substr(0, consumer.find(';'));
@@ -204,7 +204,7 @@ Status RedisSource::release_gone(Stream& stream) {
   for (std::size_t i = 0; i < size(*consumers); ++i) {
     const redisReply& one = element(*consumers, i);
     const std::string name(to_text(find(one, "name")));
-    const auto process = process_of(name);
+    const auto process = parse_process(name);
     if (!process || !is_gone(*process, self)) continue;
     if (number(find(one, "pending")).value_or(1) > 0) {
       OUTBOX_TRY(give_back(stream, name));

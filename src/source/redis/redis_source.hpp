@@ -35,7 +35,7 @@ namespace outbox::source::redis {
 /// The name of a consumer in its group. It begins with host:pid, and is never used again.
 [[nodiscard]] std::string consumer_name(const ProcessIdentity& process, unsigned number);
 /// The process in a name that consumer_name() has made; nullopt for other names.
-[[nodiscard]] std::optional<ProcessIdentity> process_of(std::string_view consumer);
+[[nodiscard]] std::optional<ProcessIdentity> parse_process(std::string_view consumer);
 
 /// What consumers connect for.
 [[nodiscard]] const sink::hiredis::Purpose& purpose();

@@ -87,7 +87,7 @@ Status Catalog::change(const FoundSubscription& found, const SubscriptionSpec& s
                        const std::string& config) {
   Status status = check_same_type(spec, found.config);
   if (status) status = db_->run(&Statements::change_subscription, {found.id, config});
-  const std::string group = subscription::group_of(spec, found.group);
+  const std::string group = subscription::choose_group(spec, found.group);
   if (!status || found.group == group) return status;
   return db_->run(&Statements::change_group, {found.id, group});
 }
@@ -96,7 +96,7 @@ Result<Catalog::Applied> Catalog::insert(const SubscriptionSpec& spec, const std
                                          Wanted wanted) {
   OUTBOX_TRY(db_->run(&Statements::lock_fleet));
   OUTBOX_TRY(release(spec.name, wanted));
-  const std::string group = subscription::group_of(spec);
+  const std::string group = subscription::choose_group(spec);
   OUTBOX_TRY(const Rows created,
              db_->exec(&Statements::create_subscription, {spec.name, config, group}));
   if (created.empty()) return Applied::again;

@@ -171,11 +171,11 @@ class SqlInbox final : public store::Inbox {
   /// Each consumer has a part of the index, so its rows are read apart from those of others.
   [[nodiscard]] Result<std::vector<InboxRow>> list(const InboxFilter& filter,
                                                    std::size_t limit) override {
-    if (!filter.consumer.empty()) return list_of(filter.consumer, filter, limit);
+    if (!filter.consumer.empty()) return list_one(filter.consumer, filter, limit);
     OUTBOX_TRY(const auto all, consumers(0));
     std::vector<InboxRow> rows;
     for (const InboxConsumer& one : all) {
-      OUTBOX_TRY(auto of_one, list_of(one.name, filter, limit));
+      OUTBOX_TRY(auto of_one, list_one(one.name, filter, limit));
       std::move(of_one.begin(), of_one.end(), std::back_inserter(rows));
     }
     std::sort(rows.begin(), rows.end(), [](const InboxRow& one, const InboxRow& other) {
@@ -214,9 +214,9 @@ class SqlInbox final : public store::Inbox {
   }
 
  private:
-  [[nodiscard]] Result<std::vector<InboxRow>> list_of(const std::string& consumer,
-                                                      const InboxFilter& filter,
-                                                      std::size_t limit) {
+  [[nodiscard]] Result<std::vector<InboxRow>> list_one(const std::string& consumer,
+                                                       const InboxFilter& filter,
+                                                       std::size_t limit) {
     const auto time = [](std::optional<std::int64_t> us) {
       return us ? Param(Time{*us}) : Param(nullptr);
     };

@@ -30,8 +30,8 @@ tl::unexpected<Error> not_stopped(std::int64_t replay) {
               "outbox replay --list shows its state");
 }
 
-std::vector<ReplayPlace> places_of(const std::vector<ReplayPlace>& rows, std::int64_t start,
-                                   LaneMask lanes) {
+std::vector<ReplayPlace> resume_places(const std::vector<ReplayPlace>& rows, std::int64_t start,
+                                       LaneMask lanes) {
   std::map<std::int64_t, LaneMask> at;
   for (unsigned lane = 0; lane < 64; ++lane) {
     const LaneMask bit = LaneMask{1} << lane;
@@ -139,7 +139,7 @@ Result<std::vector<ReplayPlace>> Replays::places(const Replay& replay, LaneMask 
     row.read(place.lanes, place.position);
     return place;
   });
-  return places_of(all, replay.first - 1, lanes);
+  return resume_places(all, replay.first - 1, lanes);
 }
 
 }  // namespace sql

@@ -69,7 +69,7 @@ Status SubscriptionChanges::rename(std::string_view name, std::string_view new_n
     OUTBOX_TRY(const Rows taken, db_->exec(&Statements::name_is_taken, {new_name}));
     if (taken.first<bool>()) return name_taken(new_name);
     OUTBOX_TRY(db_->run(&Statements::rename, {found.id, new_name}));
-    const std::string group = subscription::group_of(spec, found.group);
+    const std::string group = subscription::choose_group(spec, found.group);
     if (group != found.group) {
       OUTBOX_TRY(db_->run(&Statements::change_group, {found.id, group}));
     }

@@ -96,12 +96,12 @@ Status after_death(Connection& connection, std::int64_t subscription, std::int64
     const std::string key = task.text(2);
     const std::string error = task.text(5);
     if (const auto on_dead = event::read_on_dead(headers, arena)) {
-      told = event::event_of(*on_dead, {.id = to_id(task.bytes(0)),
-                                        .queue = event::place_of(aggregate_type).queue,
-                                        .type = type,
-                                        .key = key,
-                                        .attempts = static_cast<std::size_t>(task.integer(4)),
-                                        .error = error});
+      told = event::make_event(*on_dead, {.id = to_id(task.bytes(0)),
+                                          .queue = event::parse_task_place(aggregate_type).queue,
+                                          .type = type,
+                                          .key = key,
+                                          .attempts = static_cast<std::size_t>(task.integer(4)),
+                                          .error = error});
     }
   }
   if (told) {

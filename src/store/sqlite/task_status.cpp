@@ -20,7 +20,7 @@ constexpr std::size_t kMostWithOneId = 16;
 /// The time in the event's header for which it waits; nullopt if it does not wait for one.
 std::optional<Timestamp> scheduled_at(const EventListing& event) {
   event::Arena arena;
-  const auto rules = event::rules_of(event.headers, arena);
+  const auto rules = event::parse_task_rules(event.headers, arena);
   if (!rules || !rules->execute_at_us || *rules->execute_at_us <= wall_us()) return std::nullopt;
   return event::timestamp(*rules->execute_at_us);
 }
@@ -84,7 +84,7 @@ Result<std::optional<TaskStatus>> read_status(Connection& connection, const Even
                     .type = event.event_type,
                     .key = event.aggregate_id,
                     .enqueued_at = event.created_at};
-  status.priority = event::place_of(event.aggregate_type).priority;
+  status.priority = event::parse_task_place(event.aggregate_type).priority;
   if (known) {
     add_life(*life, status);
     OUTBOX_TRY(add_run(connection, event, *life, status));

@@ -62,7 +62,7 @@ class ScheduleSuite : public StoreTest {
   }
   bool tick(const ScheduleRow& row, std::int64_t next_at, bool with_task = true) {
     Tick tick{.at_us = row.next_at_us, .next_at_us = next_at};
-    if (with_task) tick.task = schedule::event_of(row.schedule, row.next_at_us);
+    if (with_task) tick.task = schedule::make_event(row.schedule, row.next_at_us);
     const auto done = schedules_->tick(row, tick);
     EXPECT_TRUE(ok(done));
     return done.value_or(false);
@@ -198,7 +198,8 @@ TEST_P(ScheduleSuite, a_tick_can_be_skipped) {
 
 TEST_P(ScheduleSuite, a_task_that_is_not_valid_moves_nothing) {
   apply(nightly(), now_ - kHour);
-  Tick bad{.task = schedule::event_of(nightly(), now_), .at_us = now_, .next_at_us = now_ + kHour};
+  Tick bad{
+      .task = schedule::make_event(nightly(), now_), .at_us = now_, .next_at_us = now_ + kHour};
   bad.task->payload = "{";
   EXPECT_FALSE(schedules_->tick(make_row(), bad));
   EXPECT_EQ(make_row().next_at_us, now_ - kHour);
@@ -219,7 +220,7 @@ TEST_P(ScheduleSuite, many_tick_one_schedule_and_each_tick_is_enqueued_once) {
           if (!found || found->due.empty() || found->due.front().next_at_us > now_) return;
           const ScheduleRow& row = found->due.front();
           const auto done =
-              mine->tick(row, {.task = schedule::event_of(row.schedule, row.next_at_us),
+              mine->tick(row, {.task = schedule::make_event(row.schedule, row.next_at_us),
                                .at_us = row.next_at_us,
                                .next_at_us = row.next_at_us + kSecond});
           if (!done && done.error().remedy == Remedy::fix) ++faults;

@@ -150,7 +150,7 @@ class RetentionTest : public PostgresTest {
   }
 
   [[nodiscard]] std::vector<store::Hold> holds() const {
-    return store::holds_of(store_->retention().value()->survey({}).value());
+    return store::find_holds(store_->retention().value()->survey({}).value());
   }
 
   /// One session that all steps share, so that they do not use up many transaction ids.

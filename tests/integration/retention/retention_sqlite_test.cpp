@@ -90,7 +90,7 @@ TEST_F(SqliteRetention, what_all_have_passed_goes_and_is_in_the_ledger) {
   EXPECT_EQ(count("event"), "610");
   EXPECT_EQ(pruned(first), of_first);
   EXPECT_EQ(pruned(later), of_later);
-  const auto holds = store::holds_of(store_->retention().value()->survey({}).value());
+  const auto holds = store::find_holds(store_->retention().value()->survey({}).value());
   ASSERT_EQ(holds.size(), 1U);
   EXPECT_EQ(std::to_string(holds[0].subscription), later);
   EXPECT_EQ(prune().events, 0);

@@ -26,7 +26,7 @@ class Catalog {
     row.spec.name = tasks ? event::subscription_of_queue(kQueue) : "sim";
     row.spec.sink = "custom";
     if (tasks)
-      row.spec.aggregate_types = {event::aggregate_type_of(kQueue, kPriority)};
+      row.spec.aggregate_types = {event::make_aggregate_type(kQueue, kPriority)};
     else
       row.spec.event_types = {kWanted};
   }

@@ -24,7 +24,7 @@ Database::Database(Random& random, unsigned keys, unsigned filtered_percent, boo
     : random_(random),
       filtered_percent_(filtered_percent),
       tasks_(tasks),
-      queue_(tasks ? event::aggregate_type_of(Catalog::kQueue) : "sim"),
+      queue_(tasks ? event::make_aggregate_type(Catalog::kQueue) : "sim"),
       locks_(keys, false),
       of_key_(keys) {
   for (unsigned key = 0; key < keys; ++key) names_.push_back("k" + std::to_string(key));

@@ -26,7 +26,7 @@ class SimReplays final : public store::Replays {
     for (unsigned lane = 0; lane < 64; ++lane)
       rows.push_back(
           {.lanes = store::LaneMask{1} << lane, .position = tables_.replay().positions[lane]});
-    return store::places_of(rows, replay.first - 1, lanes);
+    return store::resume_places(rows, replay.first - 1, lanes);
   }
   [[nodiscard]] Result<std::vector<store::ReplaySkip>> skips(std::int64_t /*replay*/,
                                                              std::size_t /*limit*/) override {

@@ -44,7 +44,7 @@ TEST(TaskQueue, a_name_of_a_type_fits_a_subscription) {
   SubscriptionSpec base;
   base.sink = "custom";
   const std::string queue(50, 'q');
-  base.aggregate_types = {aggregate_type_of(queue, 4)};
+  base.aggregate_types = {make_aggregate_type(queue, 4)};
   base.name = subscription_of_queue(queue, 4);
   const SubscriptionSpec own = spec_of_type(base, std::string(255, 't'));
   EXPECT_TRUE(subscription::validate(own)) << own.name;

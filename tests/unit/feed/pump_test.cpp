@@ -193,7 +193,7 @@ TEST_F(PumpTest, a_page_for_several_knows_what_they_would_each_count) {
   }
   const auto page = one_.pages().back();
   EXPECT_EQ(page->kinds.of_event().size(), page->events.size());
-  EXPECT_EQ(page->tally, store::tally_of(page->events));
+  EXPECT_EQ(page->tally, store::make_tally(page->events));
 }
 
 /// Wherever consumers start and whenever they have room, each gets every event once, in order.

@@ -186,7 +186,7 @@ void expect_unreadable(const MessageReader::Read& one, const std::string& reason
   EXPECT_THAT(header(one, "task-unreadable"), HasSubstr(reason));
   event::Arena arena;
   std::string json = "{\"task-unreadable\":\"" + one.unreadable + "\"}";
-  EXPECT_FALSE(event::rules_of(json, arena));
+  EXPECT_FALSE(event::parse_task_rules(json, arena));
   EXPECT_NE(one.message.id, "");
 }
 

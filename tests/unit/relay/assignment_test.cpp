@@ -22,7 +22,7 @@ TEST(Share, all_members_together_have_every_lane_once_in_even_shares) {
     const auto members = ids(count);
     LaneMask all = 0;
     for (const EventId& member : members) {
-      const LaneMask share = share_of(member, members);
+      const LaneMask share = compute_share(member, members);
       EXPECT_EQ(all & share, 0U);
       all |= share;
       const auto lanes = static_cast<std::size_t>(std::popcount(share));
@@ -35,11 +35,11 @@ TEST(Share, all_members_together_have_every_lane_once_in_even_shares) {
 
 TEST(Share, the_order_in_which_members_are_named_does_not_matter) {
   auto members = ids(5);
-  const LaneMask share = share_of(members[2], members);
+  const LaneMask share = compute_share(members[2], members);
   const EventId self = members[2];
   std::swap(members[0], members[4]);
   std::swap(members[1], members[2]);
-  EXPECT_EQ(share_of(self, members), share);
+  EXPECT_EQ(compute_share(self, members), share);
 }
 
 TEST(Share, when_a_member_goes_most_lanes_of_the_others_stay) {
@@ -49,8 +49,8 @@ TEST(Share, when_a_member_goes_most_lanes_of_the_others_stay) {
     const auto before = ids(4);
     const std::vector<EventId> after(before.begin(), before.begin() + 3);
     for (const EventId& member : after) {
-      moved += std::popcount(share_of(member, before) & ~share_of(member, after));
-      all += std::popcount(share_of(member, before));
+      moved += std::popcount(compute_share(member, before) & ~compute_share(member, after));
+      all += std::popcount(compute_share(member, before));
     }
   }
   EXPECT_LT(moved, all / 2);
@@ -78,7 +78,7 @@ TEST_F(Wanted, alone_it_takes_everything_also_from_the_dead_and_the_removed) {
 
 TEST_F(Wanted, of_its_share_only_what_the_other_has_given_back) {
   const std::vector members{member(self_), member(other_)};
-  const LaneMask share = share_of(self_, {self_, other_});
+  const LaneMask share = compute_share(self_, {self_, other_});
   group_.owners = {{.owner = other_, .lanes = kAllLanes, .generation = 1}};
   EXPECT_EQ(wanted_lanes(self_, group_, members), 0U);
   EXPECT_TRUE(share_is_short(self_, group_, members));

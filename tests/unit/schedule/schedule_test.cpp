@@ -72,7 +72,7 @@ TEST(Schedule, its_task_says_which_tick_it_is_of) {
   Schedule schedule = nightly();
   schedule.key = "k";
   schedule.headers = {{"team", "sales"}};
-  const Event event = event_of(schedule, us("2026-10-31T03:00:00Z"));
+  const Event event = make_event(schedule, us("2026-10-31T03:00:00Z"));
   EXPECT_EQ(event.aggregate_type, "outbox-task:reports");
   EXPECT_EQ(event.event_type, "report.make");
   EXPECT_EQ(event.aggregate_id, "k");

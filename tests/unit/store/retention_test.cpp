@@ -77,7 +77,7 @@ TEST(Retention, what_is_held_is_summed_up_per_subscription) {
       {.name = "a", .state = State::held, .held_by = {2}, .bytes = 10, .newest_us = 5},
       {.name = "b", .state = State::held, .held_by = {1, 2}, .bytes = 20, .newest_us = 6},
       {.name = "c", .state = State::in_use, .bytes = 40}};
-  const auto holds = holds_of(pieces);
+  const auto holds = find_holds(pieces);
   ASSERT_EQ(holds.size(), 2U);
   EXPECT_EQ(holds[0].subscription, 1);
   EXPECT_EQ(holds[0].bytes, 20);

@@ -17,19 +17,19 @@ SubscriptionSpec spec(const std::string& sink, const std::string& group = {}) {
 }
 
 TEST(Group, follows_from_sink_and_setting) {
-  EXPECT_EQ(group_of(spec("kafka")), "default");
-  EXPECT_EQ(group_of(spec("kafka", "heavy")), "heavy");
-  EXPECT_EQ(group_of(spec("custom")), "custom:mails");
-  EXPECT_EQ(group_of(spec("file")), "file:mails");
+  EXPECT_EQ(choose_group(spec("kafka")), "default");
+  EXPECT_EQ(choose_group(spec("kafka", "heavy")), "heavy");
+  EXPECT_EQ(choose_group(spec("custom")), "custom:mails");
+  EXPECT_EQ(choose_group(spec("file")), "file:mails");
   EXPECT_TRUE(has_one_owner("file:mails"));
   EXPECT_FALSE(has_one_owner("custom:mails"));
 }
 
 TEST(Group, of_a_file_stays_when_its_name_changes) {
-  EXPECT_EQ(group_of(spec("file"), "file:orders"), "file:orders");
-  EXPECT_EQ(group_of(spec("file"), "default"), "file:mails");
-  EXPECT_EQ(group_of(spec("kafka"), "file:orders"), "default");
-  EXPECT_EQ(group_of(spec("custom"), "custom:orders"), "custom:mails");
+  EXPECT_EQ(choose_group(spec("file"), "file:orders"), "file:orders");
+  EXPECT_EQ(choose_group(spec("file"), "default"), "file:mails");
+  EXPECT_EQ(choose_group(spec("kafka"), "file:orders"), "default");
+  EXPECT_EQ(choose_group(spec("custom"), "custom:orders"), "custom:mails");
 }
 
 TEST(Group, all_groups_are_not_those_of_sinks_that_only_an_application_has) {

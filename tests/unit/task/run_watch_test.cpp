@@ -80,7 +80,7 @@ TEST_F(OwnRowsTest, a_row_whose_run_is_not_kept_yet_is_not_given_back) {
 }
 
 TEST_F(OwnRowsTest, an_end_that_is_not_written_yet_leaves_its_row_alone) {
-  const auto end = end_of({.run = run(1, 1)}, id_of(99));
+  const auto end = make_run_end({.run = run(1, 1)}, id_of(99));
   for (int i = 0; i < 3; ++i) compare({}, {}, {row(1, 1)}, {end});
   EXPECT_THAT(runless_, IsEmpty());
 }
@@ -122,7 +122,7 @@ TEST(HeartbeatsTest, one_that_comes_back_is_watched_anew) {
 }
 
 TEST(EndOfTest, a_run_that_is_given_back_counts_no_attempt_and_one_of_a_dead_worker_does) {
-  const store::TaskRunEnd back = end_of({.run = run(1, 3)}, id_of(99));
+  const store::TaskRunEnd back = make_run_end({.run = run(1, 3)}, id_of(99));
   EXPECT_EQ(back.result.state, store::ParkedState::retrying);
   EXPECT_EQ(back.result.attempts, 0U);
   EXPECT_EQ(back.token, 3);
