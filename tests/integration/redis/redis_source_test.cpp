@@ -208,7 +208,7 @@ TEST_F(RedisSourceTest, a_process_that_has_ended_on_this_machine_is_known) {
 TEST_F(RedisSourceTest, a_name_says_its_process) {
   const ProcessIdentity self = this_process();
   const std::string name = source::redis::consumer_name(self, 7);
-  const auto process = source::redis::process_of(name);
+  const auto process = source::redis::parse_process(name);
   ASSERT_TRUE(process);
   EXPECT_EQ(process->pid, self.pid);
   EXPECT_EQ(process->boot_id, self.boot_id);
@@ -216,7 +216,7 @@ TEST_F(RedisSourceTest, a_name_says_its_process) {
   EXPECT_EQ(process->started, self.started);
   EXPECT_FALSE(is_gone(*process, self));
   for (const char* other : {"", "given-back", "host:1", "host:1;b;n;x;1", "host;b;n;5;1", ";;;;"})
-    EXPECT_FALSE(source::redis::process_of(other)) << other;
+    EXPECT_FALSE(source::redis::parse_process(other)) << other;
 }
 
 TEST_F(RedisSourceTest, closing_leaves_no_consumer_and_gives_back) {
