@@ -16,6 +16,14 @@ std::string next_name() {
   return "outbox_test_" + std::to_string(getpid()) + "_" + std::to_string(++count);
 }
 
+/// A migrated database on the shared server, of which the tests of this process get copies: a
+/// migration takes several times as long as a copy.
+const std::string& shared_template() {
+  static const PostgresDatabase database(environment("OUTBOX_TEST_POSTGRES").value_or(""),
+                                         PostgresDatabase::Schema::migrated);
+  return database.name();
+}
+
 }  // namespace
 
 std::string url_of_database(const std::string& server_url, const std::string& database) {
@@ -28,14 +36,19 @@ std::string url_of_database(const std::string& server_url, const std::string& da
 }
 
 PostgresDatabase::PostgresDatabase(Schema schema)
-    : PostgresDatabase(environment("OUTBOX_TEST_POSTGRES").value_or(""), schema) {}
+    : PostgresDatabase(environment("OUTBOX_TEST_POSTGRES").value_or(""), Schema::empty,
+                       schema == Schema::migrated ? shared_template() : "template1") {}
 
 PostgresDatabase::PostgresDatabase(const std::string& server_url, Schema schema)
+    : PostgresDatabase(server_url, schema, "template1") {}
+
+PostgresDatabase::PostgresDatabase(const std::string& server_url, Schema schema,
+                                   const std::string& original)
     : server_url_(server_url), name_(next_name()), url_(url_of_database(server_url, name_)) {
   // A busy machine may need longer than the default of the product, 5 s.
   if (url_.find("connect_timeout=") == std::string::npos)
     url_ += (url_.find('?') == std::string::npos ? "?" : "&") + std::string("connect_timeout=60");
-  Pg(server_url_).exec("CREATE DATABASE " + name_);
+  Pg(server_url_).exec("CREATE DATABASE " + name_ + " TEMPLATE " + original);
   if (schema == Schema::migrated) (void)migrated_store(url_, "outbox", "outbox test");
 }
 

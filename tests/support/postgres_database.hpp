@@ -23,6 +23,8 @@ class PostgresDatabase {
   [[nodiscard]] Pg connect() const { return Pg(url_); }
 
  private:
+  PostgresDatabase(const std::string& server_url, Schema schema, const std::string& original);
+
   std::string server_url_;
   std::string name_;
   std::string url_;

@@ -1,4 +1,4 @@
-// A fresh, empty database for one test, on any store. The suite uses the store only through
+// A fresh database for one test, on any store. The suite uses the store only through
 // store/store.hpp. The class Database does the rest that a test needs, as an application or a newer
 // program does it.
 #pragma once
@@ -28,11 +28,14 @@ class Database {
   virtual void make_schema_too_new() = 0;
 };
 
+enum class Begin { empty, migrated };
+
 struct Backend {
   std::string name;
   /// Why the backend is not available here; empty if it is.
   std::function<std::string()> missing;
-  std::function<std::unique_ptr<Database>()> create;
+  /// Makes one without a schema, or one that is migrated if a migrated one can be copied.
+  std::function<std::unique_ptr<Database>(Begin)> create;
 };
 
 /// Defined by the source file of the backend, which is a program of its own.

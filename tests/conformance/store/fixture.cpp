@@ -33,7 +33,7 @@ SubscriptionSpec make_spec(const std::string& name) {
 
 void EmptyStoreTest::SetUp() {
   if (const std::string reason = GetParam().missing(); !reason.empty()) GTEST_SKIP() << reason;
-  database_ = GetParam().create();
+  database_ = GetParam().create(begin_);
   ASSERT_NE(database_, nullptr);
   store_ = open();
 }
@@ -45,6 +45,7 @@ std::unique_ptr<store::Store> EmptyStoreTest::open() const {
 }
 
 void StoreTest::SetUp() {
+  begin_ = Begin::migrated;
   EmptyStoreTest::SetUp();
   if (IsSkipped() || HasFatalFailure()) return;
   ASSERT_TRUE(ok(store_->migrate()));

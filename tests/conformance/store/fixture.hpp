@@ -40,6 +40,7 @@ class EmptyStoreTest : public ::testing::TestWithParam<Backend> {
   void SetUp() override;
   [[nodiscard]] std::unique_ptr<store::Store> open() const;
 
+  Begin begin_ = Begin::empty;
   std::unique_ptr<Database> database_;
   std::unique_ptr<store::Store> store_;
 };

@@ -5,8 +5,13 @@
 namespace outbox::conformance {
 namespace {
 
+using Schema = test::PostgresDatabase::Schema;
+
 class PostgresBackend final : public Database {
  public:
+  explicit PostgresBackend(Begin begin)
+      : database_(begin == Begin::migrated ? Schema::migrated : Schema::empty) {}
+
   [[nodiscard]] std::string url() const override { return database_.url(); }
 
   void enqueue_and_roll_back(const Event& event) override {
@@ -23,7 +28,7 @@ class PostgresBackend final : public Database {
   }
 
  private:
-  test::PostgresDatabase database_{test::PostgresDatabase::Schema::empty};
+  test::PostgresDatabase database_;
 };
 
 std::string missing() {
@@ -34,8 +39,8 @@ std::string missing() {
 }  // namespace
 
 std::vector<Backend> backends() {
-  return {Backend{.name = "Postgres", .missing = missing, .create = [] {
-                    return std::make_unique<PostgresBackend>();
+  return {Backend{.name = "Postgres", .missing = missing, .create = [](Begin begin) {
+                    return std::make_unique<PostgresBackend>(begin);
                   }}};
 }
 

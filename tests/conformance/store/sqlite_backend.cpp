@@ -5,7 +5,7 @@ namespace outbox::conformance {
 std::vector<Backend> backends() {
   return {Backend{.name = "Sqlite",
                   .missing = [] { return std::string{}; },
-                  .create = [] { return std::make_unique<SqliteDatabase>(); }}};
+                  .create = [](Begin) { return std::make_unique<SqliteDatabase>(); }}};
 }
 
 }  // namespace outbox::conformance

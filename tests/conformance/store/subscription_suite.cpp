@@ -157,7 +157,7 @@ TEST_P(SubscriptionSuite, an_outbox_has_an_identity_that_no_other_has) {
   EXPECT_NE(*identity, "");
   ASSERT_TRUE(ok(store_->migrate()));
   EXPECT_EQ((*store_->catalog())->identity().value_or(""), *identity);
-  const auto other = GetParam().create();
+  const auto other = GetParam().create(Begin::empty);
   auto store = store::open_store({.url = other->url()});
   ASSERT_TRUE(ok(store));
   ASSERT_TRUE(ok((*store)->migrate()));
