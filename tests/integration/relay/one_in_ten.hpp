@@ -70,7 +70,7 @@ class OneInTen : public RelayOnPostgres {
 
   /// Fills the log, delivers it and checks what arrived. This process may use at most `most_mib`
   /// while the relay delivers.
-  void expect_one_in_ten(int events, long most_mib) {
+  void expect_one_in_ten(int events, [[maybe_unused]] long most_mib) {
     const int matching = events / 10;
     fill(events);
     reset_peak();
