@@ -16,6 +16,7 @@ sanitizer_options() { # RUN
   case $1 in
     asan)
       export ASAN_OPTIONS="strict_string_checks=1:check_initialization_order=1:detect_stack_use_after_return=1:${ASAN_OPTIONS-}"
+      export LSAN_OPTIONS="print_suppressions=0:suppressions=$root/scripts/lib/lsan.suppressions:${LSAN_OPTIONS-}"
       export UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS-}"
       ;;
     tsan)
