@@ -1,5 +1,6 @@
-// Whether the tests run with a sanitizer, which makes them some ten times slower: then those that
-// repeat something with many seeds take fewer.
+// Whether the tests run with a sanitizer, which makes them some ten times slower and keeps memory
+// that was freed. Then those that repeat something with many seeds take fewer, and nobody looks at
+// the memory of the process.
 #pragma once
 
 namespace outbox::test {
