@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <iostream>
+#include <memory>
 #include <outbox/consumer.hpp>
 #include <outbox/postgres.hpp>
 #include <outbox/worker.hpp>
@@ -26,14 +27,17 @@ using outbox::postgres::Transaction;
 void write_effect(Transaction& tx, const std::string_view& payload, const TaskRun& run) {
   const std::string number(payload);
   if (number == "fail") throw std::runtime_error("poison");
-  if (number == "crash") (void)std::raise(SIGSEGV);
+  if (number == "crash") {
+    (void)std::signal(SIGSEGV, SIG_DFL);  // a sanitizer would end the process otherwise
+    (void)std::raise(SIGSEGV);
+  }
   const std::string key(run.key);
   const char* const values[] = {number.c_str(), key.c_str()};
-  PGresult* const result =
+  const std::unique_ptr<PGresult, decltype(&PQclear)> result(
       PQexecParams(tx.connection(), "INSERT INTO effect (number, key) VALUES ($1, $2)", 2, nullptr,
-                   values, nullptr, nullptr, 0);
-  outbox::postgres::check(tx.connection(), result, "insert the effect");
-  PQclear(result);
+                   values, nullptr, nullptr, 0),
+      PQclear);
+  outbox::postgres::check(tx.connection(), result.get(), "insert the effect");
   (void)tx.enqueue({.aggregate_type = "effect",
                     .aggregate_id = key,
                     .event_type = "Effect",

@@ -42,9 +42,8 @@ class OnTxTest : public OnBothStores {
   /// Writes an invoice in the transaction.
   static void write(postgres::Transaction& tx, std::string_view number) {
     const std::string sql = "INSERT INTO invoice VALUES ('" + std::string(number) + "')";
-    PGresult* const result = PQexec(tx.connection(), sql.c_str());
-    postgres::check(tx.connection(), result, "insert");
-    PQclear(result);
+    const PgResult result(PQexec(tx.connection(), sql.c_str()));
+    postgres::check(tx.connection(), result.get(), "insert");
   }
   static void write(sqlite::Transaction& tx, std::string_view number) {
     const std::string sql = "INSERT INTO invoice VALUES ('" + std::string(number) + "')";
