@@ -104,7 +104,7 @@ await main({
   },
 
   async stop({ page, url }) {
-    // At 20 events in a second it takes long enough to be stopped.
+    // The rate of the subscription makes it take hours.
     await show(page, url, "#/replay?subscription=slow");
     await page.getByRole("button", { name: "Count them" }).click();
     await confirm(page, "Send them again", { preview: "events again to slow" });

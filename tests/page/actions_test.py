@@ -6,7 +6,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from page import OnPostgres, OnSqlite, Shop, skip_without_browser, wait_until
+from page import OnPostgres, OnSqlite, SLOW, Shop, skip_without_browser, wait_until
 
 
 def setUpModule():
@@ -41,6 +41,9 @@ class Actions:
         for number in range(60):
             self.event("bulk", str(number), "Counted")
         wait_until(lambda: self.subscription("slow")["delivered"] == 60, "all are delivered")
+        # The replay needs hours now, so that it cannot end before it is stopped, however slow the browser is.
+        self.configure(SLOW.replace("20/s", "20/h"))
+        self.succeeds("subscription", "apply")
         self.browse("actions.mjs", "stop", url=self.url)
 
     def test_tasks_are_retried_and_cancelled(self):

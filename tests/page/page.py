@@ -199,7 +199,7 @@ class Shop(PageCase):
         super().setUp()
         self.receiver = Receiver()
         self.addCleanup(self.receiver.close)
-        self.config(SHOP + webhook("mails", self.receiver.url) + SLOW + TASKS, SETTINGS)
+        self.configure(SLOW)
         self.succeeds("subscription", "apply")
         for number in range(6):
             self.event("order", f"{number}", "OrderPlaced", f'{{"number":{number},"text":"<b>not markup</b>"}}', "--header", "correlation_id=c1")
@@ -217,6 +217,10 @@ class Shop(PageCase):
         receive_some(self, next(one["id"] for one in self.tasks() if one["state"] == "running"))
         wait_until(lambda: self.subscription("orders")["delivered"] == 6, "all orders are delivered")
         self.url = self.console()
+
+    def configure(self, slow):
+        """Writes the file of the shop, with `slow` as the lines of the subscription of that name."""
+        self.config(SHOP + webhook("mails", self.receiver.url) + slow + TASKS, SETTINGS)
 
 
 __all__ = ["CONSOLE", "OK", "PageCase", "Receiver", "SETTINGS", "SHOP", "SLOW", "Shop", "TASKS", "skip_without_browser", "webhook", "OnPostgres", "OnSqlite", "wait_until",
