@@ -7,6 +7,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
+
 namespace outbox::bench {
 namespace {
 
@@ -78,7 +80,7 @@ void print_json(std::ostream& out, const std::vector<Figure>& figures) {
                    {"target", figure.target.empty() ? Json() : Json(figure.target)},
                    {"ok", make_json(figure.ok)}});
   }
-  out << Json{{"figures", std::move(all)}}.dump(2) << '\n';
+  out << write_json(Json{{"figures", std::move(all)}}, {.indent = 2}) << '\n';
 }
 
 double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }

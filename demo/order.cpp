@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
+
 namespace outbox::demo {
 
 Event to_event(const Order& order) {
@@ -40,7 +42,7 @@ Task make_statement(const Order& order) {
 }
 
 Order parse_order(std::string_view payload) {
-  const auto json = nlohmann::json::parse(payload);
+  const auto json = parse_json<nlohmann::json>(payload);
   return {.reference = json.at("order").get<std::string>(),
           .customer = json.at("customer").get<int>(),
           .version = json.at("version").get<std::int64_t>(),
@@ -50,11 +52,11 @@ Order parse_order(std::string_view payload) {
 test::Delivery delivered(std::string_view message) {
   using Json = nlohmann::ordered_json;
   try {
-    const Json json = Json::parse(message);
+    const Json json = parse_json<Json>(message);
     const Json& payload = json.contains("body") ? json["body"] : json;
     return {.id = payload.at("order").get<std::string>(),
-            .key = payload.at("customer").dump(),
-            .body = payload.dump()};
+            .key = write_json(payload.at("customer")),
+            .body = write_json(payload)};
   } catch (const Json::exception&) {
     return {};
   }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/count.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 
 namespace outbox::demo {
@@ -171,7 +172,7 @@ std::string json(const Outcome& outcome) {
                               {"duplicates", verdict.duplicates},
                               {"kills", outcome.kills}};
   if (outcome.tasks) json["stale"] = outcome.stale;
-  return json.dump();
+  return write_json(json);
 }
 
 ProgressLine::ProgressLine(std::FILE* out, bool quiet_off_terminal)

@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 
 namespace outbox::log {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& json, bool ascii) {
-  return json.dump(-1, ' ', ascii, Json::error_handler_t::replace);
-}
 
 bool is_plain_word(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
@@ -33,8 +30,9 @@ Json to_json(const Field::Value& value) {
 
 std::string value_text(const Field::Value& value) {
   const auto* text = std::get_if<std::string_view>(&value);
-  if (text == nullptr) return dump(to_json(value), false);
-  return is_plain_word(*text) ? std::string(*text) : dump(*text, has_hidden_control(*text));
+  if (text == nullptr) return write_json(to_json(value));
+  return is_plain_word(*text) ? std::string(*text)
+                              : write_json(Json(*text), {.ascii = has_hidden_control(*text)});
 }
 
 }  // namespace
@@ -50,7 +48,7 @@ std::string text_line(std::string_view message, std::span<const Field> fields) {
 std::string json_line(std::string_view message, std::span<const Field> fields) {
   Json line{{"msg", message}};
   for (const Field& field : fields) line[std::string(field.key)] = to_json(field.value);
-  return dump(line, true);
+  return write_json(line, {.ascii = true});
 }
 
 }  // namespace outbox::log

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 
@@ -310,7 +311,7 @@ Json to_json(const Setting& setting, Slot slot) { return std::visit(ToJson{setti
 
 std::string toml_text(const Json& value) {
   if (value.is_string()) return quote(value.get_ref<const std::string&>());
-  if (!value.is_structured()) return value.dump();
+  if (!value.is_structured()) return write_json(value);
   std::string text;
   for (const auto& [key, item] : value.items()) {
     text += text.empty() ? "" : ", ";

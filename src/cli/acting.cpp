@@ -3,6 +3,8 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include "base/json.hpp"
+
 namespace outbox::cli {
 namespace {
 
@@ -34,7 +36,7 @@ store::PersonDecision acting(const std::string& verb, const Json& filter,
   return {.actor = this_user(),
           .origin = acting_person != nullptr ? "console" : "command line",
           .verb = verb,
-          .filter = chosen.dump(-1, ' ', false, Json::error_handler_t::replace),
+          .filter = write_json(chosen),
           .reason = reason};
 }
 

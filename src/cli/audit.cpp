@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.hpp"
 #include "cli/event_input.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
@@ -49,7 +50,7 @@ Json to_json(const store::AuditRow& row) {
           {"verb", decision.verb},
           {"subscription", or_null(row.subscription)},
           {"queue", or_null(queue_changed(row))},
-          {"filter", Json::parse(decision.filter, nullptr, false)},
+          {"filter", read_json<Json>(decision.filter)},
           {"count", row.count},
           {"reason", or_null(decision.reason)}};
 }

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
 #include "event/time_text.hpp"
 
 namespace outbox::cli {
@@ -37,9 +38,7 @@ bool flush_out() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; 
 
 void write_err(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
 
-void print_json(const Json& json) {
-  write_out(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-}
+void print_json(const Json& json) { write_out(write_json(json, {.indent = 2}) + "\n"); }
 
 Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/count.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "cli/acting.hpp"
 #include "cli/event_input.hpp"
@@ -140,7 +141,7 @@ Json to_json(const store::ParkedListing& event, const ParkedRows& open, bool who
                                     : Json()}};
   if (whole) {
     json["content_type"] = or_null(event.content_type);
-    json["headers"] = Json::parse(event.headers, nullptr, false);
+    json["headers"] = read_json<Json>(event.headers);
     json["payload"] = event.payload;
   }
   return json;

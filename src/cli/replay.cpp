@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/count.hpp"
+#include "base/json.hpp"
 #include "base/signals.hpp"
 #include "base/text.hpp"
 #include "cli/acting.hpp"
@@ -266,7 +267,7 @@ Json to_json(const store::Replay& replay, const OpenReplays& open) {
           {"first_seq", replay.first},
           {"last_seq", replay.last},
           {"position", replay.position},
-          {"filter", Json::parse(replay.filter, nullptr, false)},
+          {"filter", read_json<Json>(replay.filter)},
           {"archived", replay.archived},
           {"sent", replay.sent},
           {"skipped", replay.skipped},

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/count.hpp"
+#include "base/json.hpp"
 #include "base/outage.hpp"
 #include "base/units.hpp"
 #include "cli/exit.hpp"
@@ -340,9 +341,7 @@ std::chrono::milliseconds parse_interval(const std::string& option, const std::s
   return std::chrono::duration_cast<std::chrono::milliseconds>(*interval);
 }
 
-void print_line(const Json& json) {
-  write_out(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
-}
+void print_line(const Json& json) { write_out(write_json(json) + "\n"); }
 
 void print_unreachable(const StatusOptions& options, const std::string& store,
                        const std::string& why, const std::string& seen_at) {

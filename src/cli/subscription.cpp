@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.hpp"
 #include "base/setting.hpp"
 #include "base/text.hpp"
 #include "cli/acting.hpp"
@@ -117,7 +118,7 @@ Change find_change(const SubscriptionSpec& wanted, const OpenSubscriptions& open
   if (row == nullptr)
     return {.name = wanted.name, .action = "created", .from_now_on = wanted.start == Start::now};
   const auto show = [&](const std::string& setting, const std::string& value) {
-    return toml_text(config::shown_value(loaded, wanted.name, setting, Json::parse(value)));
+    return toml_text(config::shown_value(loaded, wanted.name, setting, parse_json<Json>(value)));
   };
   auto differences = subscription::differences(row->spec, wanted, show);
   const char* const action = differences.empty() ? "unchanged" : "changed";

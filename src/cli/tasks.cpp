@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/count.hpp"
+#include "base/json.hpp"
 #include "cli/acting.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
@@ -179,7 +180,7 @@ Json to_json(const FoundTask& found) {
             {"reason", Json()},
             {"result", status.result ? Json(*status.result) : Json()},
             {"content_type", or_null(event.content_type)},
-            {"headers", Json::parse(event.headers, nullptr, false)},
+            {"headers", read_json<Json>(event.headers)},
             {"payload", event.payload}};
   for (const auto& life : event.subscriptions) {
     if (!its.contains(life.subscription)) continue;
@@ -200,9 +201,7 @@ int show(const TasksOptions& options, const Context& context) {
   }
   for (const auto& [name, value] : json.items()) {
     if (value.is_null()) continue;
-    const std::string text = value.is_string()
-                                 ? value.get<std::string>()
-                                 : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    const std::string text = value.is_string() ? value.get<std::string>() : write_json(value);
     print("{:16}{}\n", name + ":", plain(text));
   }
   return kOk;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json.hpp"
 #include "base/reference.hpp"
 #include "base/text.hpp"
 #include "config/belonging.hpp"
@@ -269,7 +270,7 @@ class SubscriptionReader {
         continue;
       const auto preset = effective_.sink_settings.find(setting.name);
       add_entry(setting.name,
-                preset == effective_.sink_settings.end() ? Json::parse(setting.default_note)
+                preset == effective_.sink_settings.end() ? parse_json<Json>(setting.default_note)
                                                          : shown(setting.name, preset->second),
                 "default");
     }
@@ -288,7 +289,7 @@ class SubscriptionReader {
     const Setting* const setting = sink_->find(name);
     const bool bare = setting != nullptr && (setting->type == SettingType::count ||
                                              setting->type == SettingType::boolean);
-    Json json = bare ? Json::parse(text, nullptr, false) : Json(text);
+    Json json = bare ? read_json<Json>(text) : Json(text);
     return json.is_discarded() ? Json(text) : json;
   }
 

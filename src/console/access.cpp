@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
 #include "console/operations.hpp"
 
 namespace outbox::console {
@@ -36,11 +37,11 @@ std::optional<Problem> check_access(const Operation& operation, const Person& pe
 }
 
 std::string without_payloads(const std::string& document) {
-  auto json = nlohmann::ordered_json::parse(document, nullptr, false);
+  auto json = read_json<nlohmann::ordered_json>(document);
   // A text that is no JSON is not shown: nobody knows what it contains.
   if (json.is_discarded()) return "null\n";
   hide_payloads(json);
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return write_json(json, {.indent = 2}) + "\n";
 }
 
 bool wants_tokens(const Exposure& exposure) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 
 namespace outbox::console {
@@ -122,7 +123,7 @@ tl::expected<void, Problem> add_value(const Parameter& parameter, const Json& va
       if (value.get<std::uint64_t>() > parameter.most)
         return refuse(400, "the parameter " + std::string(parameter.name) + " is too large",
                       "at most " + std::to_string(parameter.most));
-      into.add(parameter.option, value.dump());
+      into.add(parameter.option, write_json(value));
       return {};
     case Kind::flag:
       if (!value.is_boolean()) return tl::unexpected(wrong_type(parameter, "true or false"));
@@ -147,8 +148,7 @@ tl::expected<void, Problem> add_query(const ApiRequest& request, const Operation
     if (request.query.count(name) > 1)
       return refuse(400, "the parameter " + name + " is given more than once", "give it once");
     // A value of a query is text, whatever its parameter wants.
-    const Json value =
-        parameter->kind == Kind::number ? Json::parse(text, nullptr, false) : Json(text);
+    const Json value = parameter->kind == Kind::number ? read_json<Json>(text) : Json(text);
     if (auto added = add_value(*parameter, value, into); !added) return added;
   }
   return {};
@@ -159,8 +159,7 @@ tl::expected<void, Problem> add_body(const ApiRequest& request, const Operation&
   if (!request.query.empty())
     return refuse(400, "parameters of a change stand in its body, not in the address",
                   "send a JSON object");
-  const Json body =
-      request.body.empty() ? Json::object() : Json::parse(request.body, nullptr, false);
+  const Json body = request.body.empty() ? Json::object() : read_json<Json>(request.body);
   if (!body.is_object())
     return refuse(400, "the body is no JSON object", R"(send an object such as {"apply": true})");
   for (const auto& [name, value] : body.items()) {
@@ -241,7 +240,7 @@ Answer answer(const Operation& operation, const Outcome& outcome, std::string_vi
   if (outcome.code == 0 || (outcome.code == 3 && !outcome.output.empty())) {
     if (operation.document) return {.body = outcome.output};
     const Json json{{"output", outcome.output}};
-    return {.body = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"};
+    return {.body = write_json(json, {.indent = 2}) + "\n"};
   }
   std::string message;
   for (const std::string& line : outcome.errors) message += (message.empty() ? "" : "\n") + line;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/log.hpp"
 #include "base/steady.hpp"
 #include "console/openapi.hpp"
@@ -73,7 +74,7 @@ bool is_served(std::string_view method) {
 
 /// The body of a request that must be a JSON object; not set if it is not.
 std::optional<nlohmann::json> object_in(const httplib::Request& request) {
-  auto body = nlohmann::json::parse(request.body, nullptr, false);
+  auto body = read_json<nlohmann::json>(request.body);
   if (!body.is_object()) return {};
   return body;
 }
@@ -276,7 +277,7 @@ Answer Console::answer_session(const Person& person) const {
       {"person", person.name},       {"role", to_word(person.role)},
       {"payloads", person.payloads}, {"login", authenticator_.has_value()},
       {"version", options_.version}, {"store", options_.store}};
-  return {.body = json.dump(2) + "\n"};
+  return {.body = write_json(json, {.indent = 2}) + "\n"};
 }
 
 /// Server-sent events (HTML, 9.2), one in a response: the client asks again after `retry`, with the

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "console/operations.hpp"
 
@@ -250,7 +251,7 @@ std::string openapi_document() {
          {{"token", {{"type", "http"}, {"scheme", "bearer"}}},
           {"session",
            {{"type", "apiKey"}, {"in", "cookie"}, {"name", "__Host-outbox-session"}}}}}}}};
-  return document.dump(2) + "\n";
+  return write_json(document, {.indent = 2}) + "\n";
 }
 
 }  // namespace outbox::console

@@ -2,12 +2,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
+
 namespace outbox::console {
 
 std::string Problem::json() const {
   nlohmann::ordered_json json{{"title", title}, {"status", status}};
   if (!hint.empty()) json["hint"] = hint;
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return write_json(json, {.indent = 2}) + "\n";
 }
 
 Problem problem_from(int status, std::string_view message) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "event/task_queue.hpp"
 #include "subscription/spec.hpp"
@@ -29,7 +30,7 @@ SubscriptionState parse_state(std::string_view word) noexcept {
 
 std::map<std::string, std::int64_t> lanes_by_group(std::string_view json) {
   std::map<std::string, std::int64_t> lanes;
-  if (!json.empty()) nlohmann::json::parse(json).get_to(lanes);
+  if (!json.empty()) parse_json<nlohmann::json>(json).get_to(lanes);
   return lanes;
 }
 

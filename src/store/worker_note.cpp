@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json.hpp"
 #include "store/tasks.hpp"
 
 namespace outbox::store {
@@ -38,12 +39,12 @@ std::string to_json(const WorkerNote& note) {
     types.push_back({{"queue", type.queue}, {"type", type.name}, {"runs", std::move(runs)}});
   }
   const Json json{{"heartbeat_ms", note.heartbeat.count()}, {"types", std::move(types)}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return write_json(json);
 }
 
 WorkerNote parse_worker_note(std::string_view json) {
   WorkerNote note;
-  const Json read = Json::parse(json, nullptr, false);
+  const Json read = read_json<Json>(json);
   if (!read.is_object()) return note;
   if (const auto ms = read.find("heartbeat_ms"); ms != read.end() && ms->is_number_unsigned())
     note.heartbeat = std::chrono::milliseconds(ms->get<std::uint32_t>());

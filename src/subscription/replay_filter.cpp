@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "event/time_text.hpp"
 
 namespace outbox::subscription {
@@ -29,12 +30,12 @@ std::string to_json(const ReplayChoice& choice) {
   for (const EventId& id : choice.ids) json["ids"].push_back(id.str());
   if (choice.since_us) json["since_us"] = *choice.since_us;
   if (choice.until_us) json["until_us"] = *choice.until_us;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return write_json(json);
 }
 
 Result<ReplayChoice> replay_choice_from_json(std::string_view text) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json<Json>(text);
     ReplayChoice choice;
     choice.event_types = json.value("event_types", choice.event_types);
     choice.aggregate_types = json.value("aggregate_types", choice.aggregate_types);

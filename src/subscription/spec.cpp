@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "event/text_rules.hpp"
@@ -117,9 +118,7 @@ constexpr std::array<std::pair<std::string_view, Member>, 21> kMembers{{
     {"retry_cap", &SubscriptionSpec::retry_cap},
 }};
 
-std::string to_text(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string to_text(const Json& json) { return write_json(json); }
 
 template <class Value>
 Json make_json(const Value& value) {
@@ -193,7 +192,7 @@ std::string to_json(const SubscriptionSpec& spec) {
 }
 
 Result<SubscriptionSpec> from_json(std::string_view name, std::string_view json) {
-  const Json object = Json::parse(json, nullptr, false);
+  const Json object = read_json<Json>(json);
   if (!object.is_object()) {
     return fail(Errc::corrupt,
                 "subscription " + in_quotes(name) + ": its stored settings are not a JSON object");

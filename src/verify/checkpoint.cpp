@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 
 namespace outbox::verify {
 namespace {
@@ -54,14 +55,14 @@ Compared read_compared(const Json& json) {
 std::string to_text(const Checkpoint& checkpoint) {
   Json lanes = Json::array();
   for (const Compared& one : checkpoint.lanes) lanes.push_back(to_json(one));
-  return Json{{"outbox", checkpoint.outbox}, {"lanes", lanes}}.dump();
+  return write_json(Json{{"outbox", checkpoint.outbox}, {"lanes", lanes}});
 }
 
 Result<Checkpoint> read_checkpoint(std::string_view text) {
   Checkpoint checkpoint;
   if (text.empty()) return checkpoint;
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json<Json>(text);
     checkpoint.outbox = json.at("outbox").get<std::string>();
     for (const Json& one : json.at("lanes")) checkpoint.lanes.push_back(read_compared(one));
   } catch (const std::exception& error) {

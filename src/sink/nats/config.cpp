@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "sink/login_settings.hpp"
 #include "sink/nats/error_map.hpp"
 #include "sink/nats/message.hpp"
@@ -163,8 +164,7 @@ void secure(Setup& setup, const NatsSettings& s, const Endpoint& server) {
 }  // namespace
 
 std::string json_escaped(const std::string& text) {
-  const std::string quoted =
-      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string quoted = write_json(nlohmann::json(text));
   return quoted.substr(1, quoted.size() - 2);
 }
 

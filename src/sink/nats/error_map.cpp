@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
+
 namespace outbox::sink::nats {
 namespace {
 
@@ -110,7 +112,7 @@ constexpr ClientMeaning kClientMeanings[] = {
 }  // namespace
 
 Answer parse_answer(std::string_view body) {
-  const Json json = Json::parse(body, nullptr, false);
+  const Json json = read_json<Json>(body);
   if (!json.is_object()) return {};
   if (const auto error = json.find("error"); error != json.end() && error->is_object()) {
     return {.kind = Answer::Kind::refused,

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/units.hpp"
 #include "sink/nats/error_map.hpp"
 
@@ -28,7 +29,7 @@ bool read_flag(const Json& config, const char* name) {
 
 /// The reply as JSON, or the error in it.
 Result<Json> parse(std::string_view reply, const std::string& about) {
-  Json json = Json::parse(reply, nullptr, false);
+  Json json = read_json<Json>(reply);
   if (!json.is_object()) {
     return fail(Errc::unsupported,
                 fmt::format("nats: {}: the answer is not one of JetStream", about),

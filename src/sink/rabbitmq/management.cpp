@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "sink/curl/handles.hpp"
 
@@ -132,13 +133,13 @@ class Queue {
     for (const char* limit : {"max-length", "max-length-bytes"}) {
       const Json value = in_force(limit);
       if (!value.is_null() && !refuses)
-        add(fmt::format("{} = {}", limit, value.dump()),
+        add(fmt::format("{} = {}", limit, write_json(value)),
             "when it is full it drops its oldest events, read or not; use overflow = reject-publish");
     }
     for (const char* limit : {"message-ttl", "expires"}) {
       const Json value = in_force(limit);
       if (!value.is_null())
-        add(fmt::format("{} = {}", limit, value.dump()),
+        add(fmt::format("{} = {}", limit, write_json(value)),
             "its events are removed after this time (in ms), read or not");
     }
   }
@@ -158,7 +159,7 @@ class Queue {
 }  // namespace
 
 Result<std::vector<Weakness>> check_queue(std::string_view reply) {
-  const Json json = Json::parse(reply, nullptr, false);
+  const Json json = read_json<Json>(reply);
   if (!json.is_object() || !json.contains("durable"))
     return fail(Errc::unavailable, "rabbitmq: the answer is not about a queue",
                 "check rabbitmq.management_url");

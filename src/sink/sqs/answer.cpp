@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "sink/sqs/error_map.hpp"
 
@@ -17,8 +18,6 @@ using Kind = Outcome::Kind;
 
 constexpr const char* kNonsense =
     "something other than SQS answers there? the events are sent again";
-
-Json parse(std::string_view text) { return Json::parse(text, nullptr, false); }
 
 /// The first of these members that is a text; empty if there is none.
 std::string read_text(const Json& object, std::initializer_list<const char*> names) {
@@ -70,7 +69,7 @@ Outcome nonsense(const RequestContext& context, Kind kind, const char* what) {
 }
 
 Outcome refused(const Answer& answer, const RequestContext& context) {
-  const Json body = parse(answer.body);
+  const Json body = read_json<Json>(answer.body);
   const std::string code = short_code(read_text(body, {"__type", "code", "Code"}));
   Meaning meaning = find_meaning(code, answer.status);
   // A 400 without its code may mean anything: nothing was stored, perhaps through no event's fault.
@@ -114,7 +113,7 @@ std::optional<Outcome> find_failure(const Answer& answer, const RequestContext& 
 
 std::vector<Outcome> read_outcomes(const Answer& answer, std::size_t entries,
                                    const RequestContext& context) {
-  const Json body = parse(answer.body);
+  const Json body = read_json<Json>(answer.body);
   std::vector<std::optional<Outcome>> found(entries);
   const auto settle = [&](const Json& entry, Outcome outcome) {
     const auto place = read_place(entry, entries);
@@ -142,7 +141,7 @@ std::vector<Outcome> read_outcomes(const Answer& answer, std::size_t entries,
 
 tl::expected<std::string, Outcome> read_queue_url(const Answer& answer,
                                                   const RequestContext& context) {
-  std::string url = read_text(parse(answer.body), {"QueueUrl"});
+  std::string url = read_text(read_json<Json>(answer.body), {"QueueUrl"});
   if (url.empty())
     return tl::unexpected(nonsense(context, Kind::blocked, "without the queue's URL"));
   return url;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "event/base64.hpp"
@@ -73,7 +74,7 @@ std::string as_json(std::span<const HeaderView> headers) {
   auto object = nlohmann::ordered_json::object();
   for (const HeaderView& header : headers)
     object[std::string(header.name)] = std::string(header.value);
-  return object.dump(-1, ' ', true);
+  return write_json(object, {.ascii = true});
 }
 
 Status check_text(const HeaderView& header) {

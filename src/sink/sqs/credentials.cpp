@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/text_file.hpp"
 #include "sink/endpoint.hpp"
@@ -43,7 +44,7 @@ Result<Credentials> checked(Credentials found) {
 
 /// Reads an answer; those of both endpoints have the same members.
 Result<Credentials> read_credentials(const std::string& body, const std::string& from) {
-  const auto json = nlohmann::json::parse(body, nullptr, false);
+  const auto json = read_json<nlohmann::json>(body);
   if (!json.is_object()) return none(from + " does not answer with JSON");
   Credentials found{.access_key = read_text(json, "AccessKeyId"),
                     .secret_key = read_text(json, "SecretAccessKey"),

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/field_error.hpp"
+#include "base/json.hpp"
 #include "base/log.hpp"
 #include "base/steady.hpp"
 #include "base/text.hpp"
@@ -167,7 +168,7 @@ Result<Json> NatsSource::make_consumer(const Lane& lane) {
               {"max_ack_pending", kMembers * spec_.batch}};
   if (!lane.reads.filter.empty()) config["filter_subject"] = lane.reads.filter;
   const Json body{{"stream_name", lane.reads.stream}, {"config", std::move(config)}};
-  OUTBOX_TRY(Json made, ask(lane, "DURABLE.CREATE", body.dump(), settings_.deadline));
+  OUTBOX_TRY(Json made, ask(lane, "DURABLE.CREATE", write_json(body), settings_.deadline));
   log::info("the source made a durable consumer",
             {{"consumer", spec_.name}, {"stream", lane.reads.stream}, {"durable", durable_}});
   return made;
@@ -225,7 +226,7 @@ Result<Json> NatsSource::ask(const Lane& lane, const std::string& verb, const st
   const auto about = fmt::format("consumer {} of stream {}", durable_, lane.reads.stream);
   const sink::nats::Answer answer = sink::nats::parse_answer(reply);
   if (answer.kind == sink::nats::Answer::Kind::refused) return fail(refusal(answer, about));
-  Json json = Json::parse(reply, nullptr, false);
+  Json json = read_json<Json>(reply);
   if (json.is_object()) return json;
   return fail(Errc::unsupported, fmt::format("nats: {}: the answer is not one of JetStream", about),
               "check that no other program answers on $JS.API, and nats.domain");
@@ -278,7 +279,7 @@ Status NatsSource::request(Lane& lane, std::size_t messages) {
   lane.asked = now;
   // The server ends a request with no_wait as soon as it has delivered what there is.
   const Json body{{"batch", messages}, {"expires", life.count()}, {"no_wait", true}};
-  return client_->publish(api(lane, "MSG.NEXT"), client_->reply_to(lane.request), body.dump());
+  return client_->publish(api(lane, "MSG.NEXT"), client_->reply_to(lane.request), write_json(body));
 }
 
 /// Whether the rest of a request is on its way.

@@ -12,6 +12,7 @@
 
 #include "base/count.hpp"
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "store/adoption.hpp"
 #include "store/postgres/adopt_catalog.hpp"
@@ -342,7 +343,7 @@ class PostgresAdopter final : public Adopter {
       OUTBOX_TRY(const Rows rows, connection_.exec(query));
       plan.pending = rows.int8(0, 0);
       plan.refused = rows.int8(0, 1);
-      plan.problems = nlohmann::json::parse(rows.bytes(0, 2)).get<std::vector<std::string>>();
+      plan.problems = parse_json<nlohmann::json>(rows.bytes(0, 2)).get<std::vector<std::string>>();
       return Decision::rollback;
     });
   }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "pg/identifier.hpp"
 
@@ -109,7 +110,7 @@ Generated parse_generated(std::string_view word) {
 }
 
 std::vector<std::string> parse_words(std::string_view json) {
-  return nlohmann::json::parse(json).get<std::vector<std::string>>();
+  return parse_json<nlohmann::json>(json).get<std::vector<std::string>>();
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
+
 namespace outbox::store::postgres {
 namespace {
 
@@ -52,12 +54,12 @@ std::string columns_json(const std::vector<AdoptColumn>& columns) {
   nlohmann::json all = nlohmann::json::array();
   for (const AdoptColumn& one : columns)
     all.push_back({{"name", one.name}, {"number", one.number}, {"type", one.type}});
-  return all.dump();
+  return write_json(all);
 }
 
 std::vector<AdoptColumn> parse_columns(std::string_view json) {
   std::vector<AdoptColumn> columns;
-  for (const auto& one : nlohmann::json::parse(json)) {
+  for (const auto& one : parse_json<nlohmann::json>(json)) {
     AdoptColumn column;
     one.at("name").get_to(column.name);
     one.at("number").get_to(column.number);

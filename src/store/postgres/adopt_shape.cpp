@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 
 namespace outbox::store::postgres {
@@ -403,11 +404,11 @@ std::string to_json(const AdoptShape& shape) {
                               {"headers", shape.said.headers},
                               {"sent_values", shape.said.sent_values},
                               {"pending_values", shape.said.pending_values}}}};
-  return json.dump();
+  return write_json(json);
 }
 
 AdoptShape parse_adopt_shape(std::string_view text) {
-  const auto json = nlohmann::json::parse(text);
+  const auto json = parse_json<nlohmann::json>(text);
   AdoptShape shape;
   json.at("columns").get_to(shape.columns);
   json.at("values").get_to(shape.values);

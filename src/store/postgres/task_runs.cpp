@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "pg/errors.hpp"
 #include "store/postgres/event_row.hpp"
 #include "store/postgres/parking.hpp"
@@ -127,7 +128,7 @@ class PostgresTaskRuns final : public sql::TaskRuns {
   [[nodiscard]] Status announce_free_threads(
       const EventId& worker, const std::map<std::string, std::size_t>& free) override {
     return done(connection_.exec(&Queries::announce_free,
-                                 {Param(worker), Param(nlohmann::json(free).dump())}));
+                                 {Param(worker), Param(write_json(nlohmann::json(free)))}));
   }
 
   [[nodiscard]] Result<OtherThreads> other_threads(const EventId& me, std::string_view queue,

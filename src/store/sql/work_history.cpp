@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json.hpp"
 #include "store/sql/parts.hpp"
 
 namespace outbox::store::sql {
@@ -27,13 +28,13 @@ std::string rows_to_json(std::span<const HistoryRow> rows) {
     one["oldest"] = row.oldest_us;
     all.push_back(std::move(one));
   }
-  return all.dump(-1, ' ', false, HistoryJson::error_handler_t::replace);
+  return write_json(all);
 }
 
 /// The counts of a JSON array. A bucket that no row has is null.
 std::vector<std::int64_t> read_latency(const std::string& text) {
   std::vector<std::int64_t> counts;
-  const HistoryJson array = HistoryJson::parse(text, nullptr, false);
+  const HistoryJson array = read_json<HistoryJson>(text);
   if (!array.is_array()) return counts;
   for (const HistoryJson& one : array)
     counts.push_back(one.is_number_integer() ? one.get<std::int64_t>() : 0);
