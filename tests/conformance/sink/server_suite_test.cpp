@@ -113,12 +113,12 @@ TEST_F(SinkServer, messages_whose_answers_are_lost_are_in_doubt_and_arrive) {
   EXPECT_EQ(relay.acked(), 100U);
   expect_in_doubt(relay);
   // What waited for a connection was not sent, so it is not in doubt and may not arrive twice.
-  const std::size_t doubts = relay.in_doubt();
-  EXPECT_EQ(doubts > 0, !harness_->is_dialogue());
+  EXPECT_EQ(relay.in_doubt() > 0, !harness_->is_dialogue());
   gate_->set(TcpGate::Mode::open);
   relay.rewind();
   ASSERT_TRUE(relay.deliver());
-  expect_arrived(load, doubts);
+  // On a slow machine the deadline may pass for others, which are then in doubt, too.
+  expect_arrived(load, relay.in_doubt());
 }
 
 TEST_F(SinkServer, a_server_that_stops_answering_is_given_up_and_the_sink_goes_on_when_it_is_back) {
