@@ -91,10 +91,17 @@ CREATE UNLOGGED TABLE {schema}.lineage_class AS
 SELECT d.subs, $1::bigint - row_number() OVER (ORDER BY d.subs) AS xid
 FROM (SELECT DISTINCT p.subs FROM {schema}.lineage_pending p) d)");
 
-  // Returns the least number of a class (null if there is none), the greatest seq of the restore,
-  // the least seq of an event that was written here, and the next transaction.
+  // $1 the same. Finds the transactions of this cluster that began before the restore and are still
+  // open: they may write events later, whatever their database is now.
+  Query find_open = of("find transactions that are open", R"(
+CREATE UNLOGGED TABLE {schema}.lineage_open AS
+SELECT x.open::text::bigint AS xid FROM pg_snapshot_xip(pg_current_snapshot()) x(open)
+WHERE x.open::text::bigint <= $1::bigint)");
+
+  // Returns the least number of a class or an open transaction (null if there is none), the greatest
+  // seq of the restore, the least seq of an event that was written here, and the next transaction.
   Query bounds = of("read the bounds", R"(
-SELECT (SELECT min(c.xid) FROM {schema}.lineage_class c),
+SELECT least((SELECT min(c.xid) FROM {schema}.lineage_class c), (SELECT min(o.xid) FROM {schema}.lineage_open o)),
   greatest((SELECT max(t.seq) FROM {schema}.event t LEFT JOIN {schema}.lineage_fresh f ON f.xid = t.xid AND f.seq = t.seq
             WHERE f.seq IS NULL),
            (SELECT max(p.seq) FROM {schema}.parked p), (SELECT max(p.seq) FROM {schema}.parked_end p),
@@ -150,8 +157,8 @@ SELECT setval('{schema}.event_seq'::regclass, top.seq) FROM (
   Query forget_pruned = of("remove what was pruned", "TRUNCATE {schema}.pruned");
 
   // $1 the transaction that restored. In the new snapshot everything up to that transaction is
-  // visible except the classes that are pending. What was parked before is carried over, as by a
-  // reset.
+  // visible except the classes that are pending and the transactions that are still open. What was
+  // parked before is carried over, as by a reset.
   Query begin_again = of("write the cursors", R"(
 INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1, acked_total, filtered_total, acked, parked)
 SELECT t.subscription, 'reset', -1, (SELECT f.generation FROM {schema}.fleet f), t.config_version,
@@ -161,10 +168,11 @@ SELECT t.subscription, 'reset', -1, (SELECT f.generation FROM {schema}.fleet f),
          + (SELECT count(*) FROM {schema}.parked_end d
             WHERE d.subscription = t.subscription AND d.outcome = ANY ('{delivered,discarded}'::text[]))
 FROM {schema}.lineage_total t CROSS JOIN LATERAL (
-  SELECT min(c.xid) AS first, string_agg(c.xid::text, ',' ORDER BY c.xid) AS all
-  FROM {schema}.lineage_class c WHERE t.subscription = ANY (c.subs)) x)");
+  SELECT min(u.xid) AS first, string_agg(u.xid::text, ',' ORDER BY u.xid) AS all
+  FROM (SELECT c.xid FROM {schema}.lineage_class c WHERE t.subscription = ANY (c.subs)
+        UNION SELECT o.xid FROM {schema}.lineage_open o) u) x)");
 
-  // $1 the least number of a class. Everything before it counts as removed.
+  // $1 the least number of a class or an open transaction. Everything before it counts as removed.
   Query note_pruned = of("begin the ledger", R"(
 INSERT INTO {schema}.pruned (subscription, end_xid) SELECT t.subscription, $1::xid8 FROM {schema}.lineage_total t)");
 
@@ -184,7 +192,8 @@ LEFT JOIN (SELECT u.sub, count(*) AS events FROM {schema}.lineage_pending q CROS
 ORDER BY n.name)");
 
   Query clean_up = of("remove the tables of the repair", R"(
-DROP TABLE {schema}.lineage_cursor, {schema}.lineage_total, {schema}.lineage_fresh, {schema}.lineage_pending, {schema}.lineage_class)");
+DROP TABLE {schema}.lineage_cursor, {schema}.lineage_total, {schema}.lineage_fresh, {schema}.lineage_pending, {schema}.lineage_class,
+  {schema}.lineage_open)");
 
   /// Fills in a marker that of() leaves open.
   [[nodiscard]] static Query with(Query query, std::string_view marker, std::string_view value) {

@@ -263,6 +263,24 @@ TEST_F(LineageRepairTest,
   expect_the_rest(url);
 }
 
+/// The transaction of another database says the same of the settlements, in a cluster with several.
+TEST_F(LineageRepairTest, what_a_transaction_writes_that_was_open_before_the_restore_is_delivered) {
+  const OwnPostgres original;
+  make_history(original.url());
+  const OwnPostgres other;
+  make_roles(other);
+  Pg late(other.url());
+  late.run("BEGIN; SELECT pg_current_xact_id()");
+  dump_to(folder_.file("dump"), original.url());
+  restore_from(folder_.file("dump"), other.url());
+  ASSERT_TRUE(ok(open_at(other.url())->repair_lineage()));
+  enqueue_some(other.url(), 10);
+  deliver_all(other.url(), {"all"});
+  enqueue(late, "late");
+  late.run("COMMIT");
+  expect_the_rest(other.url());
+}
+
 TEST_F(LineageRepairTest, what_is_no_restore_is_refused_and_nothing_changes) {
   const OwnPostgres original;
   make_history(original.url());
