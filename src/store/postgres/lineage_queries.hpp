@@ -98,8 +98,9 @@ CREATE UNLOGGED TABLE {schema}.lineage_open AS
 SELECT x.open::text::bigint AS xid FROM pg_snapshot_xip(pg_current_snapshot()) x(open)
 WHERE x.open::text::bigint <= $1::bigint)");
 
-  // Returns the least number of a class or an open transaction (null if there is none), the greatest
-  // seq of the restore, the least seq of an event that was written here, and the next transaction.
+  // Returns the least number of a class or an open transaction (null if there is none), the
+  // greatest seq of the restore, the least seq of an event that was written here, and the next
+  // transaction.
   Query bounds = of("read the bounds", R"(
 SELECT least((SELECT min(c.xid) FROM {schema}.lineage_class c), (SELECT min(o.xid) FROM {schema}.lineage_open o)),
   greatest((SELECT max(t.seq) FROM {schema}.event t LEFT JOIN {schema}.lineage_fresh f ON f.xid = t.xid AND f.seq = t.seq

@@ -263,7 +263,8 @@ TEST_F(LineageRepairTest,
   expect_the_rest(url);
 }
 
-/// The transaction of another database says the same of the settlements, in a cluster with several.
+/// The transaction of another database in the cluster writes no events, but verify would take the
+/// first settlement after the repair for a wrong one.
 TEST_F(LineageRepairTest, what_a_transaction_writes_that_was_open_before_the_restore_is_delivered) {
   const OwnPostgres original;
   make_history(original.url());
