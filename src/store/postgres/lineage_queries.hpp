@@ -91,9 +91,9 @@ CREATE UNLOGGED TABLE {schema}.lineage_class AS
 SELECT d.subs, $1::bigint - row_number() OVER (ORDER BY d.subs) AS xid
 FROM (SELECT DISTINCT p.subs FROM {schema}.lineage_pending p) d)");
 
-  // $1 the same. Finds the transactions that began before the restore and are still open, since they
-  // may write events after the repair. Those of other databases of the cluster write none, but the
-  // snapshots of the next settlements name them, too.
+  // $1 the same. Finds the transactions that began before the restore and are still open, since
+  // they may write events after the repair. Those of other databases of the cluster write none, but
+  // the snapshots of the next settlements name them, too.
   Query find_open = of("find transactions that are open", R"(
 CREATE UNLOGGED TABLE {schema}.lineage_open AS
 SELECT x.open::text::bigint AS xid FROM pg_snapshot_xip(pg_current_snapshot()) x(open)
