@@ -497,7 +497,8 @@ class Inventory(Case):
         self.assertEqual(self.told("StockReserved") + self.told("OrderRejected") + self.told("StockReleased"), 13)
 
     def wait_for_second_arrivals(self):
-        wait_until(lambda: self.sql("SELECT sum(arrivals) FROM outbox.inbox WHERE consumer = 'inventory'") == "26")
+        # A process that is killed after it has stored a message and before it has committed the offset lets it arrive once more.
+        wait_until(lambda: self.sql("SELECT count(*) FROM outbox.inbox WHERE consumer = 'inventory' AND arrivals >= 2") == "13")
 
 
 class InventoryInPython(Inventory):
