@@ -116,7 +116,7 @@ class Repair {
     for (const auto& [query, params] :
          {std::pair(&queries_.keep_cursors, Params{}), std::pair(&queries_.keep_totals, Params{}),
           std::pair(&queries_.find_fresh, restored), std::pair(&queries_.find_pending, restored),
-          std::pair(&queries_.make_classes, restored), std::pair(&queries_.find_open, restored)}) {
+          std::pair(&queries_.find_open, restored), std::pair(&queries_.make_classes, restored)}) {
       OUTBOX_TRY(run(*query, params));
     }
     OUTBOX_TRY(const Rows bounds, connection_.exec(queries_.bounds));

@@ -85,12 +85,6 @@ SELECT t.xid, t.seq, array_agg(c.subscription ORDER BY c.subscription) AS subs
 FROM {schema}.event t CROSS JOIN {now} JOIN {schema}.lineage_cursor c ON c.lane = t.lane
 WHERE {restored} AND NOT {delivered} GROUP BY t.xid, t.seq)");
 
-  // $1 the same. Gives each class a number.
-  Query make_classes = of("number the classes", R"(
-CREATE UNLOGGED TABLE {schema}.lineage_class AS
-SELECT d.subs, $1::bigint - row_number() OVER (ORDER BY d.subs) AS xid
-FROM (SELECT DISTINCT p.subs FROM {schema}.lineage_pending p) d)");
-
   // $1 the same. Finds the transactions that began before the restore and are still open, since
   // they may write events after the repair. Those of other databases of the cluster write none, but
   // the snapshots of the next settlements name them, too.
@@ -98,6 +92,12 @@ FROM (SELECT DISTINCT p.subs FROM {schema}.lineage_pending p) d)");
 CREATE UNLOGGED TABLE {schema}.lineage_open AS
 SELECT x.open::text::bigint AS xid FROM pg_snapshot_xip(pg_current_snapshot()) x(open)
 WHERE x.open::text::bigint <= $1::bigint)");
+
+  // $1 the same. Gives each class a number that no transaction has which is still open.
+  Query make_classes = of("number the classes", R"(
+CREATE UNLOGGED TABLE {schema}.lineage_class AS
+SELECT d.subs, least($1::bigint, (SELECT min(o.xid) FROM {schema}.lineage_open o)) - row_number() OVER (ORDER BY d.subs) AS xid
+FROM (SELECT DISTINCT p.subs FROM {schema}.lineage_pending p) d)");
 
   // Returns the least number of a class or an open transaction (null if there is none), the
   // greatest seq of the restore, the least seq of an event that was written here, and the next

@@ -265,7 +265,10 @@ TEST_F(LineageRepairTest,
 
 /// The transaction of another database in the cluster writes no events, but verify would take the
 /// first settlement after the repair for a wrong one.
-TEST_F(LineageRepairTest, what_a_transaction_writes_that_was_open_before_the_restore_is_delivered) {
+class LineageRepairWhileOpenTest : public LineageRepairTest,
+                                   public ::testing::WithParamInterface<bool> {};
+
+TEST_P(LineageRepairWhileOpenTest, what_a_transaction_writes_that_began_before_is_delivered) {
   const OwnPostgres original;
   make_history(original.url());
   const OwnPostgres other;
@@ -273,7 +276,7 @@ TEST_F(LineageRepairTest, what_a_transaction_writes_that_was_open_before_the_res
   Pg late(other.url());
   late.run("BEGIN; SELECT pg_current_xact_id()");
   dump_to(folder_.file("dump"), original.url());
-  restore_from(folder_.file("dump"), other.url());
+  restore_from(folder_.file("dump"), other.url(), GetParam());
   ASSERT_TRUE(ok(open_at(other.url())->repair_lineage()));
   enqueue_some(other.url(), 10);
   deliver_all(other.url(), {"all"});
@@ -281,6 +284,10 @@ TEST_F(LineageRepairTest, what_a_transaction_writes_that_was_open_before_the_res
   late.run("COMMIT");
   expect_the_rest(other.url());
 }
+
+// A restore in one transaction has the id after that of the transaction that is open.
+INSTANTIATE_TEST_SUITE_P(restored, LineageRepairWhileOpenTest, ::testing::Bool(),
+                         [](const auto& one) { return one.param ? "at_once" : "in_parts"; });
 
 TEST_F(LineageRepairTest, what_is_no_restore_is_refused_and_nothing_changes) {
   const OwnPostgres original;
