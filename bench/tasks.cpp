@@ -148,7 +148,7 @@ PeerDrain run_peer(const BenchOptions& options, std::int64_t jobs) {
   const std::string line = last_line(test::must(read_text_file(output, kMostOutput)).text);
   if (!ended)
     test::give_up(Errc::deadline_exceeded, options.peer + " did not end within 10 minutes", line);
-  const auto result = read_json<nlohmann::json>(line);
+  const auto result = try_parse_json<nlohmann::json>(line);
   if (peer.ended_with() != "exit status 0" || !result.is_object())
     test::give_up(Errc::internal, fmt::format("{} failed: {}", options.peer, peer.ended_with()),
                   line);

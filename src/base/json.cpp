@@ -5,7 +5,7 @@
 namespace outbox {
 
 template <class Json>
-Json read_json(std::string_view text) {
+Json try_parse_json(std::string_view text) {
   return Json::parse(text, nullptr, false);
 }
 
@@ -19,8 +19,8 @@ std::string write_json(const Json& value, JsonStyle style) {
   return value.dump(style.indent, ' ', style.ascii, Json::error_handler_t::replace);
 }
 
-template nlohmann::json read_json(std::string_view);
-template nlohmann::ordered_json read_json(std::string_view);
+template nlohmann::json try_parse_json(std::string_view);
+template nlohmann::ordered_json try_parse_json(std::string_view);
 template nlohmann::json parse_json(std::string_view);
 template nlohmann::ordered_json parse_json(std::string_view);
 template std::string write_json(const nlohmann::json&, JsonStyle);

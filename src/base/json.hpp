@@ -9,11 +9,11 @@
 
 namespace outbox {
 
-/// A text that need not be JSON: the value is discarded (`is_discarded()`) when it is not.
+/// For a text that need not be JSON: the value is discarded (`is_discarded()`) when it is not.
 template <class Json>
-[[nodiscard]] Json read_json(std::string_view text);
+[[nodiscard]] Json try_parse_json(std::string_view text);
 
-/// A text that has to be JSON. Throws nlohmann::json::exception when it is not.
+/// For a text that has to be JSON. Throws nlohmann::json::exception when it is not.
 template <class Json>
 [[nodiscard]] Json parse_json(std::string_view text);
 
@@ -26,8 +26,8 @@ struct JsonStyle {
 template <class Json>
 [[nodiscard]] std::string write_json(const Json& value, JsonStyle style = {});
 
-extern template nlohmann::json read_json(std::string_view);
-extern template nlohmann::ordered_json read_json(std::string_view);
+extern template nlohmann::json try_parse_json(std::string_view);
+extern template nlohmann::ordered_json try_parse_json(std::string_view);
 extern template nlohmann::json parse_json(std::string_view);
 extern template nlohmann::ordered_json parse_json(std::string_view);
 extern template std::string write_json(const nlohmann::json&, JsonStyle);

@@ -50,7 +50,7 @@ Json to_json(const store::AuditRow& row) {
           {"verb", decision.verb},
           {"subscription", or_null(row.subscription)},
           {"queue", or_null(queue_changed(row))},
-          {"filter", read_json<Json>(decision.filter)},
+          {"filter", try_parse_json<Json>(decision.filter)},
           {"count", row.count},
           {"reason", or_null(decision.reason)}};
 }

@@ -116,7 +116,7 @@ Json to_json(const store::EventListing& event, bool payload) {
             {"subscriptions", Json::array()}};
   for (const auto& life : event.subscriptions) json["subscriptions"].push_back(to_json(life));
   if (payload) {
-    json["headers"] = event.content_kept ? read_json<Json>(event.headers) : Json();
+    json["headers"] = event.content_kept ? try_parse_json<Json>(event.headers) : Json();
     json["payload"] = event.content_kept ? Json(event.payload) : Json();
   }
   return json;

@@ -141,7 +141,7 @@ Json to_json(const store::ParkedListing& event, const ParkedRows& open, bool who
                                     : Json()}};
   if (whole) {
     json["content_type"] = or_null(event.content_type);
-    json["headers"] = read_json<Json>(event.headers);
+    json["headers"] = try_parse_json<Json>(event.headers);
     json["payload"] = event.payload;
   }
   return json;

@@ -267,7 +267,7 @@ Json to_json(const store::Replay& replay, const OpenReplays& open) {
           {"first_seq", replay.first},
           {"last_seq", replay.last},
           {"position", replay.position},
-          {"filter", read_json<Json>(replay.filter)},
+          {"filter", try_parse_json<Json>(replay.filter)},
           {"archived", replay.archived},
           {"sent", replay.sent},
           {"skipped", replay.skipped},

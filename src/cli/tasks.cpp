@@ -180,7 +180,7 @@ Json to_json(const FoundTask& found) {
             {"reason", Json()},
             {"result", status.result ? Json(*status.result) : Json()},
             {"content_type", or_null(event.content_type)},
-            {"headers", read_json<Json>(event.headers)},
+            {"headers", try_parse_json<Json>(event.headers)},
             {"payload", event.payload}};
   for (const auto& life : event.subscriptions) {
     if (!its.contains(life.subscription)) continue;

@@ -289,7 +289,7 @@ class SubscriptionReader {
     const Setting* const setting = sink_->find(name);
     const bool bare = setting != nullptr && (setting->type == SettingType::count ||
                                              setting->type == SettingType::boolean);
-    Json json = bare ? read_json<Json>(text) : Json(text);
+    Json json = bare ? try_parse_json<Json>(text) : Json(text);
     return json.is_discarded() ? Json(text) : json;
   }
 

@@ -37,7 +37,7 @@ std::optional<Problem> check_access(const Operation& operation, const Person& pe
 }
 
 std::string without_payloads(const std::string& document) {
-  auto json = read_json<nlohmann::ordered_json>(document);
+  auto json = try_parse_json<nlohmann::ordered_json>(document);
   // A text that is no JSON is not shown: nobody knows what it contains.
   if (json.is_discarded()) return "null\n";
   hide_payloads(json);

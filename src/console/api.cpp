@@ -148,7 +148,7 @@ tl::expected<void, Problem> add_query(const ApiRequest& request, const Operation
     if (request.query.count(name) > 1)
       return refuse(400, "the parameter " + name + " is given more than once", "give it once");
     // A value of a query is text, whatever its parameter wants.
-    const Json value = parameter->kind == Kind::number ? read_json<Json>(text) : Json(text);
+    const Json value = parameter->kind == Kind::number ? try_parse_json<Json>(text) : Json(text);
     if (auto added = add_value(*parameter, value, into); !added) return added;
   }
   return {};
@@ -159,7 +159,7 @@ tl::expected<void, Problem> add_body(const ApiRequest& request, const Operation&
   if (!request.query.empty())
     return refuse(400, "parameters of a change stand in its body, not in the address",
                   "send a JSON object");
-  const Json body = request.body.empty() ? Json::object() : read_json<Json>(request.body);
+  const Json body = request.body.empty() ? Json::object() : try_parse_json<Json>(request.body);
   if (!body.is_object())
     return refuse(400, "the body is no JSON object", R"(send an object such as {"apply": true})");
   for (const auto& [name, value] : body.items()) {

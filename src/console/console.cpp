@@ -74,7 +74,7 @@ bool is_served(std::string_view method) {
 
 /// The body of a request that must be a JSON object; not set if it is not.
 std::optional<nlohmann::json> object_in(const httplib::Request& request) {
-  auto body = read_json<nlohmann::json>(request.body);
+  auto body = try_parse_json<nlohmann::json>(request.body);
   if (!body.is_object()) return {};
   return body;
 }

@@ -44,7 +44,7 @@ std::string to_json(const WorkerNote& note) {
 
 WorkerNote parse_worker_note(std::string_view json) {
   WorkerNote note;
-  const Json read = read_json<Json>(json);
+  const Json read = try_parse_json<Json>(json);
   if (!read.is_object()) return note;
   if (const auto ms = read.find("heartbeat_ms"); ms != read.end() && ms->is_number_unsigned())
     note.heartbeat = std::chrono::milliseconds(ms->get<std::uint32_t>());

@@ -192,7 +192,7 @@ std::string to_json(const SubscriptionSpec& spec) {
 }
 
 Result<SubscriptionSpec> from_json(std::string_view name, std::string_view json) {
-  const Json object = read_json<Json>(json);
+  const Json object = try_parse_json<Json>(json);
   if (!object.is_object()) {
     return fail(Errc::corrupt,
                 "subscription " + in_quotes(name) + ": its stored settings are not a JSON object");

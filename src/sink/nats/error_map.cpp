@@ -112,7 +112,7 @@ constexpr ClientMeaning kClientMeanings[] = {
 }  // namespace
 
 Answer parse_answer(std::string_view body) {
-  const Json json = read_json<Json>(body);
+  const Json json = try_parse_json<Json>(body);
   if (!json.is_object()) return {};
   if (const auto error = json.find("error"); error != json.end() && error->is_object()) {
     return {.kind = Answer::Kind::refused,

@@ -29,7 +29,7 @@ bool read_flag(const Json& config, const char* name) {
 
 /// The reply as JSON, or the error in it.
 Result<Json> parse(std::string_view reply, const std::string& about) {
-  Json json = read_json<Json>(reply);
+  Json json = try_parse_json<Json>(reply);
   if (!json.is_object()) {
     return fail(Errc::unsupported,
                 fmt::format("nats: {}: the answer is not one of JetStream", about),

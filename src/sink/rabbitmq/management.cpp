@@ -159,7 +159,7 @@ class Queue {
 }  // namespace
 
 Result<std::vector<Weakness>> check_queue(std::string_view reply) {
-  const Json json = read_json<Json>(reply);
+  const Json json = try_parse_json<Json>(reply);
   if (!json.is_object() || !json.contains("durable"))
     return fail(Errc::unavailable, "rabbitmq: the answer is not about a queue",
                 "check rabbitmq.management_url");

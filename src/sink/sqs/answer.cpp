@@ -69,7 +69,7 @@ Outcome nonsense(const RequestContext& context, Kind kind, const char* what) {
 }
 
 Outcome refused(const Answer& answer, const RequestContext& context) {
-  const Json body = read_json<Json>(answer.body);
+  const Json body = try_parse_json<Json>(answer.body);
   const std::string code = short_code(read_text(body, {"__type", "code", "Code"}));
   Meaning meaning = find_meaning(code, answer.status);
   // A 400 without its code may mean anything: nothing was stored, perhaps through no event's fault.
@@ -113,7 +113,7 @@ std::optional<Outcome> find_failure(const Answer& answer, const RequestContext& 
 
 std::vector<Outcome> read_outcomes(const Answer& answer, std::size_t entries,
                                    const RequestContext& context) {
-  const Json body = read_json<Json>(answer.body);
+  const Json body = try_parse_json<Json>(answer.body);
   std::vector<std::optional<Outcome>> found(entries);
   const auto settle = [&](const Json& entry, Outcome outcome) {
     const auto place = read_place(entry, entries);
@@ -141,7 +141,7 @@ std::vector<Outcome> read_outcomes(const Answer& answer, std::size_t entries,
 
 tl::expected<std::string, Outcome> read_queue_url(const Answer& answer,
                                                   const RequestContext& context) {
-  std::string url = read_text(read_json<Json>(answer.body), {"QueueUrl"});
+  std::string url = read_text(try_parse_json<Json>(answer.body), {"QueueUrl"});
   if (url.empty())
     return tl::unexpected(nonsense(context, Kind::blocked, "without the queue's URL"));
   return url;

@@ -44,7 +44,7 @@ Result<Credentials> checked(Credentials found) {
 
 /// Reads an answer; those of both endpoints have the same members.
 Result<Credentials> read_credentials(const std::string& body, const std::string& from) {
-  const auto json = read_json<nlohmann::json>(body);
+  const auto json = try_parse_json<nlohmann::json>(body);
   if (!json.is_object()) return none(from + " does not answer with JSON");
   Credentials found{.access_key = read_text(json, "AccessKeyId"),
                     .secret_key = read_text(json, "SecretAccessKey"),

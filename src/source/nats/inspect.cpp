@@ -42,7 +42,7 @@ Status look_at_stream(Client& client, const sink::nats::NatsSettings& settings,
     return {};
   }
   if (!reply) return pass(reply);
-  const Json json = read_json<Json>(*reply);
+  const Json json = try_parse_json<Json>(*reply);
   const sink::nats::Answer answer = sink::nats::parse_answer(*reply);
   if (answer.kind == sink::nats::Answer::Kind::refused && answer.err_code == kNoStream) {
     found.missing.push_back({"stream " + stream + " does not exist",

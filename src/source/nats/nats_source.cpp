@@ -226,7 +226,7 @@ Result<Json> NatsSource::ask(const Lane& lane, const std::string& verb, const st
   const auto about = fmt::format("consumer {} of stream {}", durable_, lane.reads.stream);
   const sink::nats::Answer answer = sink::nats::parse_answer(reply);
   if (answer.kind == sink::nats::Answer::Kind::refused) return fail(refusal(answer, about));
-  Json json = read_json<Json>(reply);
+  Json json = try_parse_json<Json>(reply);
   if (json.is_object()) return json;
   return fail(Errc::unsupported, fmt::format("nats: {}: the answer is not one of JetStream", about),
               "check that no other program answers on $JS.API, and nats.domain");

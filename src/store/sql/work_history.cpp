@@ -34,7 +34,7 @@ std::string rows_to_json(std::span<const HistoryRow> rows) {
 /// The counts of a JSON array. A bucket that no row has is null.
 std::vector<std::int64_t> read_latency(const std::string& text) {
   std::vector<std::int64_t> counts;
-  const HistoryJson array = read_json<HistoryJson>(text);
+  const HistoryJson array = try_parse_json<HistoryJson>(text);
   if (!array.is_array()) return counts;
   for (const HistoryJson& one : array)
     counts.push_back(one.is_number_integer() ? one.get<std::int64_t>() : 0);
