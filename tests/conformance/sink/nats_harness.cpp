@@ -16,6 +16,8 @@ class NatsHarness final : public ServerHarness {
   SinkSettings settings(int port) const override {
     SinkSettings all = nats_settings(stream_.server(), port);
     all["stream"] = stream_.name();
+    all["deadline"] = "3s";
+    all["connect_timeout"] = "2s";
     return all;
   }
   SinkSettings wrong_password(int port) const override {

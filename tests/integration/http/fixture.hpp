@@ -22,8 +22,8 @@ namespace outbox::test {
   spec.sink_settings.emplace("url", url);
   spec.sink_settings.emplace("allow_http", "true");
   spec.sink_settings.emplace("allow_networks", "127.0.0.0/8");
-  spec.sink_settings.emplace("deadline", "2s");
-  spec.sink_settings.emplace("connect_timeout", "2s");
+  spec.sink_settings.emplace("deadline", "5s");
+  spec.sink_settings.emplace("connect_timeout", "5s");
   return make_sink(spec);
 }
 

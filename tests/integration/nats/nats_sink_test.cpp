@@ -220,7 +220,8 @@ TEST_F(NatsSinkTest, a_message_larger_than_the_server_allows_does_not_break_the_
   load.add_many(20, 20);
   const auto sink = make_nats_sink(stream, nats_settings(stream.server(), gate.port()));
   MiniRelay relay(*sink, load);
-  ASSERT_TRUE(sink->open());
+  const Status opened = sink->open();
+  ASSERT_TRUE(opened) << opened.error().text();
   const int connections = gate.connections();
   ASSERT_TRUE(relay.deliver());
   EXPECT_EQ(relay.rejected(), std::vector<std::size_t>{20});
@@ -278,7 +279,7 @@ TEST_F(NatsSinkTest, an_answer_that_is_not_of_jetstream_confirms_nothing) {
   Load load(stream.subject());
   load.add_many(10, 10);
   load.item(3).topic = subject;
-  const auto sink = make_nats_sink(stream, {{"deadline", "1s"}});
+  const auto sink = make_nats_sink(stream, {{"deadline", "3s"}});
   MiniRelay relay(*sink, load);
   ASSERT_TRUE(sink->open());
   relay.offer_all();
@@ -297,10 +298,11 @@ TEST_F(NatsSinkTest, one_event_without_an_answer_does_not_end_the_connection) {
   load.item(0).topic = subject;
   for (int i = 0; i < 5000; ++i) load.add(fmt::format("x{}", i), "x", "text/plain");
   NatsGiven settings = nats_settings(stream.server(), gate.port());
-  settings["deadline"] = "1s";
+  settings["deadline"] = "3s";
   const auto sink = make_nats_sink(stream, settings);
   MiniRelay relay(*sink, load);
-  ASSERT_TRUE(sink->open());
+  const Status opened = sink->open();
+  ASSERT_TRUE(opened) << opened.error().text();
   const int connections = gate.connections();
   while (relay.failures().empty()) {  // something is answered all the time
     relay.offer(1);

@@ -37,8 +37,8 @@ class NatsSourceTest : public testing::Test {
         .settings = {{"url", fmt::format("nats://127.0.0.1:{}", port == 0 ? server.port : port)},
                      {"username", server.user},
                      {"password", server.password},
-                     {"deadline", "2s"},
-                     {"connect_timeout", "2s"}}};
+                     {"deadline", "5s"},
+                     {"connect_timeout", "5s"}}};
   }
   static ConsumerSpec spec_of(const NatsStream& stream) {
     return spec_of(stream.server(), stream.name());

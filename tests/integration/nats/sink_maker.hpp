@@ -21,8 +21,8 @@ using NatsGiven = std::map<std::string, std::string>;
   return {{"url", fmt::format("nats://127.0.0.1:{}", port == 0 ? server.port : port)},
           {"username", server.user},
           {"password", server.password},
-          {"connect_timeout", "2s"},
-          {"deadline", "3s"}};
+          {"connect_timeout", "5s"},
+          {"deadline", "5s"}};
 }
 
 /// Makes a sink. The settings of `given` precede the defaults.

@@ -29,8 +29,8 @@ using Json = nlohmann::json;
                     {"access_key", "AKIDTEST"},
                     {"secret_key", "a/secret+key"},
                     {"endpoint", "http://127.0.0.1:" + std::to_string(port)},
-                    {"deadline", "2s"},
-                    {"connect_timeout", "2s"}})
+                    {"deadline", "5s"},
+                    {"connect_timeout", "5s"}})
     spec.sink_settings.emplace(name, value);
   // With an empty key the settings have no keys at all, for tests in which they are found
   // elsewhere.
